@@ -1,0 +1,51 @@
+# make up     installs what is missing, builds and runs a cluster in the foreground
+# make test   installs what is missing, builds with sanitizers and runs every test
+# For the rest see CONTRIBUTING.md.
+
+JOBS ?= $(shell nproc)
+KUBECTL := $(shell command -v kubectl 2>/dev/null || echo $(CURDIR)/build/tools/kubectl)
+UP_FLAGS ?=
+
+.PHONY: up release test test-fast bench lint format fuzz clean tools
+
+up: release tools
+	./build/release/dibs up $(UP_FLAGS)
+
+release: packages
+	cmake --preset release $(if $(VERBOSE),,>/dev/null)
+	ninja -C build/release -j $(JOBS) dibs
+
+test: packages tools
+	cmake --preset asan $(if $(VERBOSE),,>/dev/null)
+	ninja -C build/asan -j $(JOBS)
+	KUBECTL=$(KUBECTL) ctest --test-dir build/asan --output-on-failure -j $(JOBS)
+
+test-fast: packages
+	cmake --preset asan >/dev/null
+	ninja -C build/asan -j $(JOBS)
+	ctest --test-dir build/asan --output-on-failure -j $(JOBS) -L fast
+
+bench: release
+	ninja -C build/release -j $(JOBS)
+	bench/run build/release
+
+fuzz: packages
+	cmake --preset fuzz >/dev/null
+	ninja -C build/fuzz -j $(JOBS)
+	fuzz/run build/fuzz
+
+lint: packages
+	tools/lint
+
+format:
+	git ls-files '*.cc' '*.h' | xargs clang-format-14 -i
+
+tools: packages
+	@tools/get-kubectl
+
+.PHONY: packages
+packages:
+	@tools/install-packages
+
+clean:
+	rm -rf build

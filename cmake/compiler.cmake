@@ -1,0 +1,36 @@
+# Warnings, sanitizers, linker and compiler cache.
+add_library(dibs_compiler INTERFACE)
+target_include_directories(dibs_compiler INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_options(dibs_compiler INTERFACE -Wall -Wextra -Wpedantic -pthread)
+if(DIBS_WERROR)
+  target_compile_options(dibs_compiler INTERFACE -Werror)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Wrong alarms of g++ 12 on inlined std::string and std::variant at -O2 and with sanitizers.
+  target_compile_options(dibs_compiler INTERFACE -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow
+                         -Wno-array-bounds -Wno-stringop-overread -Wno-dangling-pointer)
+endif()
+
+if(DIBS_SANITIZE)
+  target_compile_options(dibs_compiler INTERFACE -fsanitize=${DIBS_SANITIZE} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=undefined)
+  target_link_options(dibs_compiler INTERFACE -fsanitize=${DIBS_SANITIZE})
+endif()
+
+find_program(DIBS_CCACHE ccache)
+if(DIBS_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DIBS_CCACHE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(dibs_compiler INTERFACE -fpch-preprocess)
+  endif()
+endif()
+
+find_program(DIBS_MOLD mold)
+if(DIBS_MOLD)
+  target_link_options(dibs_compiler INTERFACE -fuse-ld=mold)
+endif()
+
+add_library(dibs_pch STATIC ${CMAKE_SOURCE_DIR}/cmake/pch.cc)
+target_link_libraries(dibs_pch PUBLIC dibs_compiler)
+target_precompile_headers(dibs_pch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/pch.h)

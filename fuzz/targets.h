@@ -1,0 +1,32 @@
+#pragma once
+// The entry functions of the fuzzers: each takes any bytes, and stops the process when a promise of the
+// code under test does not hold. They return 0.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+namespace dibs::fuzz {
+
+int fuzz_json(const std::uint8_t* data, std::size_t size);
+int fuzz_yaml(const std::uint8_t* data, std::size_t size);
+int fuzz_patch(const std::uint8_t* data, std::size_t size);
+
+inline void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "does not hold: %s\n", what);
+  std::abort();
+}
+
+}  // namespace dibs::fuzz
+
+#ifdef DIBS_FUZZER
+#define DIBS_FUZZ_ENTRY(function)                                                    \
+  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size); \
+  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) { \
+    return function(data, size);                                                     \
+  }
+#else
+#define DIBS_FUZZ_ENTRY(function)
+#endif

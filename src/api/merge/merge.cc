@@ -1,0 +1,245 @@
+#include "api/merge/merge.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/strings.h"
+
+namespace dibs::api {
+namespace {
+
+struct ElementLess {
+  bool operator()(const PathElement* a, const PathElement* b) const { return compare(*a, *b) < 0; }
+};
+
+class Merger {
+ public:
+  // Null for "nothing there": a container of nothing but nothing.
+  std::optional<Value> merge(SchemaPtr schema, const Value& live, const Value& applied, bool is_root) {
+    if (live.same_node(applied)) return applied;
+    const Atom atom = atom_of(schema, applied);
+    if (atom == Atom::list && !is_atomic_list(schema) &&
+        (is_filled_list(live) || is_filled_list(applied))) {
+      return merge_lists(schema, live, applied);
+    }
+    if (atom == Atom::map && !is_atomic_map(schema) && (is_filled_map(live) || is_filled_map(applied))) {
+      return merge_maps(schema, live, applied, is_root);
+    }
+    return applied;
+  }
+
+  std::optional<Error> error;
+
+ private:
+  static bool is_filled_list(const Value& value) { return value.is_array() && !value.empty(); }
+  static bool is_filled_map(const Value& value) { return value.is_object() && !value.empty(); }
+
+  std::optional<Value> merge_maps(SchemaPtr schema, const Value& live, const Value& applied,
+                                  bool is_root) {
+    if (!is_filled_map(live)) return applied;
+    Value out = live;
+    for (const auto& [key, value] : applied.members()) {
+      const Value* old = live.find(key);
+      if (old == nullptr) {
+        out.set(key, value);
+      } else if (auto merged = merge(child_of(schema, key, is_root).schema, *old, value, false)) {
+        if (!merged->same_node(*old)) out.set(key, std::move(*merged));
+      }
+    }
+    return out;
+  }
+
+  std::vector<ListItem> items_of(SchemaPtr schema, const Value& list) {
+    if (!list.is_array()) return {};
+    auto items = list_items(schema, list);
+    if (items.ok()) return std::move(items).value();
+    if (!error) error = items.error();
+    return {};
+  }
+
+  // Items that only one side has keep their place beside their neighbours; those of both stand in the order in
+  // which they are applied.
+  std::optional<Value> merge_lists(SchemaPtr schema, const Value& live, const Value& applied) {
+    const auto right = items_of(schema, applied);
+    const auto left = items_of(schema, live);
+    if (error) return std::nullopt;
+    const SchemaPtr element = element_of(schema);
+
+    std::map<const PathElement*, const Value*, ElementLess> right_values;
+    for (const ListItem& item : right) right_values.emplace(&item.element, item.value);
+    std::map<const PathElement*, const Value*, ElementLess> left_values;
+    for (const ListItem& item : left) {
+      const auto [at, fresh] = left_values.emplace(&item.element, item.value);
+      // Items that repeat an element are not merged with: the applied one takes their place.
+      if (!fresh) at->second = &json::null_value();
+    }
+
+    std::vector<const PathElement*> shared;
+    for (const ListItem& item : right) {
+      if (left_values.contains(&item.element)) shared.push_back(&item.element);
+    }
+    std::size_t next = 0;
+    const auto is_next = [&](const PathElement& e) { return next < shared.size() && *shared[next] == e; };
+
+    Value out = Value::array();
+    std::set<const PathElement*, ElementLess> done;
+    const auto take_right = [&](const ListItem& item) {
+      done.insert(&item.element);
+      const auto old = left_values.find(&item.element);
+      if (old == left_values.end()) {
+        out.push(*item.value);
+      } else if (auto merged = merge(element, *old->second, *item.value, false)) {
+        out.push(std::move(*merged));
+      }
+    };
+
+    std::size_t l = 0;
+    std::size_t r = 0;
+    while (l < left.size() || r < right.size()) {
+      if (l < left.size() && r < right.size()) {
+        if (left[l].element == right[r].element) {
+          take_right(right[r]);
+          ++l;
+          ++r;
+          if (next < shared.size()) ++next;
+          continue;
+        }
+        if (right_values.contains(&left[l].element) && next < shared.size() &&
+            !is_next(left[l].element)) {
+          ++l;
+          continue;
+        }
+      }
+      if (l < left.size()) {
+        if (!right_values.contains(&left[l].element)) {
+          out.push(*left[l].value);
+          ++l;
+          continue;
+        }
+        if (done.contains(&left[l].element)) ++l;
+      }
+      if (r < right.size()) {
+        const bool was_next = is_next(right[r].element);
+        take_right(right[r]);
+        ++r;
+        if (was_next) ++next;
+      }
+    }
+    if (out.empty()) return std::nullopt;
+    return out;
+  }
+};
+
+std::optional<Value> remove_from(SchemaPtr schema, const Value& value, const FieldNode& node,
+                                 bool is_root) {
+  switch (atom_of(schema, value)) {
+    case Atom::scalar:
+      return value;
+    case Atom::list: {
+      if (!value.is_array() || value.empty() || is_atomic_list(schema)) return std::nullopt;
+      const auto items = list_items(schema, value);
+      if (!items.ok()) return value;
+      Value out = Value::array();
+      for (const ListItem& item : *items) {
+        const FieldEntry* entry = node.find(item.element);
+        if (entry == nullptr) {
+          out.push(*item.value);
+        } else if (!entry->member) {
+          out.push(remove_from(element_of(schema), *item.value, *entry->below, false)
+                       .value_or(Value()));
+        }
+      }
+      if (out.empty()) return std::nullopt;
+      return out;
+    }
+    case Atom::map: {
+      if (!value.is_object() || value.empty() || is_atomic_map(schema)) return std::nullopt;
+      Value out = value;
+      for (const FieldEntry& entry : node.entries) {
+        if (!entry.element.is_field()) continue;
+        const std::string_view key = entry.element.name();
+        const Value* child = value.find(key);
+        if (child == nullptr) continue;
+        if (entry.member) {
+          out.erase(key);
+        } else {
+          out.set(key, remove_from(child_of(schema, key, is_root).schema, *child, *entry.below, false)
+                           .value_or(Value()));
+        }
+      }
+      if (out.empty()) return std::nullopt;
+      return out;
+    }
+  }
+  return value;
+}
+
+SchemaPtr schema_at(SchemaPtr schema, const PathElement& element, bool is_root) {
+  return element.is_field() ? child_of(schema, element.name(), is_root).schema : element_of(schema);
+}
+
+FieldNodePtr name_fields(const FieldNodePtr& node, SchemaPtr schema, bool is_root) {
+  if (node == nullptr) return nullptr;
+  std::vector<FieldEntry> entries;
+  entries.reserve(node->entries.size());
+  for (const FieldEntry& entry : node->entries) {
+    FieldEntry out = entry;
+    if (entry.below != nullptr && entry.element.is_field() && !entry.member) {
+      out.member = child_of(schema, entry.element.name(), is_root).declared;
+    }
+    out.below = name_fields(entry.below, schema_at(schema, entry.element, is_root), false);
+    entries.push_back(std::move(out));
+  }
+  return make_node(std::move(entries));
+}
+
+bool is_atomic(SchemaPtr schema) {
+  if (schema == nullptr) return false;
+  if (schema->shape == Shape::list) return is_atomic_list(schema);
+  return (schema->shape == Shape::object || schema->shape == Shape::map) && schema->atomic;
+}
+
+FieldNodePtr reconcile(const FieldNodePtr& node, SchemaPtr schema, bool is_root) {
+  if (node == nullptr) return nullptr;
+  std::vector<FieldEntry> entries;
+  bool same = true;
+  entries.reserve(node->entries.size());
+  for (const FieldEntry& entry : node->entries) {
+    FieldEntry out = entry;
+    const SchemaPtr child = schema_at(schema, entry.element, is_root);
+    if (entry.below != nullptr && is_atomic(child)) {
+      out.member = true;
+      out.below = nullptr;
+    } else {
+      out.below = reconcile(entry.below, child, false);
+    }
+    same = same && out.member == entry.member && out.below == entry.below;
+    entries.push_back(std::move(out));
+  }
+  return same ? node : make_node(std::move(entries));
+}
+
+}  // namespace
+
+Result<Value> merge_objects(const Value& live, const Value& applied, const Schema& schema) {
+  Merger merger;
+  auto merged = merger.merge(&schema, live, applied, true);
+  if (merger.error) return *merger.error;
+  return merged.value_or(Value::object());
+}
+
+Value remove_items(const Value& object, const FieldSet& set, const Schema& schema) {
+  if (set.empty()) return object;
+  return remove_from(&schema, object, *set.root(), true).value_or(Value::object());
+}
+
+FieldSet with_named_fields(const FieldSet& set, const Schema& schema) {
+  return FieldSet(name_fields(set.root(), &schema, true));
+}
+
+FieldSet reconciled(const FieldSet& set, const Schema& schema) {
+  return FieldSet(reconcile(set.root(), &schema, true));
+}
+
+}  // namespace dibs::api

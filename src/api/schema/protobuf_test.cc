@@ -1,0 +1,150 @@
+#include "api/schema/protobuf.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/schema/builtin.h"
+#include "api/schema/decode.h"
+#include "api/schema/protobuf_wire.h"
+#include "api/schema/recordings_for_test.h"
+#include "base/strings.h"
+
+namespace dibs::api {
+namespace {
+
+using json::Value;
+
+Value normal(const Value& raw, const Schema& schema) {
+  std::vector<std::string> strict;
+  auto result = decode(raw, schema, Strictness::ignore, strict);
+  EXPECT_TRUE(result.ok()) << result.error().message();
+  return result.ok() ? *result : Value();
+}
+
+/// The body that kubectl sends for `create ns foo`.
+std::string namespace_body() {
+  std::string meta("\x0a\x03" "foo" "\x12\x00\x1a\x00\x22\x00\x2a\x00\x32\x00\x38\x00\x42\x00", 19);
+  std::string message = std::string("\x0a\x13", 2) + meta + std::string("\x12\x00\x1a\x02\x0a\x00", 6);
+  std::string body("k8s\0\x0a\x0f\x0a\x02v1\x12\x09Namespace\x12\x1b", 23);
+  return body + message + std::string("\x1a\x00\x22\x00", 4);
+}
+
+TEST(Protobuf, reads_what_kubectl_sends) {
+  std::string body = namespace_body();
+  auto envelope = open_envelope(body);
+  ASSERT_TRUE(envelope.ok());
+  EXPECT_EQ(envelope->api_version, "v1");
+  EXPECT_EQ(envelope->kind, "Namespace");
+  const Schema* schema = builtin_schema("", "v1", "Namespace");
+
+  auto raw = decode_protobuf(envelope->raw, *schema);
+
+  ASSERT_TRUE(raw.ok()) << raw.error().message();
+  EXPECT_EQ(normal(*raw, *schema), Value::object({{"metadata", Value::object({{"name", "foo"}})},
+                                                  {"spec", Value::object()},
+                                                  {"status", Value::object()}}));
+}
+
+TEST(Protobuf, writes_what_kubectl_sends) {
+  Value object = Value::object({{"apiVersion", "v1"},
+                                {"kind", "Namespace"},
+                                {"metadata", Value::object({{"name", "foo"}})},
+                                {"spec", Value::object()},
+                                {"status", Value::object()}});
+  EXPECT_EQ(hex_encode(encode_envelope(object, *builtin_schema("", "v1", "Namespace"))),
+            hex_encode(namespace_body()));
+}
+
+TEST(Protobuf, keeps_pointers_that_are_zero) {
+  const Schema* schema = builtin_type("apps/v1.DeploymentSpec");
+  std::string message;
+  wire::put_integer(message, 1, 0);  // replicas
+  wire::put_integer(message, 5, 0);  // minReadySeconds, a value
+  auto raw = decode_protobuf(message, *schema);
+  ASSERT_TRUE(raw.ok());
+  Value spec = normal(*raw, *schema);
+  EXPECT_TRUE(spec.contains("replicas"));
+  EXPECT_FALSE(spec.contains("minReadySeconds"));
+}
+
+TEST(Protobuf, skips_unknown_numbers_and_refuses_broken_bytes) {
+  const Schema* schema = builtin_schema("", "v1", "ConfigMap");
+  std::string message;
+  wire::put_bytes(message, 77, "whatever");
+  wire::put_fixed64(message, 78, 5);
+  EXPECT_TRUE(decode_protobuf(message, *schema).ok());
+  EXPECT_FALSE(decode_protobuf("\x0a\x7f", *schema).ok());
+  EXPECT_FALSE(decode_protobuf("\x08\x01", *schema).ok());  // metadata as a number
+  EXPECT_FALSE(decode_protobuf("\x0b", *schema).ok());      // a group
+  EXPECT_FALSE(open_envelope("{}").ok());
+}
+
+TEST(Protobuf, bounds_the_depth) {
+  const Schema* schema = builtin_type("apiextensions/v1.JSONSchemaProps");
+  std::string message;
+  for (int i = 0; i < 200; ++i) {
+    std::string outer;
+    wire::put_bytes(outer, 28, message);
+    message = std::move(outer);
+  }
+  EXPECT_FALSE(decode_protobuf(message, *schema).ok());
+}
+
+const Schema* schema_of_object(const Value& object) {
+  std::string api_version = object["apiVersion"].str();
+  std::size_t slash = api_version.find('/');
+  std::string group = slash == std::string::npos ? "" : api_version.substr(0, slash);
+  std::string version = slash == std::string::npos ? api_version : api_version.substr(slash + 1);
+  return builtin_schema(group, version, object["kind"].as_string());
+}
+
+TEST(ProtobufRecorded, objects_survive_the_wire) {
+  std::size_t compared = 0;
+  std::size_t shown = 0;
+  auto check = [&](const std::string& session, std::size_t index, const Value& step) {
+    const Value& answer = step["expect"]["body"];
+    if (step["subset"].as_bool() || step["expect"]["code"].as_int() >= 300 || !answer.is_object()) return;
+    const Schema* schema = schema_of_object(answer);
+    if (schema == nullptr || answer["kind"].as_string() == "Status" || schema->name.starts_with("API")) return;
+    std::vector<std::string> strict;
+    auto object = decode(without_marks(answer), *schema, Strictness::warn, strict);
+    if (!object.ok()) return;
+    // Kinds of objects within others are not on the wire.
+    const Value& claims = answer["spec"]["volumeClaimTemplates"];
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+      object->mut("spec").mut("volumeClaimTemplates").mut(i).erase("kind");
+      object->mut("spec").mut("volumeClaimTemplates").mut(i).erase("apiVersion");
+    }
+
+    std::string bytes = encode_envelope(*object, *schema);
+    auto envelope = open_envelope(bytes);
+    ASSERT_TRUE(envelope.ok());
+    auto raw = decode_protobuf(envelope->raw, *schema);
+    ASSERT_TRUE(raw.ok()) << session << " " << index << " " << raw.error().message();
+    Value back = normal(*raw, *schema);
+    back.set("apiVersion", Value(envelope->api_version));
+    back.set("kind", Value(envelope->kind));
+    ++compared;
+    if (!(back == *object) && ++shown < 10) {
+      ADD_FAILURE() << session << " " << index << "\n" << json::write(*object) << "\n" << json::write(back);
+    }
+    // Bytes cut or changed anywhere are refused or read, nothing worse.
+    if (compared % 50 == 0) {
+      for (std::size_t cut = 0; cut < bytes.size(); cut += 7) {
+        std::string bent = bytes;
+        bent[cut] = static_cast<char>(bent[cut] ^ 0x55);
+        fuzz_protobuf(reinterpret_cast<const std::uint8_t*>(bent.data()), bent.size());
+        fuzz_protobuf(reinterpret_cast<const std::uint8_t*>(bytes.data()), cut);
+      }
+    }
+  };
+  bool present = false;
+  for (std::string_view file : {"objects", "cluster", "resource", "v1alpha2-1.30"}) {
+    present = for_each_step(file, check) || present;
+  }
+  if (!present) GTEST_SKIP() << "no conformance data";
+  std::printf("%zu recorded objects through protobuf\n", compared);
+}
+
+}  // namespace
+}  // namespace dibs::api

@@ -1,0 +1,493 @@
+#include "api/schema/schema_text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "base/strings.h"
+#include "json/parse.h"
+
+namespace dibs::api {
+namespace {
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  std::size_t at = 0;
+  while (at < line.size()) {
+    while (at < line.size() && line[at] == ' ') ++at;
+    std::size_t begin = at;
+    while (at < line.size() && line[at] != ' ') ++at;
+    if (at > begin) words.push_back(line.substr(begin, at - begin));
+  }
+  return words;
+}
+
+int number_of(std::string_view text) {
+  int number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+std::vector<std::string> strings_of(const std::vector<std::string_view>& words, std::size_t from) {
+  return {words.begin() + static_cast<std::ptrdiff_t>(from), words.end()};
+}
+
+std::vector<std::string> comma_list(std::string_view text) {
+  auto pieces = split(text, ',');
+  return {pieces.begin(), pieces.end()};
+}
+
+/// What the flags of a field say of its schema.
+struct TypeFlags {
+  std::string_view go;
+  std::string_view enum_values;
+  std::string_view keys;
+  bool has_enum = false;
+  bool set = false;
+  bool atomic = false;
+  bool granular = false;
+  bool wrapped = false;
+
+  std::string key() const {
+    return cat(go, '|', has_enum ? enum_values : "-", '|', keys, '|', set, atomic, granular, wrapped);
+  }
+};
+
+struct Scalar {
+  std::string_view word;
+  Shape shape;
+  std::string_view go;
+};
+constexpr Scalar kScalars[] = {
+    {"string", Shape::string, "string"},
+    {"bytes", Shape::bytes, "[]uint8"},
+    {"bool", Shape::boolean, "bool"},
+    {"int32", Shape::int32, "int32"},
+    {"int64", Shape::int64, "int64"},
+    {"double", Shape::number, "float64"},
+    {"quantity", Shape::quantity, "resource.Quantity"},
+    {"int-or-string", Shape::int_or_string, "intstr.IntOrString"},
+    {"time", Shape::time, "v1.Time"},
+    {"micro-time", Shape::micro_time, "v1.MicroTime"},
+    {"duration", Shape::duration, "v1.Duration"},
+    {"fields", Shape::fields_v1, "v1.FieldsV1"},
+    {"raw", Shape::any, "runtime.RawExtension"},
+    {"json", Shape::any, "v1.JSON"},
+    {"schema-or-array", Shape::any, "v1.JSONSchemaPropsOrArray"},
+    {"schema-or-bool", Shape::any, "v1.JSONSchemaPropsOrBool"},
+    {"schema-or-strings", Shape::any, "v1.JSONSchemaPropsOrStringArray"},
+};
+
+/// Go structs: a value of theirs is always written.
+bool is_struct(const Schema& schema) {
+  switch (schema.shape) {
+    case Shape::object:
+    case Shape::quantity:
+    case Shape::int_or_string:
+    case Shape::time:
+    case Shape::micro_time:
+    case Shape::duration:
+    case Shape::any: return true;
+    default: return false;
+  }
+}
+
+class Reader {
+ public:
+  explicit Reader(SchemaBook& book) : book_(book) {}
+
+  Result<> read(const SchemaText& text) {
+    package_ = {};
+    type_ = nullptr;
+    resource_ = nullptr;
+    std::size_t line_number = 0;
+    for (std::string_view line : split(text.text, '\n')) {
+      ++line_number;
+      if (line.empty() || line[0] == '#') continue;
+      auto read_line = line[0] == ' ' ? read_indented(words_of(line)) : read_head(words_of(line));
+      if (!read_line.ok()) {
+        return Error::internal(cat(text.file, ":", line_number, ": ", read_line.error().message()));
+      }
+    }
+    return success();
+  }
+
+  Result<> finish() {
+    for (auto& [name, schema] : book_.types) {
+      if (!defined_.contains(schema)) return Error::internal(cat("type ", name, " is not defined"));
+    }
+    for (Schema& schema : book_.schemas) expand(schema);
+    for (Schema& schema : book_.schemas) {
+      if (schema.shape == Shape::object) finish_object(schema);
+    }
+    for (auto& [copy, original] : granular_) {
+      *copy = *original;
+      copy->atomic = granular_atomic_.at(copy);
+    }
+    for (Schema& schema : book_.schemas) fill_empty(schema);
+    mark_defaults();
+    finish_catalog();
+    return success();
+  }
+
+ private:
+  Result<> read_head(const std::vector<std::string_view>& words) {
+    std::string_view word = words[0];
+    if (word == "package" && words.size() == 3) {
+      package_ = words[1];
+      full_prefix_ = words[2];
+      go_package_ = package_.substr(package_.find('/') + 1);
+    } else if (word == "group" && words.size() == 3) {
+      group_ = words[1] == "\"\"" ? "" : words[1];
+      version_ = words[2];
+      book_.versions[cat(group_, "/", version_)] = package_;
+      version_info_ = &versions_[{std::string(group_), std::string(version_)}];
+      version_info_->version = version_;
+    } else if (word == "releases" && words.size() == 2 && version_info_ != nullptr) {
+      auto ends = split(words[1], '-');
+      version_info_->first_release = number_of(ends[0]);
+      version_info_->last_release = ends.size() > 1 ? number_of(ends[1]) : 0;
+    } else if (word == "order" && words.size() >= 3) {
+      order_.push_back({words[1] == "\"\"" ? "" : std::string(words[1]), strings_of(words, 2)});
+    } else if (word == "resource" && words.size() == 3 && version_info_ != nullptr) {
+      start_resource(words);
+    } else if (word == "type" && words.size() >= 2) {
+      start_type(words);
+    } else {
+      return Error::internal(cat("cannot read \"", word, "\""));
+    }
+    return success();
+  }
+
+  void start_resource(const std::vector<std::string_view>& words) {
+    type_ = nullptr;
+    resource_ = &version_info_->resources.emplace_back();
+    resource_->group = group_;
+    resource_->version = version_;
+    resource_->plural = words[1];
+    resource_->kind = words[2];
+    resource_->storage_version = version_;
+    resource_->hub_group = group_;
+    resource_->hub_version = version_;
+  }
+
+  void start_type(const std::vector<std::string_view>& words) {
+    resource_ = nullptr;
+    type_ = named(cat(package_, '.', words[1]));
+    defined_.insert(type_);
+    type_->shape = Shape::object;
+    type_->name = words[1];
+    type_->full_name = cat(full_prefix_, '.', words[1]);
+    type_->go_type = cat(go_package_, '.', words[1]);
+    for (std::size_t i = 2; i < words.size(); ++i) {
+      if (words[i] == "atomic") type_->atomic = true;
+      if (words[i] == "part") type_->full_name.clear();
+      if (words[i] == "kind") {
+        if (package_ == "meta/v1") {
+          book_.meta_kinds[type_->name] = type_;
+        } else {
+          book_.kinds[cat(group_, '/', version_, '/', type_->name)] = type_;
+        }
+      }
+    }
+  }
+
+  Result<> read_indented(const std::vector<std::string_view>& words) {
+    if (resource_ != nullptr) return read_resource_line(words);
+    if (type_ != nullptr) return read_field(words);
+    return Error::internal("a line of nothing");
+  }
+
+  Result<> read_resource_line(const std::vector<std::string_view>& words) {
+    std::string_view word = words[0];
+    if (words.size() < 2) return Error::internal(cat("nothing after ", word));
+    if (word == "singular") resource_->singular = words[1];
+    else if (word == "scope") resource_->namespaced = words[1] == "namespaced";
+    else if (word == "short") resource_->short_names = strings_of(words, 1);
+    else if (word == "categories") resource_->categories = strings_of(words, 1);
+    else if (word == "verbs") resource_->verbs = strings_of(words, 1);
+    else if (word == "prefix") {
+      resource_->storage_prefix = words[1][0] == '/' ? cat(words[1], '/') : cat("/registry/", words[1], '/');
+    } else if (word == "storage") resource_->storage_version = words[1];
+    else if (word == "hub") {
+      std::size_t slash = words[1].find('/');
+      resource_->hub_group = slash == std::string_view::npos ? "" : words[1].substr(0, slash);
+      resource_->hub_version = slash == std::string_view::npos ? words[1] : words[1].substr(slash + 1);
+    } else if (word == "sub" && words.size() > 3) {
+      SubresourceInfo sub{std::string(words[1]), {}, strings_of(words, 3)};
+      std::string_view kind = words[2];
+      std::size_t dot = kind.rfind('.');
+      if (dot == std::string_view::npos) {
+        sub.kind = {std::string(group_), std::string(version_), std::string(kind)};
+      } else {
+        std::size_t slash = kind.find('/');
+        sub.kind = {std::string(kind.substr(0, slash)),
+                    std::string(kind.substr(slash + 1, dot - slash - 1)),
+                    std::string(kind.substr(dot + 1))};
+      }
+      resource_->subresources.push_back(std::move(sub));
+    } else {
+      return Error::internal(cat("cannot read \"", word, "\""));
+    }
+    return success();
+  }
+
+  Result<> read_field(const std::vector<std::string_view>& words) {
+    if (words[0] == "inline" && words.size() >= 3) {
+      if (words.size() > 3 && words[3] == "untold") untold_.insert(type_);
+      type_->inlined.push_back({static_cast<std::uint32_t>(number_of(words[2])),
+                                named(cat(package_, '.', words[1]))});
+      return success();
+    }
+    if (words.size() < 3) return Error::internal("a field has a name, a type and a number");
+    Field field;
+    field.name = words[0];
+    std::string_view kind = words[1];
+    if (kind[0] == '*') {
+      field.pointer = true;
+      kind.remove_prefix(1);
+    }
+    field.proto = words[2] == "-" ? 0 : static_cast<std::uint32_t>(number_of(words[2]));
+    TypeFlags flags;
+    bool keep = false;
+    bool omit = false;
+    for (std::size_t i = 3; i < words.size(); ++i) {
+      std::string_view flag = words[i];
+      std::size_t equals = flag.find('=');
+      std::string_view value = equals == std::string_view::npos ? "" : flag.substr(equals + 1);
+      flag = flag.substr(0, equals);
+      if (flag == "keep") keep = true;
+      else if (flag == "omit") omit = true;
+      else if (flag == "required") field.required = true;
+      else if (flag == "set") flags.set = true;
+      else if (flag == "keys") flags.keys = value;
+      else if (flag == "merge") {
+        field.merge = true;
+        field.merge_key = value;
+      } else if (flag == "retain-keys") field.retain_keys = true;
+      else if (flag == "atomic") flags.atomic = true;
+      else if (flag == "granular") flags.granular = true;
+      else if (flag == "wrapped") flags.wrapped = true;
+      else if (flag == "go") flags.go = value;
+      else if (flag == "enum") {
+        flags.has_enum = true;
+        flags.enum_values = value;
+      } else if (flag == "default") {
+        DIBS_TRY(field.default_value, json::parse(value));
+      } else {
+        return Error::internal(cat("unknown flag \"", flag, "\""));
+      }
+    }
+    DIBS_TRY(Schema * schema, schema_of(kind, flags));
+    field.schema = schema;
+    bool always = !field.pointer && !omit && (keep || is_struct_type(*schema));
+    field.zero = always || (field.pointer && keep) ? Zero::keep : Zero::omit;
+    type_->fields.push_back(std::move(field));
+    return success();
+  }
+
+  // Types that are only named yet are objects all the same.
+  bool is_struct_type(const Schema& schema) const { return is_struct(schema); }
+
+  Schema* named(std::string name) {
+    auto [it, fresh] = book_.types.try_emplace(std::move(name), nullptr);
+    if (fresh) it->second = &book_.schemas.emplace_back();
+    return it->second;
+  }
+
+  std::string go_name(std::string_view go) const {
+    return go.find('.') != std::string_view::npos ? std::string(go) : cat(go_package_, '.', go);
+  }
+
+  Result<Schema*> schema_of(std::string_view kind, const TypeFlags& flags) {
+    bool is_named = kind[0] >= 'A' && kind[0] <= 'Z';
+    std::string full = is_named ? cat(package_, '.', kind) : std::string(kind);
+    is_named = is_named || full.find('.') != std::string::npos;
+    if (kind[0] == '[' || kind[0] == '{') is_named = false;
+    if (is_named && !flags.granular && !flags.atomic) return named(full);
+    std::string key = cat(package_, ' ', kind, ' ', flags.key());
+    auto [it, fresh] = interned_.try_emplace(std::move(key), nullptr);
+    if (!fresh) return it->second;
+    Schema* schema = &book_.schemas.emplace_back();
+    it->second = schema;
+    if (is_named) {
+      // Filled when the original is complete.
+      granular_.push_back({schema, named(full)});
+      granular_atomic_[schema] = flags.atomic;
+      defined_.insert(schema);
+      return schema;
+    }
+    if (kind.starts_with("[]") || kind.starts_with("{}")) {
+      bool list = kind[0] == '[';
+      schema->shape = list ? Shape::list : Shape::map;
+      std::string_view inner = kind.substr(2);
+      bool innermost = inner[0] != '[' && inner[0] != '{';
+      TypeFlags rest;
+      bool named_here = !flags.go.empty() && innermost && inner != "string";
+      if (!named_here) {
+        rest.go = flags.go;
+        rest.enum_values = flags.enum_values;
+        rest.has_enum = flags.has_enum;
+      }
+      rest.wrapped = flags.wrapped && !innermost;
+      DIBS_TRY(Schema * element, schema_of(inner, rest));
+      schema->element = element;
+      schema->wrapped = flags.wrapped && innermost;
+      if (list) {
+        schema->list_type = !flags.keys.empty() ? ListType::map : flags.set ? ListType::set : ListType::atomic;
+        if (!flags.keys.empty()) schema->map_keys = comma_list(flags.keys);
+      }
+      schema->atomic = flags.atomic;
+      if (named_here) schema->go_type = go_name(flags.go);
+      return schema;
+    }
+    for (const Scalar& scalar : kScalars) {
+      if (scalar.word != kind) continue;
+      schema->shape = scalar.shape;
+      schema->go_type = flags.go.empty() ? std::string(scalar.go) : go_name(flags.go);
+      if (flags.has_enum) schema->enum_values = comma_list(flags.enum_values);
+      if (kind == "raw") schema->any_form = AnyForm::raw;
+      if (kind == "schema-or-array") schema->any_form = AnyForm::schema_or_array;
+      if (kind == "schema-or-bool") schema->any_form = AnyForm::schema_or_bool;
+      if (kind == "schema-or-strings") schema->any_form = AnyForm::schema_or_strings;
+      if (kind.starts_with("schema-or-")) schema->element = named(cat(package_, ".JSONSchemaProps"));
+      return schema;
+    }
+    return Error::internal(cat("unknown type \"", kind, "\""));
+  }
+
+  /// Takes the fields of inlined messages into the JSON object.
+  void expand(Schema& schema) {
+    if (schema.inlined.empty() || !expanded_.insert(&schema).second) return;
+    for (const Inlined& part : schema.inlined) {
+      expand(const_cast<Schema&>(*part.schema));
+      for (Field field : part.schema->fields) {
+        if (!untold_.contains(&schema)) {
+          field.embedded = field.embedded.empty() ? part.schema->name
+                                                  : cat(part.schema->name, '.', field.embedded);
+        }
+        field.proto = 0;
+        schema.fields.push_back(std::move(field));
+      }
+    }
+  }
+
+  static void finish_object(Schema& schema) {
+    auto& fields = schema.fields;
+    std::sort(fields.begin(), fields.end(),
+              [](const Field& a, const Field& b) { return a.name < b.name; });
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      auto index = static_cast<std::uint16_t>(i);
+      if (fields[i].proto != 0) schema.wire.push_back(index);
+      if (fields[i].zero == Zero::keep) schema.kept.push_back(index);
+    }
+    std::sort(schema.wire.begin(), schema.wire.end(),
+              [&](auto a, auto b) { return fields[a].proto < fields[b].proto; });
+  }
+
+  /// Value fields cannot hold their own type, so this ends.
+  static void fill_empty(Schema& schema) {
+    if (schema.shape == Shape::list || schema.shape == Shape::map) {
+      if (schema.go_type.empty()) schema.go_type = container_go_type(schema);
+      return;
+    }
+    if (schema.shape != Shape::object || schema.empty.is_object()) return;
+    json::Value empty = json::Value::object();
+    for (std::uint16_t index : schema.kept) {
+      const Field& field = schema.fields[index];
+      empty.set(field.name, zero_of(field));
+    }
+    schema.empty = std::move(empty);
+  }
+
+  static std::string container_go_type(const Schema& schema) {
+    std::string inner = schema.element->go_type;
+    if (inner.empty()) inner = container_go_type(*schema.element);
+    return cat(schema.shape == Shape::list ? "[]" : "map[string]", inner);
+  }
+
+  static json::Value zero_of(const Field& field) {
+    if (field.pointer) return {};
+    switch (field.schema->shape) {
+      case Shape::string:
+      case Shape::bytes: return "";
+      case Shape::boolean: return false;
+      case Shape::int32:
+      case Shape::int64:
+      case Shape::number:
+      case Shape::int_or_string: return 0;
+      case Shape::quantity: return "0";
+      case Shape::duration: return "0s";
+      case Shape::object:
+        fill_empty(const_cast<Schema&>(*field.schema));
+        return field.schema->empty;
+      default: return {};
+    }
+  }
+
+  /// Types may hold each other in a circle, so this goes on until nothing changes.
+  void mark_defaults() {
+    for (Schema& schema : book_.schemas) schema.may_default = false;
+    for (bool again = true; again;) {
+      again = false;
+      for (Schema& schema : book_.schemas) {
+        if (schema.may_default || schema.shape == Shape::any) continue;
+        bool found = schema.element != nullptr && schema.element->may_default;
+        for (const Field& field : schema.fields) {
+          found = found || field.default_value.has_value() || field.schema->may_default;
+        }
+        schema.may_default = found;
+        again = again || found;
+      }
+    }
+  }
+
+  void finish_catalog() {
+    for (auto& [group, versions] : order_) {
+      GroupInfo info;
+      info.name = group;
+      for (const std::string& version : versions) {
+        auto it = versions_.find({group, version});
+        if (it == versions_.end() || it->second.resources.empty()) continue;
+        for (ResourceInfo& resource : it->second.resources) {
+          auto kind = book_.kinds.find(cat(group, '/', version, '/', resource.kind));
+          if (kind != book_.kinds.end()) resource.schema = kind->second;
+          bool listed = std::find(resource.verbs.begin(), resource.verbs.end(), "list") != resource.verbs.end();
+          if (listed) resource.list_kind = resource.kind + "List";
+        }
+        info.versions.push_back(std::move(it->second));
+      }
+      if (!info.versions.empty()) book_.catalog.groups.push_back(std::move(info));
+    }
+  }
+
+  SchemaBook& book_;
+  std::string_view package_;
+  std::string_view full_prefix_;
+  std::string_view go_package_;
+  std::string_view group_;
+  std::string_view version_;
+  VersionInfo* version_info_ = nullptr;
+  Schema* type_ = nullptr;
+  ResourceInfo* resource_ = nullptr;
+  std::map<std::pair<std::string, std::string>, VersionInfo> versions_;
+  std::vector<std::pair<std::string, std::vector<std::string>>> order_;
+  std::unordered_map<std::string, Schema*> interned_;
+  std::set<const Schema*> defined_;
+  std::set<const Schema*> expanded_;
+  std::set<const Schema*> untold_;  // whose embedded structs do not show in messages
+  std::vector<std::pair<Schema*, const Schema*>> granular_;
+  std::map<const Schema*, bool> granular_atomic_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<SchemaBook>> read_schemas(const std::vector<SchemaText>& texts) {
+  auto book = std::make_unique<SchemaBook>();
+  Reader reader(*book);
+  for (const SchemaText& text : texts) DIBS_CHECK(reader.read(text));
+  DIBS_CHECK(reader.finish());
+  return book;
+}
+
+}  // namespace dibs::api

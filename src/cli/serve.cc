@@ -1,0 +1,197 @@
+#include "cli/serve.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "net/http_server.h"
+#include "runtime/files.h"
+#include "runtime/real_runtime.h"
+#include "server/api_server.h"
+#include "server/credentials.h"
+#include "server/status.h"
+#include "store/compactor.h"
+#include "store/memory_store.h"
+#include "store/sqlite_store.h"
+
+namespace dibs::cli {
+namespace {
+
+constexpr Duration kDrainDeadline = std::chrono::seconds(10);
+
+struct Address {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+Result<Address> parse_address(std::string_view text) {
+  auto colon = text.rfind(':');
+  Address out;
+  int port = -1;
+  if (colon != std::string_view::npos) {
+    auto digits = text.substr(colon + 1);
+    auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+    if (code != std::errc() || end != digits.data() + digits.size()) port = -1;
+  }
+  if (port < 0 || port > 65535) {
+    return Error::bad_request(cat("--bind ", quoted(text), ": must be HOST:PORT, for example 127.0.0.1:6443"));
+  }
+  out.host = text.substr(0, colon);
+  if (out.host.starts_with('[') && out.host.ends_with(']')) out.host = out.host.substr(1, out.host.size() - 2);
+  out.port = static_cast<std::uint16_t>(port);
+  return out;
+}
+
+Result<std::string> data_folder(const ServeFlags& flags) {
+  if (!flags.data_dir.empty()) return flags.data_dir;
+  const char* home = std::getenv("HOME");
+  if (!home || !*home) return Error::bad_request("--data-dir: must be given where HOME is not set");
+  return cat(home, "/.local/share/dibs");
+}
+
+Result<std::unique_ptr<store::Store>> open_store(const ServeFlags& flags, const std::string& folder) {
+  if (flags.store == "memory") return store::make_memory_store();
+  store::SqliteOptions options;
+  options.path = folder + "/store.db";
+  return store::open_sqlite_store(options);
+}
+
+std::string url_host(const std::string& host) {
+  if (host == "0.0.0.0" || host.empty()) return "127.0.0.1";
+  if (host == "::") return "[::1]";
+  return host.find(':') == std::string::npos ? host : cat("[", host, "]");
+}
+
+/// Everything that runs, in the order it must end.
+class Cluster {
+ public:
+  static Result<std::unique_ptr<Cluster>> start(const ServeFlags& flags) {
+    auto cluster = std::unique_ptr<Cluster>(new Cluster());
+    DIBS_CHECK(cluster->open(flags));
+    return cluster;
+  }
+
+  ~Cluster() {
+    if (server_) server_->close();
+    if (http_) http_->drain(kDrainDeadline);
+    http_.reset();
+    compactor_.reset();
+    runtime_.reset();  // finishes what was posted
+    server_.reset();
+    if (store_) store_->close();
+  }
+
+  const std::string& url() const { return url_; }
+  const std::string& kubeconfig() const { return kubeconfig_; }
+
+ private:
+  Cluster() = default;
+
+  Result<> open(const ServeFlags& flags) {
+    DIBS_TRY(Address address, parse_address(flags.bind));
+    DIBS_TRY(std::string folder, data_folder(flags));
+    runtime::Files& files = runtime::system_files();
+    DIBS_CHECK(files.make_dirs(folder, 0700));
+    runtime_ = std::make_unique<runtime::RealRuntime>();
+    runtime::Runtime& runtime = runtime_->runtime();
+
+    server::Options options;
+    options.release = flags.release;
+    options.service_range = flags.service_range;
+    options.issuer = flags.issuer;
+    if (!flags.token_auth_file.empty()) {
+      auto tokens = files.read(flags.token_auth_file);
+      if (!tokens.ok()) return tokens.error().within("--token-auth-file");
+      options.static_tokens = std::move(tokens).value();
+    }
+    DIBS_TRY(auto credentials, server::load_credentials(files, runtime.clock, folder + "/pki",
+                                                        {url_host(address.host)}));
+    options.account_key_pem = credentials.account_key_pem;
+    options.ca_pem = credentials.ca.certificate_pem;
+    options.ca_key_pem = credentials.ca.key_pem;
+
+    DIBS_TRY(store_, open_store(flags, folder));
+    compactor_ = std::make_unique<store::Compactor>(*store_, runtime.timers);
+
+    net::ServerOptions http;
+    http.host = address.host;
+    http.port = address.port;
+    if (flags.threads > 0) http.threads = flags.threads;
+    http.tls = net::TlsServerOptions{credentials.server.certificate_pem, credentials.server.key_pem,
+                                     credentials.ca.certificate_pem};
+    http.body_too_large = [](const net::Request&) {
+      return server::status_response(Error::too_large("Request entity too large: limit is 3145728"));
+    };
+    // The port must be known before the first objects are written, and nothing may be answered before they are there.
+    DIBS_TRY(http_, net::HttpServer::start(http, [this](net::Request request, std::unique_ptr<net::Exchange> exchange) {
+               if (auto* server = ready_.load(std::memory_order_acquire)) {
+                 server->handle(std::move(request), std::move(exchange));
+               } else {
+                 exchange->respond(server::status_response(Error::unavailable("the server is starting")));
+               }
+             }));
+    url_ = cat("https://", url_host(address.host), ":", http_->port());
+    options.advertise = cat(url_host(address.host), ":", http_->port());
+    DIBS_TRY(server_, server::ApiServer::open(runtime, *store_, options));
+    ready_.store(server_.get(), std::memory_order_release);
+
+    kubeconfig_ = flags.kubeconfig_out.empty() ? folder + "/kubeconfig" : flags.kubeconfig_out;
+    auto written = files.write(kubeconfig_, server::make_kubeconfig(credentials, url_), 0600);
+    if (!written.ok()) return written.error().within("--kubeconfig-out");
+    return success();
+  }
+
+  std::unique_ptr<runtime::RealRuntime> runtime_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<store::Compactor> compactor_;
+  std::unique_ptr<server::ApiServer> server_;
+  std::unique_ptr<net::HttpServer> http_;
+  std::atomic<server::ApiServer*> ready_{nullptr};
+  std::string url_;
+  std::string kubeconfig_;
+};
+
+}  // namespace
+
+int serve(const ServeFlags& flags, std::string_view command) {
+  auto began = std::chrono::steady_clock::now();
+  log::Level level = log::Level::info;
+  log::parse_level(flags.log_level, level);
+  log::set_level(level);
+
+  // Threads started from here on leave the signals to this one.
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGINT);
+  sigaddset(&ends, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  auto cluster = Cluster::start(flags);
+  if (!cluster.ok()) {
+    std::fprintf(stderr, "dibs %.*s: %s\n", static_cast<int>(command.size()), command.data(),
+                 cluster.error().message().c_str());
+    return 1;
+  }
+  auto seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  std::printf("dibs is ready at %s in %.3f s; export KUBECONFIG=%s\n", (*cluster)->url().c_str(), seconds,
+              (*cluster)->kubeconfig().c_str());
+  std::fflush(stdout);
+
+  int signal_number = 0;
+  sigwait(&ends, &signal_number);
+  log::info("stopping", {{"signal", signal_number}});
+  // A second signal ends at once.
+  pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+  cluster->reset();
+  return 0;
+}
+
+}  // namespace dibs::cli

@@ -1,0 +1,21 @@
+#pragma once
+// gzip bodies: what an API server sends when asked with Accept-Encoding, and what a client takes.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace dibs::net {
+
+/// Level 4 is what Kubernetes uses: close to the best ratio on JSON at a third of its time.
+std::string gzip(std::string_view bytes, int level = 4);
+
+/// Errors: bad_request on broken input, too_large above `max_size` bytes of output.
+Result<std::string> gunzip(std::string_view bytes, std::size_t max_size);
+
+/// True when an Accept-Encoding header allows gzip (q=0 forbids it).
+bool accepts_gzip(std::string_view accept_encoding);
+
+}  // namespace dibs::net

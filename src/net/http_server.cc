@@ -1,0 +1,290 @@
+#include "net/http_server.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "base/strings.h"
+#include "net/server_connection.h"
+
+namespace dibs::net {
+namespace {
+
+constexpr int kBacklog = 1024;
+constexpr std::size_t kReadSize = 64 * 1024;
+
+std::string address_text(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+    return cat('[', text, "]:", ntohs(v6.sin6_port));
+  }
+  const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+  ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+  return cat(text, ':', ntohs(v4.sin_port));
+}
+
+void set_option(int fd, int level, int name, int value) {
+  ::setsockopt(fd, level, name, &value, sizeof value);
+}
+
+Result<int> listen_on(const std::string& host, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int code = ::getaddrinfo(host.empty() ? nullptr : host.c_str(),
+                                 std::to_string(port).c_str(), &hints, &found);
+  if (code != 0) return Error::unavailable(cat("listen tcp ", host, ": ", ::gai_strerror(code)));
+  const int fd = ::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  int error = fd < 0 ? errno : 0;
+  if (error == 0) {
+    set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (found->ai_family == AF_INET6) set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    if (::bind(fd, found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd, kBacklog) != 0) {
+      error = errno;
+      ::close(fd);
+    }
+  }
+  ::freeaddrinfo(found);
+  if (error != 0) {
+    return Error::unavailable(
+        cat("listen tcp ", host, ':', port, ": bind: ", to_lower(std::strerror(error))));
+  }
+  return fd;
+}
+
+std::int64_t milliseconds(Duration span) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(span).count();
+}
+
+}  // namespace
+
+ServerWorker::ServerWorker(ServerShared& server)
+    : shared(server), loop(std::make_shared<EventLoop>()), scratch(kReadSize) {}
+
+void ServerWorker::add(std::shared_ptr<Connection> connection) {
+  connection->index = connections.size();
+  connections.push_back(connection);
+  connection->begin();
+}
+
+void ServerWorker::remove(Connection& connection) {
+  const std::size_t at = connection.index;
+  std::swap(connections[at], connections.back());
+  connections[at]->index = at;
+  connections.pop_back();
+  --count;
+  if (--shared.open == 0) {
+    std::lock_guard lock(shared.mutex);
+    shared.changed.notify_all();
+  }
+}
+
+void ServerWorker::tick() {
+  const std::int64_t now = loop->now();
+  // From the back: a connection that ends is replaced by one that was looked at already.
+  for (std::size_t i = connections.size(); i-- > 0;) {
+    if (i < connections.size()) connections[i]->on_tick(now);
+  }
+}
+
+void ServerWorker::drain_all() {
+  for (std::size_t i = connections.size(); i-- > 0;) {
+    if (i < connections.size()) connections[i]->drain();
+  }
+}
+
+void ServerWorker::close_all() {
+  while (!connections.empty()) connections.back()->close();
+}
+
+const std::string& ServerWorker::date() {
+  const std::time_t now = std::time(nullptr);
+  if (now != date_second) {
+    date_second = now;
+    std::tm parts{};
+    ::gmtime_r(&now, &parts);
+    static constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                              "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    const auto two = [](int n) { return cat(n < 10 ? "0" : "", n); };
+    date_text = cat("Date: ", kDays[parts.tm_wday], ", ", two(parts.tm_mday), ' ',
+                    kMonths[parts.tm_mon], ' ', parts.tm_year + 1900, ' ', two(parts.tm_hour), ':',
+                    two(parts.tm_min), ':', two(parts.tm_sec), " GMT\r\n");
+  }
+  return date_text;
+}
+
+struct HttpServer::Impl final : EventLoop::Source {
+  ServerShared shared;
+  std::vector<std::unique_ptr<ServerWorker>> workers;
+  int listener = -1;
+  std::uint16_t port = 0;
+  bool out_of_descriptors = false;
+  bool stopped = false;
+  std::mutex tls_mutex;
+  std::shared_ptr<TlsContext> tls;  // guarded by tls_mutex
+
+  void on_ready(EventLoop::Ready) override { accept_all(); }
+
+  void accept_all() {
+    out_of_descriptors = false;
+    while (listener >= 0) {
+      sockaddr_storage address{};
+      socklen_t size = sizeof address;
+      const int fd = ::accept4(listener, reinterpret_cast<sockaddr*>(&address), &size,
+                               SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (fd < 0) {
+        if (errno == EINTR || errno == ECONNABORTED) continue;
+        // Whoever waits in the backlog is taken at a later tick.
+        out_of_descriptors = errno != EAGAIN && errno != EWOULDBLOCK;
+        return;
+      }
+      if (shared.open >= shared.options.max_connections) {
+        ++shared.refused;
+        ::close(fd);
+        continue;
+      }
+      take(fd, address);
+    }
+  }
+
+  void take(int fd, const sockaddr_storage& address) {
+    ++shared.accepted;
+    ++shared.open;
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 60);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 30);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+    std::shared_ptr<TlsContext> context;
+    {
+      std::lock_guard lock(tls_mutex);
+      context = tls;
+    }
+    auto& worker = **std::min_element(
+        workers.begin(), workers.end(),
+        [](const auto& a, const auto& b) { return a->count.load() < b->count.load(); });
+    ++worker.count;
+    const bool secure = context != nullptr;
+    auto connection = std::make_shared<Connection>(
+        worker, secure ? Channel::tls_server(fd, std::move(context)) : Channel::plain(fd), secure,
+        address_text(address));
+    if (worker.loop->on_this_thread()) {
+      worker.add(std::move(connection));
+    } else {
+      worker.loop->post([&worker, connection] { worker.add(connection); });
+    }
+  }
+
+  void close_listener() {
+    if (listener < 0) return;
+    workers[0]->loop->remove(listener);
+    ::close(std::exchange(listener, -1));
+  }
+};
+
+HttpServer::HttpServer() : impl_(std::make_unique<Impl>()) {}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(ServerOptions options, Handler handler) {
+  std::unique_ptr<HttpServer> server(new HttpServer);
+  Impl& impl = *server->impl_;
+  impl.stopped = true;  // until threads run
+  if (options.tls) {
+    DIBS_TRY(impl.tls, TlsContext::server(*options.tls));
+  }
+  DIBS_TRY(impl.listener, listen_on(options.host, options.port));
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  ::getsockname(impl.listener, reinterpret_cast<sockaddr*>(&address), &size);
+  impl.port = ntohs(address.ss_family == AF_INET6
+                        ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                        : reinterpret_cast<sockaddr_in&>(address).sin_port);
+
+  const std::int64_t shortest =
+      milliseconds(std::min({options.header_timeout, options.body_timeout, options.idle_timeout,
+                             options.write_timeout}));
+  const std::chrono::milliseconds interval(std::clamp<std::int64_t>(shortest / 4, 10, 500));
+  impl.shared.options = std::move(options);
+  impl.shared.handler = std::move(handler);
+  for (unsigned i = 0; i < std::max(1U, impl.shared.options.threads); ++i) {
+    impl.workers.push_back(std::make_unique<ServerWorker>(impl.shared));
+  }
+  for (auto& worker : impl.workers) {
+    const bool first = worker == impl.workers.front();
+    worker->loop->set_tick(interval, [&impl, &worker = *worker, first] {
+      worker.tick();
+      if (first && impl.out_of_descriptors) impl.accept_all();
+    });
+  }
+  impl.workers[0]->loop->post([&impl] { impl.workers[0]->loop->add(impl.listener, &impl); });
+  for (auto& worker : impl.workers) {
+    worker->thread = std::thread([&worker = *worker] { worker.loop->run(); });
+  }
+  impl.stopped = false;
+  return server;
+}
+
+HttpServer::~HttpServer() { stop(); }
+
+std::uint16_t HttpServer::port() const { return impl_->port; }
+
+Result<> HttpServer::set_tls(const TlsServerOptions& options) {
+  DIBS_TRY(auto context, TlsContext::server(options));
+  std::lock_guard lock(impl_->tls_mutex);
+  impl_->tls = std::move(context);
+  return success();
+}
+
+void HttpServer::drain(Duration deadline) {
+  if (impl_->stopped) return;
+  impl_->shared.draining = true;
+  impl_->workers[0]->loop->post([impl = impl_.get()] { impl->close_listener(); });
+  for (auto& worker : impl_->workers) {
+    worker->loop->post([&worker = *worker] { worker.drain_all(); });
+  }
+  {
+    std::unique_lock lock(impl_->shared.mutex);
+    impl_->shared.changed.wait_for(lock, deadline, [this] { return impl_->shared.open == 0; });
+  }
+  stop();
+}
+
+void HttpServer::stop() {
+  if (impl_->stopped) {
+    if (impl_->listener >= 0) ::close(std::exchange(impl_->listener, -1));
+    return;
+  }
+  impl_->stopped = true;
+  for (auto& worker : impl_->workers) worker->loop->stop();
+  for (auto& worker : impl_->workers) worker->thread.join();
+  // From here on this thread is every loop's thread.
+  impl_->close_listener();
+  for (auto& worker : impl_->workers) {
+    worker->loop->post([&worker = *worker] { worker.close_all(); });
+    worker->loop->close();
+  }
+}
+
+ServerStats HttpServer::stats() const {
+  const ServerShared& shared = impl_->shared;
+  return {.accepted = shared.accepted,
+          .refused = shared.refused,
+          .open = shared.open,
+          .requests = shared.requests,
+          .bad_requests = shared.bad_requests,
+          .timeouts = shared.timeouts,
+          .slow_clients = shared.slow_clients};
+}
+
+}  // namespace dibs::net

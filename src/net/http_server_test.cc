@@ -1,0 +1,629 @@
+#include "net/http_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "base/strings.h"
+#include "net/test_support.h"
+
+namespace dibs::net {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr Duration kWait = seconds(20);
+
+/// Answers with what it got, one line each.
+void describe(Request request, std::unique_ptr<Exchange> exchange) {
+  exchange->respond(text(200, cat(request.method, ' ', request.target, '\n', request.body)));
+}
+
+ServerOptions plain() { return {}; }
+
+ServerOptions with_tls() {
+  ServerOptions options;
+  options.tls = test_server_tls();
+  return options;
+}
+
+TEST(HttpServer, answers_over_tls_and_keeps_the_connection) {
+  auto server = test_server(with_tls(), describe);
+  auto client = test_client(*server, true);
+
+  for (int i = 0; i < 20; ++i) {
+    const auto response = client->send(get(cat("/", i)), kWait);
+    ASSERT_TRUE(response.ok()) << response.error().message();
+    EXPECT_EQ(response->status, 200);
+    EXPECT_EQ(response->body, cat("GET /", i, "\n"));
+    EXPECT_THAT(std::string(response->headers.get("Date")), HasSubstr(" GMT"));
+  }
+  EXPECT_EQ(server->stats().accepted, 1U);
+  EXPECT_EQ(server->stats().requests, 20U);
+}
+
+TEST(HttpServer, takes_and_gives_large_bodies) {
+  ServerOptions options = with_tls();
+  options.max_body = 64 * 1024 * 1024;
+  auto server = test_server(options, describe);
+  auto client = test_client(*server, true);
+  const std::string body(20 * 1024 * 1024 + 17, 'x');
+
+  const auto response = client->send(post("/big", body), kWait);
+
+  ASSERT_TRUE(response.ok()) << response.error().message();
+  EXPECT_EQ(response->body.size(), body.size() + std::string_view("POST /big\n").size());
+}
+
+TEST(HttpServer, answers_many_clients_from_other_threads) {
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  auto server = test_server(with_tls(), [&](Request request, std::unique_ptr<Exchange> exchange) {
+    std::lock_guard lock(mutex);
+    threads.emplace_back([request = std::move(request), exchange = std::move(exchange)] {
+      exchange->respond(text(200, request.target));
+    });
+  });
+  auto client = test_client(*server, true);
+
+  std::vector<std::thread> callers;
+  std::atomic<int> good = 0;
+  for (int i = 0; i < 8; ++i) {
+    callers.emplace_back([&, i] {
+      for (int j = 0; j < 10; ++j) {
+        const auto response = client->send(get(cat("/", i, "/", j)), kWait);
+        if (response.ok() && response->body == cat("/", i, "/", j)) ++good;
+      }
+    });
+  }
+  for (auto& caller : callers) caller.join();
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(good, 80);
+}
+
+TEST(HttpServer, serves_pipelined_requests_in_order) {
+  auto server = test_server(plain(), describe);
+  RawClient client(server->port());
+  std::string all;
+  for (int i = 0; i < 200; ++i) append(all, "GET /", i, " HTTP/1.1\r\nHost: h\r\n\r\n");
+
+  client.send(all);
+  client.half_close();
+  const std::string answers = client.read_all();
+
+  std::size_t at = 0;
+  for (int i = 0; i < 200; ++i) {
+    at = answers.find(cat("GET /", i, "\n"), at);
+    ASSERT_NE(at, std::string::npos) << i;
+  }
+}
+
+TEST(HttpServer, sends_head_and_body_of_http_1_1) {
+  auto server = test_server(plain(), [](Request, std::unique_ptr<Exchange> exchange) {
+    Response response = text(404, "nothing");
+    response.headers.add("X-Evil", "a\r\nSet-Cookie: b");
+    response.headers.add("Content-Length", "99");
+    exchange->respond(std::move(response));
+  });
+  RawClient client(server->port());
+
+  client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  const std::string answer = client.read_all();
+
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\n"));
+  EXPECT_THAT(answer, HasSubstr("X-Evil: a  Set-Cookie: b\r\n"));
+  EXPECT_THAT(answer, HasSubstr("Content-Length: 7\r\nConnection: close\r\n\r\nnothing"));
+  EXPECT_THAT(answer, Not(HasSubstr("99")));
+}
+
+TEST(HttpServer, omits_bodies_for_head_and_204) {
+  auto server = test_server(plain(), [](Request request, std::unique_ptr<Exchange> exchange) {
+    exchange->respond(request.target == "/204" ? Response{204, {}, ""} : text(200, "four"));
+  });
+  RawClient client(server->port());
+
+  client.send("HEAD / HTTP/1.1\r\nHost: h\r\n\r\nGET /204 HTTP/1.1\r\nHost: h\r\n\r\n");
+  const std::string first = client.read_until("\r\n\r\n");
+  const std::string second = client.read_until("\r\n\r\n");
+
+  EXPECT_THAT(first, HasSubstr("Content-Length: 4\r\n"));
+  EXPECT_THAT(second, StartsWith("HTTP/1.1 204 No Content\r\n"));
+  EXPECT_THAT(second, Not(HasSubstr("Content-Length")));
+}
+
+TEST(HttpServer, closes_after_http_1_0) {
+  auto server = test_server(plain(), describe);
+  RawClient client(server->port());
+  client.send("GET /old HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(client.read_all(), HasSubstr("GET /old"));
+}
+
+TEST(HttpServer, says_continue_when_asked) {
+  auto server = test_server(plain(), describe);
+  RawClient client(server->port());
+
+  client.send("POST /c HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+  EXPECT_EQ(client.read_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send("body");
+
+  EXPECT_THAT(client.read_until("body"), HasSubstr("200 OK"));
+}
+
+TEST(HttpServer, takes_chunked_bodies) {
+  auto server = test_server(plain(), describe);
+  RawClient client(server->port());
+  client.send("POST /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+  client.send("2\r\nde\r\n0\r\n\r\n");
+  EXPECT_THAT(client.read_until("abcde"), HasSubstr("POST /c\n"));
+}
+
+struct BadCase {
+  std::string request;
+  std::string status;
+  std::string body;
+};
+
+TEST(HttpServer, refuses_bad_requests_and_closes) {
+  ServerOptions options;
+  options.max_header_bytes = 4096;
+  auto server = test_server(options, describe);
+  const BadCase cases[] = {
+      {"nonsense\r\n\r\n", "HTTP/1.1 400 Bad Request", "400 Bad Request"},
+      {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request",
+       "400 Bad Request: missing required Host header"},
+      {cat("GET / HTTP/1.1\r\nHost: h\r\nX: ", std::string(10000, 'x'), "\r\n\r\n"),
+       "HTTP/1.1 431 Request Header Fields Too Large", "431 Request Header Fields Too Large"},
+      {"POST / HTTP/1.1\r\nHost: h\r\nExpect: magic\r\nContent-Length: 1\r\n\r\n",
+       "HTTP/1.1 417 Expectation Failed", "417 Expectation Failed"},
+      {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n",
+       "HTTP/1.1 501 Not Implemented", "501 Not Implemented"},
+  };
+  for (const auto& test : cases) {
+    RawClient client(server->port());
+    client.send(test.request);
+    const std::string answer = client.read_all();
+    EXPECT_THAT(answer, StartsWith(test.status)) << test.request.substr(0, 60);
+    EXPECT_THAT(answer, HasSubstr(test.body));
+    EXPECT_THAT(answer, HasSubstr("Connection: close\r\n"));
+  }
+  EXPECT_EQ(server->stats().bad_requests, std::size(cases));
+}
+
+TEST(HttpServer, refuses_a_large_body_by_its_announcement) {
+  ServerOptions options;
+  options.max_body = 1000;
+  options.body_too_large = [](const Request& request) {
+    return text(413, cat("too large: ", request.target));
+  };
+  auto server = test_server(options, describe);
+  RawClient client(server->port());
+
+  client.send("POST /huge HTTP/1.1\r\nHost: h\r\nContent-Length: 100000000\r\n\r\nabc");
+
+  const std::string answer = client.read_all();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 413 Request Entity Too Large"));
+  EXPECT_THAT(answer, HasSubstr("too large: /huge"));
+  EXPECT_EQ(server->stats().requests, 0U);
+}
+
+TEST(HttpServer, refuses_a_large_chunked_body_when_it_gets_there) {
+  ServerOptions options = with_tls();
+  options.max_body = 1000;
+  options.body_too_large = [](const Request&) { return text(413, "limit"); };
+  auto server = test_server(options, describe);
+  auto client = test_client(*server, true);
+
+  const auto response = client->send(post("/huge", std::string(5'000'000, 'x')), kWait);
+
+  ASSERT_TRUE(response.ok()) << response.error().message();
+  EXPECT_EQ(response->status, 413);
+  EXPECT_EQ(response->body, "limit");
+}
+
+TEST(HttpServer, gives_up_on_slow_heads_bodies_and_idle_connections) {
+  ServerOptions options;
+  options.header_timeout = milliseconds(60);
+  options.body_timeout = milliseconds(60);
+  options.idle_timeout = milliseconds(60);
+  auto server = test_server(options, describe);
+
+  RawClient silent(server->port());
+  EXPECT_EQ(silent.read_all(), "");
+  RawClient slow_head(server->port());
+  slow_head.send("GET / HTTP/1.1\r\nHos");
+  EXPECT_EQ(slow_head.read_all(), "");
+  RawClient slow_body(server->port());
+  slow_body.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab");
+  EXPECT_EQ(slow_body.read_all(), "");
+  RawClient idle(server->port());
+  idle.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(idle.read_all(), HasSubstr("GET /"));
+  EXPECT_EQ(server->stats().timeouts, 4U);
+}
+
+TEST(HttpServer, drops_a_reader_who_does_not_read) {
+  ServerOptions options;
+  options.write_timeout = milliseconds(60);
+  auto server = test_server(options, [](Request, std::unique_ptr<Exchange> exchange) {
+    exchange->respond(text(200, std::string(50'000'000, 'x')));
+  });
+  RawClient client(server->port());
+  client.shrink_receive_buffer();
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  client.read_until("200 OK");
+
+  while (server->stats().slow_clients == 0) std::this_thread::yield();
+
+  EXPECT_EQ(server->stats().timeouts, 1U);
+}
+
+TEST(HttpServer, sends_500_for_a_dropped_exchange) {
+  auto server = test_server(plain(), [](Request, std::unique_ptr<Exchange>) {});
+  auto client = test_client(*server, false);
+  const auto response = client->send(get("/"), kWait);
+  ASSERT_TRUE(response.ok());
+  EXPECT_EQ(response->status, 500);
+}
+
+TEST(HttpServer, refuses_more_connections_than_allowed) {
+  ServerOptions options;
+  options.max_connections = 1;
+  auto server = test_server(options, describe);
+  RawClient first(server->port());
+  first.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  first.read_until("GET /\n");
+
+  RawClient second(server->port());
+  EXPECT_EQ(second.read_all(), "");
+  EXPECT_EQ(server->stats().refused, 1U);
+}
+
+TEST(HttpServer, reports_an_address_in_use) {
+  auto server = test_server(plain(), describe);
+  ServerOptions options;
+  options.port = server->port();
+  const auto second = HttpServer::start(options, describe);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code(), Code::unavailable);
+  EXPECT_THAT(second.error().message(), HasSubstr("address already in use"));
+}
+
+// --- streams ---
+
+TEST(BodyStream, sends_pieces_as_chunks) {
+  auto server = test_server(plain(), [](Request, std::unique_ptr<Exchange> exchange) {
+    auto stream = exchange->stream(text(200, ""));
+    stream->write(share("one"));
+    stream->write(share("two"));
+    stream->finish();
+  });
+  RawClient client(server->port());
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(client.read_until("\r\n\r\n"), HasSubstr("Transfer-Encoding: chunked\r\n"));
+  EXPECT_EQ(client.read_until("0\r\n\r\n"), "6\r\nonetwo\r\n0\r\n\r\n");
+
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(client.read_until("0\r\n\r\n"), HasSubstr("onetwo"));
+}
+
+TEST(BodyStream, works_from_another_thread_over_tls) {
+  std::thread writer;
+  auto server = test_server(with_tls(), [&](Request, std::unique_ptr<Exchange> exchange) {
+    writer = std::thread([exchange = std::move(exchange)] {
+      auto stream = exchange->stream(text(200, ""));
+      for (int i = 0; i < 2000; ++i) EXPECT_TRUE(stream->write(share(cat("event ", i, "\n"))));
+      stream->write(share(std::string(500'000, 'z')));
+      stream->finish();
+    });
+  });
+  auto client = test_client(*server, true);
+
+  const auto response = client->send(get("/watch"), kWait);
+  writer.join();
+
+  ASSERT_TRUE(response.ok()) << response.error().message();
+  EXPECT_THAT(response->body, StartsWith("event 0\nevent 1\n"));
+  EXPECT_THAT(response->body, HasSubstr("event 1999\nzzz"));
+  EXPECT_TRUE(response->body.ends_with(std::string(500'000, 'z')));
+}
+
+TEST(BodyStream, reads_as_it_comes) {
+  std::promise<std::shared_ptr<BodyStream>> opened;
+  auto server = test_server(with_tls(), [&](Request, std::unique_ptr<Exchange> exchange) {
+    opened.set_value(exchange->stream(text(200, "")));
+  });
+  auto client = test_client(*server, true);
+
+  auto response = client->open_stream(get("/watch"), kWait);
+  ASSERT_TRUE(response.ok()) << response.error().message();
+  auto stream = opened.get_future().get();
+  for (const auto* piece : {"a", "bb", "ccc"}) {
+    stream->write(share(piece));
+    EXPECT_EQ(*(*response)->read_some(kWait), piece);
+  }
+  const auto late = (*response)->read_some(milliseconds(1));
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.error().code(), Code::timeout);
+  stream->finish();
+  EXPECT_EQ(*(*response)->read_some(kWait), "");
+}
+
+TEST(BodyStream, tells_when_the_client_goes_away) {
+  std::promise<std::shared_ptr<BodyStream>> opened;
+  auto server = test_server(with_tls(), [&](Request, std::unique_ptr<Exchange> exchange) {
+    opened.set_value(exchange->stream(text(200, "")));
+  });
+  auto client = test_client(*server, true);
+  auto response = client->open_stream(get("/watch"), kWait);
+  ASSERT_TRUE(response.ok());
+  auto stream = opened.get_future().get();
+  std::promise<void> closed;
+  stream->on_closed([&] { closed.set_value(); });
+
+  std::thread reader([&] { EXPECT_FALSE((*response)->read_some(kWait).ok()); });
+  (*response)->cancel();
+  reader.join();
+
+  EXPECT_EQ(closed.get_future().wait_for(kWait), std::future_status::ready);
+  EXPECT_FALSE(stream->write(share("x")));
+}
+
+TEST(BodyStream, bounds_the_queue_of_a_slow_client) {
+  ServerOptions options;
+  options.max_queued = 1'000'000;
+  std::promise<std::shared_ptr<BodyStream>> opened;
+  auto server = test_server(options, [&](Request, std::unique_ptr<Exchange> exchange) {
+    opened.set_value(exchange->stream(text(200, "")));
+  });
+  RawClient client(server->port());
+  client.shrink_receive_buffer();
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  auto stream = opened.get_future().get();
+  std::promise<void> closed;
+  stream->on_closed([&] { closed.set_value(); });
+
+  const auto piece = share(std::string(100'000, 'x'));
+  int written = 0;
+  while (stream->write(piece)) {
+    ASSERT_LE(stream->queued(), 1'000'000U);
+    ASSERT_LT(++written, 1000);
+  }
+
+  EXPECT_EQ(closed.get_future().wait_for(kWait), std::future_status::ready);
+  EXPECT_EQ(server->stats().slow_clients, 1U);
+}
+
+TEST(BodyStream, calls_back_when_drained) {
+  std::atomic<int> left = 50;
+  auto server = test_server(with_tls(), [&](Request, std::unique_ptr<Exchange> exchange) {
+    std::shared_ptr<BodyStream> stream = exchange->stream(text(200, ""));
+    stream->on_drained([stream, &left] {
+      if (left-- > 0) {
+        stream->write(share(std::string(10'000, 'd')));
+      } else {
+        stream->finish();
+      }
+    });
+  });
+  auto client = test_client(*server, true);
+  const auto response = client->send(get("/"), kWait);
+  ASSERT_TRUE(response.ok()) << response.error().message();
+  EXPECT_EQ(response->body.size(), 500'000U);
+}
+
+TEST(BodyStream, breaks_off_when_dropped_unfinished) {
+  auto server = test_server(plain(), [](Request, std::unique_ptr<Exchange> exchange) {
+    exchange->stream(text(200, ""))->write(share("half"));
+  });
+  auto client = test_client(*server, false);
+  const auto response = client->send(get("/"), kWait);
+  ASSERT_FALSE(response.ok());
+  EXPECT_THAT(response.error().message(), HasSubstr("unexpected EOF"));
+}
+
+TEST(BodyStream, goes_without_chunks_to_http_1_0) {
+  auto server = test_server(plain(), [](Request, std::unique_ptr<Exchange> exchange) {
+    auto stream = exchange->stream(text(200, ""));
+    stream->write(share("plain"));
+    stream->finish();
+  });
+  RawClient client(server->port());
+  client.send("GET / HTTP/1.0\r\n\r\n");
+  const std::string answer = client.read_all();
+  EXPECT_THAT(answer, Not(HasSubstr("chunked")));
+  EXPECT_TRUE(answer.ends_with("\r\n\r\nplain"));
+}
+
+TEST(BodyStream, outlives_its_server) {
+  std::promise<std::shared_ptr<BodyStream>> opened;
+  auto server = test_server(plain(), [&](Request, std::unique_ptr<Exchange> exchange) {
+    opened.set_value(exchange->stream(text(200, "")));
+  });
+  RawClient client(server->port());
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  auto stream = opened.get_future().get();
+
+  server->stop();
+  server.reset();
+
+  EXPECT_FALSE(stream->write(share("x")));
+  bool closed = false;
+  stream->on_closed([&] { closed = true; });
+  EXPECT_TRUE(closed);
+  stream->finish();
+}
+
+// --- drain ---
+
+TEST(HttpServer, drains) {
+  std::promise<std::unique_ptr<Exchange>> arrived;
+  auto server = test_server(with_tls(), [&](Request request, std::unique_ptr<Exchange> exchange) {
+    if (request.target == "/slow") return arrived.set_value(std::move(exchange));
+    exchange->respond(text(200, "fast"));
+  });
+  auto idle = test_client(*server, true);
+  ASSERT_TRUE(idle->send(get("/fast"), kWait).ok());
+  auto busy = test_client(*server, true);
+  Result<Response> answer = Error::internal("none");
+  std::thread caller([&] { answer = busy->send(get("/slow"), kWait); });
+  auto exchange = arrived.get_future().get();
+
+  std::thread drainer([&] { server->drain(kWait); });
+  while (server->stats().open != 1) std::this_thread::yield();
+  exchange->respond(text(200, "late"));
+  caller.join();
+  drainer.join();
+
+  ASSERT_TRUE(answer.ok()) << answer.error().message();
+  EXPECT_EQ(answer->body, "late");
+  EXPECT_EQ(answer->headers.get("Connection"), "close");
+  const auto refused = idle->send(get("/fast"), kWait);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("connect: connection refused"));
+}
+
+TEST(HttpServer, drain_ends_at_its_deadline) {
+  std::promise<std::shared_ptr<BodyStream>> opened;
+  auto server = test_server(plain(), [&](Request, std::unique_ptr<Exchange> exchange) {
+    opened.set_value(exchange->stream(text(200, "")));
+  });
+  RawClient client(server->port());
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  auto stream = opened.get_future().get();
+  server->drain(milliseconds(20));
+  EXPECT_EQ(server->stats().open, 0U);
+}
+
+// --- TLS ---
+
+void who(Request request, std::unique_ptr<Exchange> exchange) {
+  exchange->respond(text(200, cat(request.peer.certificate, ' ', request.peer.certificate_invalid,
+                                  ' ', request.peer.common_name, ' ',
+                                  join(request.peer.organizations, ","))));
+}
+
+Result<Response> ask_as(const HttpServer& server, const Credential& credential) {
+  ClientOptions options;
+  options.url = cat("https://127.0.0.1:", server.port());
+  options.tls = test_client_tls();
+  options.tls.certificate_pem = credential.certificate_pem;
+  options.tls.key_pem = credential.key_pem;
+  auto client = HttpClient::open(options);
+  if (!client) return client.error();
+  return (*client)->send(get("/"), kWait);
+}
+
+TEST(HttpServerTls, knows_who_shows_a_good_certificate) {
+  auto server = test_server(with_tls(), who);
+  const auto credential = issue_client_certificate(
+      test_ca(), "system:node:a", {"system:nodes", "two"}, test_validity());
+  ASSERT_TRUE(credential.ok());
+  const auto response = ask_as(*server, *credential);
+  ASSERT_TRUE(response.ok()) << response.error().message();
+  EXPECT_EQ(response->body, "true false system:node:a system:nodes,two");
+}
+
+TEST(HttpServerTls, lets_bad_certificates_in_without_an_identity) {
+  auto server = test_server(with_tls(), who);
+  const auto other_ca = make_ca("other", test_validity());
+  const Validity past{Time::from_seconds(1577836800), Time::from_seconds(1577836800 + 3600)};
+  ASSERT_TRUE(other_ca.ok());
+  const Result<Credential> bad[] = {
+      issue_client_certificate(*other_ca, "admin", {"system:masters"}, test_validity()),
+      issue_client_certificate(test_ca(), "admin", {"system:masters"}, past),
+      // Not for clients.
+      issue_server_certificate(test_ca(), "admin", {"localhost"}, test_validity()),
+  };
+  for (const auto& credential : bad) {
+    ASSERT_TRUE(credential.ok());
+    // Twice: the second connection resumes the session and must not gain by it.
+    ClientOptions options;
+    options.url = cat("https://127.0.0.1:", server->port());
+    options.tls = test_client_tls();
+    options.tls.certificate_pem = credential->certificate_pem;
+    options.tls.key_pem = credential->key_pem;
+    options.max_idle = 0;
+    auto client = HttpClient::open(options);
+    ASSERT_TRUE(client.ok());
+    for (int i = 0; i < 2; ++i) {
+      const auto response = (*client)->send(get("/"), kWait);
+      ASSERT_TRUE(response.ok()) << response.error().message();
+      EXPECT_EQ(response->body, "false true  ") << i;
+    }
+  }
+}
+
+TEST(HttpServerTls, keeps_the_identity_in_a_resumed_session) {
+  auto server = test_server(with_tls(), who);
+  const auto credential = issue_client_certificate(test_ca(), "u", {"g"}, test_validity());
+  ASSERT_TRUE(credential.ok());
+  ClientOptions options;
+  options.url = cat("https://localhost:", server->port());
+  options.tls = test_client_tls();
+  options.tls.certificate_pem = credential->certificate_pem;
+  options.tls.key_pem = credential->key_pem;
+  options.max_idle = 0;
+  auto client = HttpClient::open(options);
+  ASSERT_TRUE(client.ok());
+  for (int i = 0; i < 3; ++i) {
+    const auto response = (*client)->send(get("/"), kWait);
+    ASSERT_TRUE(response.ok()) << response.error().message();
+    EXPECT_EQ(response->body, "true false u g");
+  }
+  EXPECT_EQ(server->stats().accepted, 3U);
+}
+
+TEST(HttpServerTls, serves_without_a_certificate) {
+  auto server = test_server(with_tls(), who);
+  const auto response = test_client(*server, true)->send(get("/"), kWait);
+  ASSERT_TRUE(response.ok());
+  EXPECT_EQ(response->body, "false false  ");
+}
+
+TEST(HttpServerTls, takes_a_new_certificate_while_running) {
+  auto server = test_server(with_tls(), describe);
+  auto old = test_client(*server, true);
+  ASSERT_TRUE(old->send(get("/"), kWait).ok());
+  const auto other_ca = make_ca("other", test_validity());
+  const auto renewed =
+      issue_server_certificate(*other_ca, "s", {"127.0.0.1"}, test_validity());
+  ASSERT_TRUE(renewed.ok());
+
+  ASSERT_TRUE(server->set_tls({renewed->certificate_pem, renewed->key_pem, ""}).ok());
+
+  EXPECT_TRUE(old->send(get("/"), kWait).ok());
+  const auto refused = test_client(*server, true)->send(get("/"), kWait);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(),
+              HasSubstr("x509: certificate signed by unknown authority"));
+  ClientOptions options;
+  options.url = cat("https://127.0.0.1:", server->port());
+  options.tls.ca_pem = other_ca->certificate_pem;
+  EXPECT_TRUE((*HttpClient::open(options))->send(get("/"), kWait).ok());
+}
+
+TEST(HttpServerTls, tells_a_plain_client_so) {
+  auto server = test_server(with_tls(), describe);
+  RawClient client(server->port());
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_EQ(client.read_all(),
+            "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n");
+}
+
+TEST(HttpServerTls, refuses_a_key_that_does_not_match) {
+  ServerOptions options = with_tls();
+  options.tls->key_pem = test_ca().key_pem;
+  const auto server = HttpServer::start(options, describe);
+  ASSERT_FALSE(server.ok());
+  EXPECT_EQ(server.error().message(), "private key does not match the certificate");
+}
+
+}  // namespace
+}  // namespace dibs::net

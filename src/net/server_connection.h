@@ -1,0 +1,179 @@
+#pragma once
+// One connection of the HTTP server: a state machine on its io thread. Private to net.
+//
+//   handshake ─▶ reading ─▶ handling ─▶ writing ──┐      handling: the exchange is with the handler
+//                  ▲            ├─▶ streaming ────┤      lingering: the answer is out, the client may
+//                  │            └─▶ websocket     │      still be sending what nobody will read
+//                  └──────────────────────────────┴─▶ lingering ─▶ closed
+//
+// Every method runs on the io thread; what other threads call is in server_exchange.cc and posts here.
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "net/channel.h"
+#include "net/event_loop.h"
+#include "net/http.h"
+#include "net/http_server.h"
+#include "net/message_parser.h"
+#include "net/websocket.h"
+
+namespace dibs::net {
+
+class Connection;
+
+/// What all connections of a server share.
+struct ServerShared {
+  ServerOptions options;
+  Handler handler;
+  std::atomic<bool> draining = false;
+  std::atomic<std::uint64_t> accepted = 0, refused = 0, open = 0, requests = 0, bad_requests = 0,
+                             timeouts = 0, slow_clients = 0;
+  std::mutex mutex;
+  std::condition_variable changed;  // open became 0
+};
+
+/// One io thread with its connections.
+struct ServerWorker {
+  explicit ServerWorker(ServerShared& server);
+  void add(std::shared_ptr<Connection> connection);
+  void remove(Connection& connection);
+  void tick();
+  void drain_all();
+  void close_all();
+  /// The Date header of this second.
+  const std::string& date();
+
+  ServerShared& shared;
+  std::shared_ptr<EventLoop> loop;
+  std::thread thread;
+  std::atomic<std::size_t> count = 0;
+  std::vector<std::shared_ptr<Connection>> connections;
+  std::vector<char> scratch;  // one read's bytes
+  std::string assembly;       // one write's bytes
+  std::string date_text;
+  std::int64_t date_second = -1;
+};
+
+/// The queue between a BodyStream and its connection.
+struct StreamCore {
+  std::mutex mutex;
+  std::deque<SharedBytes> queue;  // guarded by mutex, as all below
+  std::size_t queued = 0;         // the queue and what the socket has not taken yet
+  bool scheduled = false;         // the connection will look at the queue
+  bool finished = false;
+  bool closed = false;
+  std::function<void()> drained;
+  std::function<void()> on_closed;
+};
+
+/// What a WebSocket object knows of its connection.
+struct SocketCore {
+  std::atomic<std::size_t> posted = 0;  // on its way to the io thread
+  std::atomic<std::size_t> output = 0;  // not yet taken by the socket
+  std::mutex mutex;
+  std::function<void()> drained;  // guarded by mutex
+};
+
+class Connection final : public EventLoop::Source,
+                         public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(ServerWorker& worker, std::unique_ptr<Channel> channel, bool tls,
+             std::string address);
+  ~Connection() override;
+
+  void begin();
+  void on_ready(EventLoop::Ready ready) override;
+  void on_tick(std::int64_t now);
+  void drain();
+  void close();
+
+  EventLoop& loop() { return *loop_; }
+  std::size_t max_queued() const { return max_queued_; }
+
+  void respond(Response response);
+  void begin_stream(Response head, std::shared_ptr<StreamCore> core);
+  void pump_stream();
+  void abort_stream(bool too_slow);
+  void upgrade(std::string protocol, std::function<void(std::shared_ptr<WebSocket>)> ready);
+  void ws_start(std::function<void(std::string, bool)> message, std::function<void()> closed);
+  void ws_send(WsOp op, std::string payload);
+  void ws_close(std::uint16_t code, std::string reason);
+  void ws_notify_drained();
+
+  std::size_t index = 0;  // in its worker's list
+
+ private:
+  enum class State : std::uint8_t {
+    handshake, reading, handling, writing, streaming, websocket, lingering, closed
+  };
+  struct Upgraded;
+
+  void advance();
+  bool step();
+  bool step_handshake();
+  bool step_reading();
+  bool step_writing();
+  bool step_stream();
+  bool step_websocket();
+  bool step_lingering();
+
+  bool parse(std::string_view bytes, bool from_input);
+  /// False when the request was turned away by its head.
+  bool check_head();
+  void dispatch();
+  void refuse(int status, std::string_view text);
+  void refuse_body();
+  void append_head(std::string& out, int status, const Headers& headers, bool chunked,
+                   const std::size_t* content_length);
+  void finish_response();
+  void begin_linger();
+  /// Keeps the deadline for progress while output waits. False when the connection ended.
+  bool flush();
+  void close_stream();
+  void set_deadline(Duration span);
+  void take_ws_events(std::vector<WsEvent>& events);
+  bool certificate_current() const;
+
+  ServerWorker& worker_;
+  const ServerOptions& options_;
+  std::shared_ptr<EventLoop> loop_;
+  std::size_t max_queued_;
+  std::unique_ptr<Channel> channel_;
+  RequestParser parser_;
+  Peer peer_;
+  Time certificate_from_, certificate_to_;
+  State state_;
+  bool advancing_ = false;
+  bool input_fresh_ = false;    // input_ holds bytes the parser has not seen
+  bool begun_ = false;          // bytes of the current request have come
+  bool head_checked_ = false;
+  bool http_1_1_ = true;
+  bool keep_alive_ = true;
+  bool to_head_ = false;        // the request is a HEAD
+  bool linger_ = false;         // the request was not read to its end
+  bool peer_closed_ = false;
+  bool chunked_ = false;
+  std::int64_t deadline_ = 0;   // steady milliseconds; 0: none
+  std::size_t progress_ = 0;    // output when the deadline was set
+  std::string input_;           // bytes of a request in the making, or of the next one
+  std::string body_;            // of the response, from body_at_ on still to write
+  std::size_t body_at_ = 0;
+  std::size_t in_flight_ = 0;   // stream bytes in the channel's output
+  std::shared_ptr<StreamCore> stream_;
+  std::unique_ptr<Upgraded> upgraded_;
+  std::string websocket_key_;   // the current request asks for an upgrade
+};
+
+std::unique_ptr<Exchange> make_exchange(std::shared_ptr<Connection> connection);
+std::shared_ptr<WebSocket> make_server_websocket(std::shared_ptr<Connection> connection,
+                                                 std::shared_ptr<SocketCore> core);
+
+}  // namespace dibs::net

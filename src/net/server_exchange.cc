@@ -1,0 +1,208 @@
+// What handlers hold of a connection: exchange, body stream, WebSocket. Each method may come from any
+// thread and goes to the connection's io thread.
+
+#include <utility>
+
+#include "net/server_connection.h"
+
+namespace dibs::net {
+namespace {
+
+class ServerStream final : public BodyStream {
+ public:
+  ServerStream(std::shared_ptr<Connection> connection, std::shared_ptr<StreamCore> core)
+      : connection_(std::move(connection)), core_(std::move(core)) {}
+
+  ~ServerStream() override {
+    {
+      std::lock_guard lock(core_->mutex);
+      if (core_->finished || core_->closed) return;
+      core_->on_closed = nullptr;
+    }
+    connection_->loop().post([connection = connection_] { connection->abort_stream(false); });
+  }
+
+  bool write(SharedBytes piece) override {
+    bool wake = false;
+    {
+      std::lock_guard lock(core_->mutex);
+      if (core_->closed || core_->finished) return false;
+      if (core_->queued + piece->size() > connection_->max_queued()) {
+        core_->closed = true;
+      } else {
+        core_->queued += piece->size();
+        core_->queue.push_back(std::move(piece));
+        wake = !std::exchange(core_->scheduled, true);
+        if (!wake) return true;
+      }
+    }
+    if (wake) {
+      connection_->loop().post([connection = connection_] { connection->pump_stream(); });
+      return true;
+    }
+    connection_->loop().post([connection = connection_] { connection->abort_stream(true); });
+    return false;
+  }
+
+  std::size_t queued() const override {
+    std::lock_guard lock(core_->mutex);
+    return core_->queued;
+  }
+
+  void on_drained(std::function<void()> drained) override {
+    {
+      std::lock_guard lock(core_->mutex);
+      if (core_->closed || core_->finished) return;
+      core_->drained = std::move(drained);
+      if (core_->queued > 0) return;
+    }
+    connection_->loop().post([core = core_] {
+      std::function<void()> call;
+      {
+        std::lock_guard lock(core->mutex);
+        if (core->queued == 0) call = core->drained;
+      }
+      if (call) call();
+    });
+  }
+
+  void on_closed(std::function<void()> closed) override {
+    {
+      std::lock_guard lock(core_->mutex);
+      if (core_->finished) return;
+      if (!core_->closed) {
+        core_->on_closed = std::move(closed);
+        return;
+      }
+    }
+    if (!connection_->loop().post(closed)) closed();
+  }
+
+  void finish() override {
+    {
+      std::lock_guard lock(core_->mutex);
+      if (core_->closed || std::exchange(core_->finished, true)) return;
+      core_->scheduled = true;
+    }
+    connection_->loop().post([connection = connection_] { connection->pump_stream(); });
+  }
+
+ private:
+  std::shared_ptr<Connection> connection_;
+  std::shared_ptr<StreamCore> core_;
+};
+
+class ServerWebSocket final : public WebSocket {
+ public:
+  ServerWebSocket(std::shared_ptr<Connection> connection, std::shared_ptr<SocketCore> core)
+      : connection_(std::move(connection)), core_(std::move(core)) {}
+
+  ~ServerWebSocket() override { close(1000, ""); }
+
+  void send_binary(std::string message) override { send(WsOp::binary, std::move(message)); }
+  void send_text(std::string message) override { send(WsOp::text, std::move(message)); }
+
+  void start(std::function<void(std::string, bool)> message,
+             std::function<void()> closed) override {
+    const bool posted = connection_->loop().post([connection = connection_, message, closed] {
+      connection->ws_start(message, closed);
+    });
+    if (!posted && closed) closed();
+  }
+
+  void close(std::uint16_t code, std::string_view reason) override {
+    connection_->loop().post([connection = connection_, code, reason = std::string(reason)] {
+      connection->ws_close(code, reason);
+    });
+  }
+
+  std::size_t queued() const override { return core_->posted + core_->output; }
+
+  void on_drained(std::function<void()> drained) override {
+    {
+      std::lock_guard lock(core_->mutex);
+      core_->drained = std::move(drained);
+    }
+    connection_->loop().post([connection = connection_] { connection->ws_notify_drained(); });
+  }
+
+ private:
+  void send(WsOp op, std::string message) {
+    const std::size_t size = message.size();
+    core_->posted += size;
+    connection_->loop().post(
+        [connection = connection_, core = core_, op, size, message = std::move(message)]() mutable {
+          core->posted -= size;
+          connection->ws_send(op, std::move(message));
+        });
+  }
+
+  std::shared_ptr<Connection> connection_;
+  std::shared_ptr<SocketCore> core_;
+};
+
+class ServerExchange final : public Exchange {
+ public:
+  explicit ServerExchange(std::shared_ptr<Connection> connection)
+      : connection_(std::move(connection)) {}
+
+  ~ServerExchange() override {
+    if (connection_ == nullptr) return;
+    Response response;
+    response.status = 500;
+    response.headers.add("Content-Type", "text/plain; charset=utf-8");
+    response.body = "Internal Server Error\n";
+    respond(std::move(response));
+  }
+
+  void respond(Response response) override {
+    const auto connection = std::move(connection_);
+    if (connection == nullptr) return;
+    if (connection->loop().on_this_thread()) return connection->respond(std::move(response));
+    connection->loop().post([connection, response = std::move(response)]() mutable {
+      connection->respond(std::move(response));
+    });
+  }
+
+  std::shared_ptr<BodyStream> stream(Response head) override {
+    const auto connection = std::move(connection_);
+    auto core = std::make_shared<StreamCore>();
+    auto stream = std::make_shared<ServerStream>(connection, core);
+    if (connection->loop().on_this_thread()) {
+      connection->begin_stream(std::move(head), std::move(core));
+      return stream;
+    }
+    const bool posted = connection->loop().post([connection, core, head = std::move(head)]() mutable {
+      connection->begin_stream(std::move(head), std::move(core));
+    });
+    if (!posted) core->closed = true;
+    return stream;
+  }
+
+  void upgrade(std::string protocol,
+               std::function<void(std::shared_ptr<WebSocket>)> ready) override {
+    const auto connection = std::move(connection_);
+    if (connection->loop().on_this_thread()) {
+      return connection->upgrade(std::move(protocol), std::move(ready));
+    }
+    const bool posted = connection->loop().post(
+        [connection, protocol = std::move(protocol), ready] { connection->upgrade(protocol, ready); });
+    if (!posted) ready(nullptr);
+  }
+
+ private:
+  std::shared_ptr<Connection> connection_;  // null once answered
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_exchange(std::shared_ptr<Connection> connection) {
+  return std::make_unique<ServerExchange>(std::move(connection));
+}
+
+std::shared_ptr<WebSocket> make_server_websocket(std::shared_ptr<Connection> connection,
+                                                 std::shared_ptr<SocketCore> core) {
+  return std::make_shared<ServerWebSocket>(std::move(connection), std::move(core));
+}
+
+}  // namespace dibs::net

@@ -1,0 +1,31 @@
+#pragma once
+// Shared between tls.cc and channel.cc only: the OpenSSL side of a TlsContext.
+
+#include <openssl/ssl.h>
+
+#include <mutex>
+#include <string>
+
+#include "net/tls.h"
+
+namespace dibs::net {
+
+struct TlsContext::Impl {
+  SSL_CTX* context = nullptr;
+  bool insecure = false;
+  std::string server_name;
+
+  // A client resumes its last session: a new connection then costs no signature.
+  std::mutex mutex;
+  SSL_SESSION* session = nullptr;  // guarded by mutex
+
+  ~Impl() {
+    if (session != nullptr) SSL_SESSION_free(session);
+    if (context != nullptr) SSL_CTX_free(context);
+  }
+};
+
+/// The newest entry of OpenSSL's error queue, which is then empty.
+std::string openssl_error();
+
+}  // namespace dibs::net

@@ -1,0 +1,46 @@
+#pragma once
+// The machine's clock, entropy, timers and threads behind runtime::Runtime.
+//
+// Tasks may block, so the pool is elastic: it starts a thread per core, and while the queue stands
+// still because every thread is blocked it adds more, up to a bound; idle threads end after a
+// while.
+//
+// The destructor drops timers that are not due, runs what was posted before and waits for running
+// tasks; everything that uses the runtime must be stopped by then.
+
+#include <cstddef>
+#include <memory>
+
+#include "runtime/runtime.h"
+
+namespace dibs::runtime {
+
+struct RealRuntimeOptions {
+  /// 0: one per core.
+  std::size_t base_threads = 0;
+  std::size_t max_threads = 256;
+  Duration idle_timeout = std::chrono::seconds(10);
+  /// How long the queue stands still before a thread is added.
+  Duration stall = std::chrono::milliseconds(5);
+};
+
+class RealRuntime {
+ public:
+  explicit RealRuntime(const RealRuntimeOptions& options = {});
+  ~RealRuntime();
+  RealRuntime(const RealRuntime&) = delete;
+  RealRuntime& operator=(const RealRuntime&) = delete;
+
+  Runtime& runtime();
+  std::size_t thread_count() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Without threads, for programs that only need these two.
+Clock& system_clock();
+Random& system_random();
+
+}  // namespace dibs::runtime

@@ -1,0 +1,57 @@
+#pragma once
+// Authentication and authorization of this server, over the objects they depend on.
+//
+// Keeps roles, bindings and what nodes may see in memory, brought up to date by watching the store: a decision never reads
+// the store. Thread-safe.
+
+#include <memory>
+
+#include "base/result.h"
+#include "runtime/runtime.h"
+#include "server/authentication.h"
+#include "server/context.h"
+#include "server/objects.h"
+#include "server/options.h"
+#include "server/resource.h"
+
+namespace dibs::server {
+
+class Access {
+ public:
+  /// Errors: of options (a token file or key that cannot be read).
+  static Result<std::unique_ptr<Access>> open(runtime::Runtime& runtime, Objects& objects, ResourceTable& resources,
+                                              const Options& options);
+  ~Access();
+
+  /// Reads the roles, bindings and pods there are and follows their changes.
+  Result<> load();
+  void stop();
+
+  /// Who sends the request, impersonation included. Errors: unauthorized, forbidden.
+  Result<auth::UserInfo> identify(const net::Request& request);
+  /// Errors: forbidden, in the words of the API.
+  Result<> authorize_request(const Context& context);
+  auth::Decision authorize(const auth::RequestAttributes& attributes);
+
+  /// The user of a token that is meant for one of the audiences (none: for this server). `matched` gets those it is meant for.
+  /// Errors: unauthorized.
+  Result<auth::UserInfo> verify_token(std::string_view token, const std::vector<std::string>& audiences,
+                                      std::vector<std::string>* matched);
+  /// The answer to a TokenRequest for the service account.
+  Result<Value> issue_token(Context& context, const Value& account, const Value& token_request);
+  /// SelfSubjectRulesReview's status.
+  Value rules_for(const auth::UserInfo& user, std::string_view name_space);
+  json::Value jwks();
+
+  /// Errors: forbidden, when the write of a role or binding would grant what the user does not hold.
+  Result<> check_escalation(AdmissionRequest& request);
+  /// Errors: forbidden, when a node writes what is not its own.
+  Result<> check_node(AdmissionRequest& request);
+
+ private:
+  struct Parts;
+  explicit Access(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace dibs::server

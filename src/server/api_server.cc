@@ -1,0 +1,258 @@
+#include "server/api_server.h"
+
+#include "api/schema/builtin.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "json/yaml.h"
+#include "server/access.h"
+#include "server/admission.h"
+#include "server/authentication.h"
+#include "server/bootstrap.h"
+#include "server/builtin_resources.h"
+#include "server/definitions.h"
+#include "server/objects.h"
+#include "server/plugins/plugins.h"
+#include "server/reading.h"
+#include "server/request_metrics.h"
+#include "server/reviews.h"
+#include "server/routes.h"
+#include "server/status.h"
+#include "server/subresources.h"
+#include "server/watching.h"
+#include "server/writing.h"
+
+namespace dibs::server {
+
+using ContextPtr = std::shared_ptr<Context>;
+using ExchangePtr = std::shared_ptr<net::Exchange>;
+
+struct ApiServer::Parts {
+  Parts(runtime::Runtime& runtime, store::Store& store, Options options)
+      : runtime(runtime), store(store), options(std::move(options)), requests(metrics),
+        objects(runtime, store, admission), watches(runtime, store) {}
+
+  runtime::Runtime& runtime;
+  store::Store& store;
+  Options options;
+  metrics::Registry metrics;
+  RequestMetrics requests;
+  ResourceTable resources;
+  AdmissionChain admission;
+  Objects objects;
+  Watches watches;
+  std::unique_ptr<Access> access;
+  std::unique_ptr<Definitions> definitions;
+  std::unique_ptr<Routes> routes;
+  std::unique_ptr<Subresources> subresources;
+  std::unique_ptr<Reviews> reviews;
+  std::atomic<bool> closed{false};
+
+  void dispatch(const ContextPtr& context, std::unique_ptr<net::Exchange> exchange);
+  Result<net::Response> serve(Context& context);
+  Result<ResourcePtr> find_resource(const Context& context) const;
+  Result<> check_verb(const Context& context, const Resource& resource) const;
+  void respond(const ContextPtr& context, net::Exchange& exchange, Result<net::Response> outcome);
+};
+
+namespace {
+
+net::Response not_found_page() { return text_response(404, "404 page not found\n"); }
+
+net::Response error_response(const Context& context, const Error& error) {
+  net::Response response = status_response(error);
+  auto accept = context.request.headers.get("Accept");
+  if (media_type(accept) == "application/yaml") {
+    response.body = json::write_yaml(status_value(error));
+    response.headers.set("Content-Type", "application/yaml");
+  }
+  if (error.code() != Code::forbidden) {
+    for (const std::string& text : context.warnings) response.headers.add("Warning", cat("299 - ", quoted(text)));
+  }
+  return response;
+}
+
+AnswerTo answer_to(const RequestInfo& info) {
+  if (info.verb == "watch") return AnswerTo::watch;
+  if (info.verb == "list" || info.verb == "deletecollection") return AnswerTo::list;
+  return AnswerTo::one;
+}
+
+bool contains(const std::vector<std::string>& list, std::string_view item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+}  // namespace
+
+ApiServer::ApiServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+ApiServer::~ApiServer() { close(); }
+
+Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, store::Store& store,
+                                                   Options options) {
+  auto parts = std::make_unique<Parts>(runtime, store, std::move(options));
+  Parts& p = *parts;
+  DIBS_TRY(auto builtin, builtin_resources(p.options.release));
+  p.definitions = std::make_unique<Definitions>(runtime, store, p.objects, p.resources, std::move(builtin));
+  DIBS_CHECK(p.definitions->load());
+  DIBS_TRY(p.access, Access::open(runtime, p.objects, p.resources, p.options));
+  add_admission_plugins(p.admission, {runtime, store, p.objects, p.resources, *p.access, p.options});
+  p.subresources = std::make_unique<Subresources>(p.objects, p.resources, *p.access);
+  p.reviews = std::make_unique<Reviews>(*p.access);
+  p.routes = std::make_unique<Routes>(Routes::Sources{&p.options, &p.metrics, [&p] { return p.store.sync(); },
+                                                      [&p] { return p.access->jwks(); }});
+  p.metrics.gauge_function("apiserver_registered_watchers", "Watches that are open now.",
+                           [&p] { return static_cast<double>(p.watches.count()); });
+  DIBS_CHECK(write_bootstrap_objects(runtime, p.objects, p.resources, p.options));
+  DIBS_CHECK(p.access->load());
+  p.definitions->start();
+  return std::unique_ptr<ApiServer>(new ApiServer(std::move(parts)));
+}
+
+net::Handler ApiServer::handler() {
+  return [this](net::Request request, std::unique_ptr<net::Exchange> exchange) {
+    handle(std::move(request), std::move(exchange));
+  };
+}
+
+metrics::Registry& ApiServer::metrics() { return parts_->metrics; }
+
+void ApiServer::close() {
+  if (parts_->closed.exchange(true)) return;
+  parts_->watches.close();
+  parts_->definitions->stop();
+  parts_->access->stop();
+}
+
+void ApiServer::handle(net::Request request, std::unique_ptr<net::Exchange> exchange) {
+  Parts& p = *parts_;
+  auto context = std::make_shared<Context>();
+  context->request = std::move(request);
+  context->now = p.runtime.clock.now();
+  if (p.closed) return exchange->respond(status_response(Error::unavailable("the server is shutting down")));
+  auto target = net::Target::parse(context->request.target);
+  if (!target.ok()) return exchange->respond(text_response(400, "400 Bad Request\n"));
+  context->target = std::move(target).value();
+  context->info = parse_request_info(context->request.method, context->target);
+  context->resources = p.resources.get();
+
+  auto user = p.access->identify(context->request);
+  if (!user.ok()) {
+    p.respond(context, *exchange, std::move(user).error());
+    return;
+  }
+  context->user = std::move(user).value();
+  if (auto allowed = p.access->authorize_request(*context); !allowed.ok()) {
+    p.respond(context, *exchange, std::move(allowed).error());
+    return;
+  }
+  p.dispatch(context, std::move(exchange));
+}
+
+void ApiServer::Parts::respond(const ContextPtr& context, net::Exchange& exchange,
+                               Result<net::Response> outcome) {
+  net::Response response =
+      outcome.ok() ? std::move(outcome).value() : error_response(*context, outcome.error());
+  requests.count(*context, response.status, runtime.clock.now() - context->now);
+  exchange.respond(std::move(response));
+}
+
+void ApiServer::Parts::dispatch(const ContextPtr& context, std::unique_ptr<net::Exchange> exchange) {
+  const RequestInfo& info = context->info;
+  bool heavy = true;
+  if (!info.is_resource) {
+    heavy = info.path.starts_with("/openapi") || info.path.starts_with("/metrics");
+  } else {
+    heavy = info.verb != "get" || !info.subresource.empty();
+  }
+  if (!heavy) return respond(context, *exchange, serve(*context));
+
+  ExchangePtr shared = std::move(exchange);
+  runtime.executor.post([this, context, shared] {
+    if (context->info.verb == "watch" && context->info.is_resource) {
+      auto resource = find_resource(*context);
+      if (!resource.ok()) return respond(context, *shared, std::move(resource).error());
+      if (!*resource) return respond(context, *shared, not_found_page());
+      context->resource = *resource;
+      if (auto allowed = check_verb(*context, **resource); !allowed.ok()) {
+        return respond(context, *shared, std::move(allowed).error());
+      }
+      if (!(*resource)->deprecation.empty()) context->warn((*resource)->deprecation);
+      auto answer = negotiate_answer(context->request, context->target, AnswerTo::watch);
+      if (!answer.ok()) return respond(context, *shared, std::move(answer).error());
+      context->answer = *answer;
+      return watches.open(context, shared);
+    }
+    if (subresources->streams(*context)) {
+      auto resource = find_resource(*context);
+      if (resource.ok() && *resource) {
+        context->resource = *resource;
+        return subresources->stream(context, shared);
+      }
+    }
+    respond(context, *shared, serve(*context));
+  });
+}
+
+Result<ResourcePtr> ApiServer::Parts::find_resource(const Context& context) const {
+  const RequestInfo& info = context.info;
+  const ResourceSet& set = *context.resources;
+  auto resource = set.find(info.group, info.version, info.resource);
+  if (resource) {
+    bool of_namespace = !info.name_space.empty() && !(info.core && info.resource == "namespaces");
+    if (!resource->namespaced && of_namespace) return unknown_resource_error();
+    if (resource->namespaced && info.name_space.empty() && !info.name.empty()) return unknown_resource_error();
+    return resource;
+  }
+  if (!set.catalog.group(info.group)) return ResourcePtr();
+  return unknown_resource_error();
+}
+
+Result<> ApiServer::Parts::check_verb(const Context& context, const Resource& resource) const {
+  const RequestInfo& info = context.info;
+  if (context.request.method == "HEAD") return method_not_allowed_error();
+  if (!info.rest.empty() && info.subresource != "proxy") return unknown_resource_error();
+  if (!info.subresource.empty()) {
+    const api::SubresourceInfo* sub = resource.subresource(info.subresource);
+    if (!sub) {
+      if (resource.custom) return not_found_error(resource.group, resource.plural, info.name);
+      return unknown_resource_error();
+    }
+    if (!contains(sub->verbs, info.verb)) return method_not_allowed_error();
+    return success();
+  }
+  bool named = !info.name.empty();
+  if (info.verb == "create" && (named || (resource.namespaced && info.name_space.empty()))) {
+    return method_not_allowed_error();
+  }
+  if ((info.verb == "update" || info.verb == "patch") && !named) return method_not_allowed_error();
+  if (info.verb == "deletecollection" && resource.namespaced && info.name_space.empty()) {
+    return method_not_allowed_error();
+  }
+  if (resource.verbs.size() == 1 && named) return unknown_resource_error();  // reviews have no objects
+  if (!resource.has_verb(info.verb)) return method_not_allowed_error();
+  return success();
+}
+
+Result<net::Response> ApiServer::Parts::serve(Context& context) {
+  const RequestInfo& info = context.info;
+  if (!info.is_resource) return routes->handle(context);
+  DIBS_TRY(context.resource, find_resource(context));
+  if (!context.resource) return not_found_page();
+  const Resource& resource = *context.resource;
+  if (!resource.deprecation.empty()) context.warn(resource.deprecation);
+  DIBS_CHECK(check_verb(context, resource));
+  DIBS_TRY(context.answer, negotiate_answer(context.request, context.target, answer_to(info)));
+  if (reviews->handles(resource)) return reviews->handle(context);
+  if (!info.subresource.empty() && subresources->handles(context)) return subresources->handle(context);
+  if (resource.plural == "bindings" && resource.group.empty()) return subresources->handle(context);
+  if (info.verb == "get") return handle_get(context, objects);
+  if (info.verb == "list") return handle_list(context, objects);
+  if (info.verb == "create") return handle_create(context, objects);
+  if (info.verb == "update") return handle_update(context, objects);
+  if (info.verb == "patch") return handle_patch(context, objects);
+  if (info.verb == "delete") return handle_delete(context, objects);
+  if (info.verb == "deletecollection") return handle_delete_collection(context, objects);
+  return method_not_allowed_error();
+}
+
+}  // namespace dibs::server

@@ -1,0 +1,147 @@
+#include "server/auth/bootstrap_roles.h"
+
+#include <string>
+#include <string_view>
+
+#include "base/strings.h"
+#include "server/auth/bootstrap_data.h"
+
+namespace dibs::server::auth {
+namespace {
+
+using json::Value;
+
+constexpr std::string_view kGroup = "rbac.authorization.k8s.io";
+constexpr std::string_view kApiVersion = "rbac.authorization.k8s.io/v1";
+constexpr std::string_view kAggregate = "rbac.authorization.k8s.io/aggregate-to-";
+
+Value list_of(std::string_view text) {
+  Value list = Value::array();
+  for (std::string_view item : split(text, ',')) list.push(item == "core" ? "" : item);
+  return list;
+}
+
+Value verbs_of(std::string_view text) {
+  if (text == "read") text = "get,list,watch";
+  if (text == "write") text = "create,delete,deletecollection,patch,update";
+  if (text == "manage") text = "create,delete,deletecollection,get,list,patch,update,watch";
+  return list_of(text);
+}
+
+Value rule_of(const std::vector<std::string_view>& words) {
+  if (words[1] == "url") {
+    return Value::object({{"verbs", verbs_of(words[0])}, {"nonResourceURLs", list_of(words[2])}});
+  }
+  Value rule = Value::object({{"verbs", verbs_of(words[0])},
+                              {"apiGroups", list_of(words[1])},
+                              {"resources", list_of(words[2])}});
+  if (words.size() == 5) rule.set("resourceNames", list_of(words[4]));
+  return rule;
+}
+
+/// "namespace/name"; a name alone is of the cluster.
+Value metadata_of(std::string_view full_name) {
+  Value metadata = Value::object();
+  std::size_t slash = full_name.find('/');
+  if (slash != std::string_view::npos) {
+    metadata.set("namespace", full_name.substr(0, slash));
+    full_name = full_name.substr(slash + 1);
+  }
+  metadata.set("name", full_name);
+  metadata.set("labels", Value::object({{"kubernetes.io/bootstrapping", "rbac-defaults"}}));
+  metadata.set("annotations",
+               Value::object({{"rbac.authorization.kubernetes.io/autoupdate", "true"}}));
+  return metadata;
+}
+
+Value subject_of(std::string_view text) {
+  std::size_t colon = text.find(':');
+  std::string_view kind = text.substr(0, colon);
+  std::string_view name = text.substr(colon + 1);
+  if (kind == "account") {
+    std::size_t slash = name.find('/');
+    return Value::object({{"kind", "ServiceAccount"},
+                          {"name", name.substr(slash + 1)},
+                          {"namespace", name.substr(0, slash)}});
+  }
+  return Value::object(
+      {{"kind", kind == "user" ? "User" : "Group"}, {"apiGroup", kGroup}, {"name", name}});
+}
+
+Value role_of(const std::vector<std::string_view>& words, bool is_cluster) {
+  Value role = Value::object({{"kind", is_cluster ? "ClusterRole" : "Role"},
+                              {"apiVersion", kApiVersion},
+                              {"metadata", metadata_of(words[1])},
+                              {"rules", nullptr}});
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    if (words[i].starts_with("to-")) {
+      role.mut("metadata").mut("labels").set(cat(kAggregate, words[i].substr(3)), "true");
+    } else {
+      Value labels = Value::object();
+      labels.set(cat(kAggregate, words[i].substr(5)), "true");
+      role.mut("aggregationRule")
+          .mut("clusterRoleSelectors")
+          .push(Value::object({{"matchLabels", labels}}));
+    }
+  }
+  return role;
+}
+
+Value binding_of(const std::vector<std::string_view>& words, bool is_cluster) {
+  std::string_view kind = "ClusterRole";
+  std::string_view name = words[2] == "=" ? words[1] : words[2];
+  if (!is_cluster) {
+    std::size_t colon = name.find(':');
+    if (name.substr(0, colon) == "role") kind = "Role";
+    name = name.substr(colon + 1);
+  }
+  Value binding = Value::object(
+      {{"kind", is_cluster ? "ClusterRoleBinding" : "RoleBinding"},
+       {"apiVersion", kApiVersion},
+       {"metadata", metadata_of(words[1])},
+       {"roleRef", Value::object({{"apiGroup", kGroup}, {"kind", kind}, {"name", name}})}});
+  for (std::size_t i = 3; i < words.size(); ++i) {
+    binding.mut("subjects").push(subject_of(words[i]));
+  }
+  return binding;
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  for (std::string_view line : split(text, '\n')) {
+    if (line.empty()) continue;
+    if (line.starts_with("      ")) {
+      if (lines.back().back() != ',') lines.back() += ' ';
+      lines.back() += trim(line);
+    } else {
+      lines.emplace_back(line);
+    }
+  }
+  return lines;
+}
+
+void read_into(std::vector<Value>& objects, std::string_view text) {
+  for (const std::string& line : lines_of(text)) {
+    std::vector<std::string_view> words = split(trim(line), ' ');
+    if (line.starts_with("  ")) {
+      objects.back().mut("rules").push(rule_of(words));
+    } else if (words[0] == "cluster-role" || words[0] == "role") {
+      objects.push_back(role_of(words, words[0] == "cluster-role"));
+    } else {
+      objects.push_back(binding_of(words, words[0] == "cluster-binding"));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Value> bootstrap_roles() {
+  std::vector<Value> objects;
+  read_into(objects, kClusterRoles);
+  read_into(objects, kControllerRoles);
+  read_into(objects, kClusterBindings);
+  read_into(objects, kNamespaced);
+  return objects;
+}
+
+}  // namespace dibs::server::auth

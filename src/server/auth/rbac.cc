@@ -1,0 +1,292 @@
+#include "server/auth/rbac.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "api/kinds/metadata.h"
+#include "base/strings.h"
+
+namespace dibs::server::auth {
+namespace {
+
+constexpr std::string_view kGroup = "rbac.authorization.k8s.io";
+
+std::string subject_key(std::string_view kind, std::string_view name) {
+  return cat(kind == "Group" ? "group:" : "user:", name);
+}
+
+/// One fault alone, several in brackets; each once.
+std::string faults_text(const std::vector<std::string>& faults) {
+  std::vector<std::string> unique;
+  for (const std::string& fault : faults) {
+    if (std::find(unique.begin(), unique.end(), fault) == unique.end()) unique.push_back(fault);
+  }
+  if (unique.size() == 1) return unique[0];
+  return cat("[", join(unique, ", "), "]");
+}
+
+}  // namespace
+
+std::string account_user_name(std::string_view name_space, std::string_view name) {
+  return cat("system:serviceaccount:", name_space, ":", name);
+}
+
+void Rbac::upsert(const Value& object) {
+  const Value& metadata = object["metadata"];
+  Key key{metadata["namespace"].str(), metadata["name"].str()};
+  std::string_view kind = object["kind"].as_string();
+  std::unique_lock lock(mutex_);
+  if (kind == "Role" || kind == "ClusterRole") {
+    if (kind == "ClusterRole") key.first.clear();
+    put_role(kind == "ClusterRole", key, object);
+  } else if (kind == "RoleBinding" || kind == "ClusterRoleBinding") {
+    if (kind == "ClusterRoleBinding") key.first.clear();
+    put_binding(key, object);
+  }
+}
+
+void Rbac::remove(std::string_view kind, std::string_view name_space, std::string_view name) {
+  bool is_cluster = kind == "ClusterRole" || kind == "ClusterRoleBinding";
+  Key key{is_cluster ? std::string() : std::string(name_space), std::string(name)};
+  std::unique_lock lock(mutex_);
+  if (kind == "Role" || kind == "ClusterRole") {
+    roles_.erase(key);
+    if (is_cluster) aggregate();
+  } else if (kind == "RoleBinding" || kind == "ClusterRoleBinding") {
+    drop_binding(key);
+  }
+}
+
+void Rbac::put_role(bool is_cluster, const Key& key, const Value& object) {
+  auto role = std::make_shared<Role>();
+  role->rules = rules_of(object);
+  role->raw = object["rules"];
+  if (is_cluster) {
+    role->labels = object["metadata"]["labels"];
+    role->selectors = object["aggregationRule"]["clusterRoleSelectors"];
+  }
+  roles_[key] = std::move(role);
+  if (is_cluster) aggregate();
+}
+
+void Rbac::aggregate() {
+  std::map<std::string, RolePtr> aggregated;
+  for (const auto& [key, role] : roles_) {
+    if (!key.first.empty() || role->selectors.empty()) continue;
+    auto sum = std::make_shared<Role>();
+    sum->raw = Value::array();
+    for (const auto& [other_key, other] : roles_) {
+      // Aggregates among the parts are gathered below; what they were last written with does not count.
+      if (!other_key.first.empty() || !other->selectors.empty()) continue;
+      bool selected = false;
+      for (const Value& selector : role->selectors.items()) {
+        selected = selected || api::label_selector_matches(selector, other->labels);
+      }
+      if (!selected) continue;
+      for (const Value& rule : other->raw.items()) {
+        auto same = [&](const Value& one) { return one == rule; };
+        if (std::any_of(sum->raw.items().begin(), sum->raw.items().end(), same)) continue;
+        sum->raw.push(rule);
+        sum->rules.push_back(rule_of(rule));
+      }
+    }
+    aggregated[key.second] = std::move(sum);
+  }
+  // Aggregates of aggregates ("edit" is a part of "admin"): go round until nothing is added.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto& [name, role] : aggregated) {
+      const Value& selectors = roles_.at({"", name})->selectors;
+      for (const auto& [other_name, other] : aggregated) {
+        if (other_name == name) continue;
+        const Value& labels = roles_.at({"", other_name})->labels;
+        bool selected = false;
+        for (const Value& selector : selectors.items()) {
+          selected = selected || api::label_selector_matches(selector, labels);
+        }
+        if (!selected) continue;
+        std::shared_ptr<Role> more;
+        for (const PolicyRule& rule : other->rules) {
+          const Role& current = more ? *more : *role;
+          if (std::find(current.rules.begin(), current.rules.end(), rule) != current.rules.end()) {
+            continue;
+          }
+          if (!more) more = std::make_shared<Role>(*role);
+          std::size_t at = static_cast<std::size_t>(&rule - other->rules.data());
+          more->rules.push_back(rule);
+          more->raw.push(other->raw[at]);
+        }
+        if (more) {
+          role = std::move(more);
+          changed = true;
+        }
+      }
+    }
+  }
+  aggregated_ = std::move(aggregated);
+}
+
+void Rbac::put_binding(const Key& key, const Value& object) {
+  drop_binding(key);
+  auto binding = std::make_shared<Binding>();
+  binding->name_space = key.first;
+  binding->name = key.second;
+  binding->to_cluster_role = object["roleRef"]["kind"].as_string() != "Role";
+  binding->role = object["roleRef"]["name"].str();
+  for (const Value& subject : object["subjects"].items()) {
+    Subject made{subject["kind"].str(), subject["name"].str(), subject["namespace"].str()};
+    if (made.kind == "ServiceAccount" && made.name_space.empty()) made.name_space = key.first;
+    std::string name = made.kind == "ServiceAccount"
+                           ? account_user_name(made.name_space, made.name)
+                           : made.name;
+    by_subject_[subject_key(made.kind, name)][key.first].insert(key.second);
+    binding->subjects.push_back(std::move(made));
+  }
+  bindings_[key] = std::move(binding);
+}
+
+void Rbac::drop_binding(const Key& key) {
+  auto found = bindings_.find(key);
+  if (found == bindings_.end()) return;
+  for (const Subject& subject : found->second->subjects) {
+    std::string name = subject.kind == "ServiceAccount"
+                           ? account_user_name(subject.name_space, subject.name)
+                           : subject.name;
+    auto entry = by_subject_.find(subject_key(subject.kind, name));
+    if (entry == by_subject_.end()) continue;
+    auto in_space = entry->second.find(key.first);
+    if (in_space != entry->second.end()) {
+      in_space->second.erase(key.second);
+      if (in_space->second.empty()) entry->second.erase(in_space);
+    }
+    if (entry->second.empty()) by_subject_.erase(entry);
+  }
+  bindings_.erase(found);
+}
+
+std::vector<const Rbac::Binding*> Rbac::bindings_for(const UserInfo& user,
+                                                     const std::string& name_space) const {
+  std::set<std::string> names;
+  auto gather = [&](const std::string& subject) {
+    auto entry = by_subject_.find(subject);
+    if (entry == by_subject_.end()) return;
+    auto in_space = entry->second.find(name_space);
+    if (in_space == entry->second.end()) return;
+    names.insert(in_space->second.begin(), in_space->second.end());
+  };
+  gather(subject_key("User", user.name));
+  for (const std::string& group : user.groups) gather(subject_key("Group", group));
+  std::vector<const Binding*> bindings;
+  for (const std::string& name : names) {
+    bindings.push_back(bindings_.at({name_space, name}).get());
+  }
+  return bindings;
+}
+
+const Rbac::Role* Rbac::role_of(const Binding& binding, std::string& fault) const {
+  if (binding.to_cluster_role) {
+    auto aggregated = aggregated_.find(binding.role);
+    if (aggregated != aggregated_.end()) return aggregated->second.get();
+  }
+  Key key{binding.to_cluster_role ? std::string() : binding.name_space, binding.role};
+  auto found = roles_.find(key);
+  if (found != roles_.end()) return found->second.get();
+  fault = cat(binding.to_cluster_role ? "clusterrole." : "role.", kGroup, " ",
+              quoted(binding.role), " not found");
+  return nullptr;
+}
+
+void Rbac::visit(const UserInfo& user, std::string_view name_space, const Visit& visitor) const {
+  auto applies = [&](const Subject& subject) {
+    if (subject.kind == "User") return subject.name == user.name;
+    if (subject.kind == "Group") return user.in_group(subject.name);
+    return subject.kind == "ServiceAccount" && !subject.name_space.empty() &&
+           account_user_name(subject.name_space, subject.name) == user.name;
+  };
+  std::vector<std::string> spaces = {""};
+  if (!name_space.empty()) spaces.emplace_back(name_space);
+  for (const std::string& space : spaces) {
+    for (const Binding* binding : bindings_for(user, space)) {
+      auto subject =
+          std::find_if(binding->subjects.begin(), binding->subjects.end(), applies);
+      if (subject == binding->subjects.end()) continue;
+      std::string fault;
+      const Role* role = role_of(*binding, fault);
+      if (!role) {
+        if (!visitor(binding, &*subject, nullptr, fault)) return;
+        continue;
+      }
+      for (const PolicyRule& rule : role->rules) {
+        if (!visitor(binding, &*subject, &rule, fault)) return;
+      }
+    }
+  }
+}
+
+Decision Rbac::authorize(const RequestAttributes& attributes) const {
+  Decision decision;
+  std::vector<std::string> faults;
+  std::shared_lock lock(mutex_);
+  visit(attributes.user, attributes.name_space,
+        [&](const Binding* binding, const Subject* subject, const PolicyRule* rule,
+            const std::string& fault) {
+          if (!rule) {
+            faults.push_back(fault);
+            return true;
+          }
+          if (!matches(*rule, attributes)) return true;
+          decision.allowed = true;
+          bool is_cluster = binding->name_space.empty();
+          std::string name =
+              is_cluster ? binding->name : cat(binding->name, "/", binding->name_space);
+          std::string to = subject->kind == "ServiceAccount"
+                               ? cat(subject->name, "/", subject->name_space)
+                               : subject->name;
+          decision.reason = cat("RBAC: allowed by ", is_cluster ? "Cluster" : "", "RoleBinding ",
+                                quoted(name), " of ", binding->to_cluster_role ? "Cluster" : "",
+                                "Role ", quoted(binding->role), " to ", subject->kind, " ",
+                                quoted(to));
+          return false;
+        });
+  if (!decision.allowed && !faults.empty()) {
+    decision.reason = cat("RBAC: ", faults_text(faults));
+  }
+  return decision;
+}
+
+std::vector<PolicyRule> Rbac::rules_for(const UserInfo& user, std::string_view name_space,
+                                        std::vector<std::string>* missing) const {
+  std::vector<PolicyRule> rules;
+  std::shared_lock lock(mutex_);
+  visit(user, name_space,
+        [&](const Binding*, const Subject*, const PolicyRule* rule, const std::string& fault) {
+          if (rule) {
+            rules.push_back(*rule);
+          } else if (missing) {
+            missing->push_back(fault);
+          }
+          return true;
+        });
+  return rules;
+}
+
+Result<std::vector<PolicyRule>> Rbac::rules_of_role(const Value& role_ref,
+                                                    std::string_view name_space) const {
+  Binding binding;
+  binding.name_space = name_space;
+  binding.to_cluster_role = role_ref["kind"].as_string() != "Role";
+  binding.role = role_ref["name"].str();
+  std::shared_lock lock(mutex_);
+  std::string fault;
+  const Role* role = role_of(binding, fault);
+  if (!role) return Error::not_found(fault);
+  return role->rules;
+}
+
+Value Rbac::aggregated_rules(std::string_view cluster_role) const {
+  std::shared_lock lock(mutex_);
+  auto found = aggregated_.find(std::string(cluster_role));
+  return found == aggregated_.end() ? Value() : found->second->raw;
+}
+
+}  // namespace dibs::server::auth

@@ -1,0 +1,1 @@
+#include "server/auth/user.h"

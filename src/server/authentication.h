@@ -1,0 +1,40 @@
+#pragma once
+// Who sends a request: client certificate, bearer token, or nobody; then whom he impersonates.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "net/http.h"
+#include "server/auth/attributes.h"
+#include "server/auth/user.h"
+
+namespace dibs::server {
+
+/// Verifies a bearer token. Errors: unauthorized.
+using TokenVerifier = std::function<Result<auth::UserInfo>(std::string_view token)>;
+/// Decides whether the attributes are allowed.
+using Authorize = std::function<auth::Decision(const auth::RequestAttributes&)>;
+
+class Authenticator {
+ public:
+  explicit Authenticator(std::vector<TokenVerifier> tokens) : tokens_(std::move(tokens)) {}
+
+  /// Errors: unauthorized, for credentials that do not hold. Without any: the anonymous user.
+  Result<auth::UserInfo> authenticate(const net::Request& request) const;
+  Result<auth::UserInfo> authenticate_token(std::string_view token) const;
+
+ private:
+  std::vector<TokenVerifier> tokens_;
+};
+
+/// The user that Impersonate-* headers ask for, when `user` may. Without such headers: `user`.
+Result<auth::UserInfo> impersonate(const net::Request& request, const auth::UserInfo& user,
+                                   const Authorize& authorize);
+
+Error unauthorized_error();
+
+}  // namespace dibs::server

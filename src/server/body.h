@@ -1,0 +1,38 @@
+#pragma once
+// Request bodies: from bytes to an object of the kind the path asks for.
+
+#include <string>
+#include <string_view>
+
+#include "api/schema/kind.h"
+#include "base/result.h"
+#include "server/context.h"
+
+namespace dibs::server {
+
+/// What a body must be.
+struct Expected {
+  api::GroupVersionKind kind;
+  const api::Schema* schema = nullptr;
+  const Resource* custom = nullptr;  // for custom resources
+};
+Expected expected_of(const Resource& resource);
+
+/// The body decoded by its schema, in normal form, without defaults. Faults that are only strict go by the request's
+/// fieldValidation: to its warnings, or into the error. Errors: bad_request, unsupported_media_type.
+Result<Value> decode_body(Context& context, const Expected& expected);
+
+/// The same for a value that came out of a patch; `strict` lists faults found before. Errors: invalid.
+Result<Value> decode_patched(Context& context, const Expected& expected, const Value& raw,
+                             std::vector<std::string> strict);
+
+/// dryRun, fieldValidation and fieldManager of a write; `options_kind` names them in errors ("CreateOptions").
+Result<> read_write_options(Context& context, std::string_view options_kind);
+
+/// The object in a "k8s\0" envelope, of whatever kind it says it is.
+Result<Value> parse_protobuf(std::string_view body);
+
+/// Up to 30 bytes of what was sent, for messages about bodies that are not objects.
+std::string echo(std::string_view body);
+
+}  // namespace dibs::server

@@ -1,0 +1,138 @@
+#include "server/bootstrap.h"
+
+#include <arpa/inet.h>
+
+#include <charconv>
+
+#include "base/strings.h"
+#include "server/auth/bootstrap_roles.h"
+#include "server/status.h"
+#include "server/stored.h"
+#include "server/writing.h"
+
+namespace dibs::server {
+namespace {
+
+struct Named {
+  std::string_view group;
+  std::string_view kind;
+  Value object;
+};
+
+Value namespace_object(std::string_view name) {
+  return Value::object(
+      {{"metadata", Value::object({{"name", name}, {"labels", Value::object({{"kubernetes.io/metadata.name", name}})}})},
+       {"spec", Value::object({{"finalizers", Value::array({"kubernetes"})}})},
+       {"status", Value::object({{"phase", "Active"}})}});
+}
+
+Value priority_class(std::string_view name, std::int64_t value, std::string_view description) {
+  return Value::object({{"metadata", Value::object({{"name", name}, {"generation", 1}})},
+                        {"value", value},
+                        {"description", description}});
+}
+
+/// The first address of the service range.
+std::string first_address(std::string_view range) {
+  in_addr address{};
+  inet_pton(AF_INET, std::string(range.substr(0, range.find('/'))).c_str(), &address);
+  in_addr next{htonl(ntohl(address.s_addr) + 1)};
+  char out[INET_ADDRSTRLEN];
+  return inet_ntop(AF_INET, &next, out, sizeof out);
+}
+
+std::pair<std::string, int> host_and_port(std::string_view advertise) {
+  auto colon = advertise.rfind(':');
+  int port = 6443;
+  std::from_chars(advertise.data() + colon + 1, advertise.data() + advertise.size(), port);
+  std::string host(advertise.substr(0, colon));
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  return {host, port};
+}
+
+Value kubernetes_service(const Options& options) {
+  std::string address = first_address(options.service_range);
+  auto [host, port] = host_and_port(options.advertise);
+  return Value::object(
+      {{"metadata",
+        Value::object({{"name", "kubernetes"},
+                       {"namespace", "default"},
+                       {"labels", Value::object({{"component", "apiserver"}, {"provider", "kubernetes"}})}})},
+       {"spec",
+        Value::object({{"ports", Value::array({Value::object({{"name", "https"},
+                                                              {"protocol", "TCP"},
+                                                              {"port", 443},
+                                                              {"targetPort", port}})})},
+                       {"clusterIP", address},
+                       {"clusterIPs", Value::array({address})},
+                       {"type", "ClusterIP"},
+                       {"sessionAffinity", "None"},
+                       {"ipFamilies", Value::array({"IPv4"})},
+                       {"ipFamilyPolicy", "SingleStack"}})},
+       {"status", Value::object({{"loadBalancer", Value::object()}})}});
+}
+
+Value kubernetes_slice(const Options& options) {
+  auto [host, port] = host_and_port(options.advertise);
+  return Value::object(
+      {{"metadata", Value::object({{"name", "kubernetes"},
+                                   {"namespace", "default"},
+                                   {"labels", Value::object({{"kubernetes.io/service-name", "kubernetes"}})}})},
+       {"addressType", host.find(':') == std::string::npos ? "IPv4" : "IPv6"},
+       {"endpoints", Value::array({Value::object({{"addresses", Value::array({host})},
+                                                  {"conditions", Value::object({{"ready", true}})}})})},
+       {"ports", Value::array({Value::object({{"name", "https"}, {"protocol", "TCP"}, {"port", port}})})}});
+}
+
+std::vector<Named> wanted_objects(const Options& options) {
+  std::vector<Named> out;
+  for (std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
+    out.push_back({"", "Namespace", namespace_object(name)});
+  }
+  out.push_back({"scheduling.k8s.io", "PriorityClass",
+                 priority_class("system-cluster-critical", 2000000000,
+                                "For pods the cluster cannot do without, wherever they run.")});
+  out.push_back({"scheduling.k8s.io", "PriorityClass",
+                 priority_class("system-node-critical", 2000001000,
+                                "For pods a node cannot do without; they stay on it.")});
+  out.push_back({"", "Service", kubernetes_service(options)});
+  out.push_back({"discovery.k8s.io", "EndpointSlice", kubernetes_slice(options)});
+  if (!options.ca_pem.empty()) {
+    out.push_back({"", "ConfigMap",
+                   Value::object({{"metadata", Value::object({{"name", "extension-apiserver-authentication"},
+                                                              {"namespace", "kube-system"}})},
+                                  {"data", Value::object({{"client-ca-file", options.ca_pem}})}})});
+  }
+  for (const Value& object : auth::bootstrap_roles()) {
+    out.push_back({"rbac.authorization.k8s.io", {}, object});
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects, ResourceTable& resources,
+                                 const Options& options) {
+  ResourceSetPtr set = resources.get();
+  std::string now = format_rfc3339(runtime.clock.now());
+  std::vector<store::Op> ops;
+  for (Named& wanted : wanted_objects(options)) {
+    std::string kind(wanted.kind.empty() ? wanted.object["kind"].as_string() : wanted.kind);
+    ResourcePtr resource = set->find_kind(wanted.group, kind);
+    if (!resource) continue;
+    Value& object = wanted.object;
+    std::string key = resource->key(object["metadata"]["namespace"].as_string(), object["metadata"]["name"].as_string());
+    if (objects.store().get(key)) continue;
+    object.set("kind", kind);
+    object.set("apiVersion", resource->api_version());
+    object.mut("metadata").set("uid", runtime::make_uuid(runtime.random));
+    object.mut("metadata").set("creationTimestamp", now);
+    ops.push_back({key, share(encode_stored(with_defaults(*resource, std::move(object)))), 0});
+  }
+  if (ops.empty()) return success();
+  auto written = objects.store().commit(std::move(ops));
+  if (!written.ok()) return written.error().within("cannot write the first objects of the cluster");
+  return success();
+}
+
+}  // namespace dibs::server

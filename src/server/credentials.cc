@@ -1,0 +1,134 @@
+#include "server/credentials.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "json/yaml.h"
+
+namespace dibs::server {
+namespace {
+
+constexpr Duration kCaLife = std::chrono::hours(24 * 3650);
+constexpr Duration kLife = std::chrono::hours(24 * 365);
+constexpr Duration kSkew = std::chrono::minutes(5);
+
+class Folder {
+ public:
+  Folder(runtime::Files& files, runtime::Clock& clock, std::string path)
+      : files_(files), clock_(clock), path_(std::move(path)) {}
+
+  /// Both files, or nothing when either is missing.
+  Result<std::optional<net::Credential>> read(const std::string& name) {
+    if (!files_.exists(file(name, ".crt")) || !files_.exists(file(name, ".key"))) {
+      return std::optional<net::Credential>();
+    }
+    net::Credential out;
+    DIBS_TRY(out.certificate_pem, files_.read(file(name, ".crt")));
+    DIBS_TRY(out.key_pem, files_.read(file(name, ".key")));
+    return std::optional<net::Credential>(std::move(out));
+  }
+
+  Result<> write(const std::string& name, const net::Credential& credential) {
+    DIBS_CHECK(files_.write(file(name, ".key"), credential.key_pem, 0600));
+    return files_.write(file(name, ".crt"), credential.certificate_pem, 0644);
+  }
+
+  net::Validity validity(Duration life) const {
+    Time now = clock_.now();
+    return {now - kSkew, now + life};
+  }
+
+  /// Still good, with a third of its life ahead, and issued by this CA.
+  bool fresh(const net::Credential& credential, const net::Credential& ca, const std::vector<std::string>& names) const {
+    auto info = net::parse_certificate(credential.certificate_pem);
+    if (!info.ok() || !net::is_issued_by(credential.certificate_pem, ca.certificate_pem)) return false;
+    for (const std::string& name : names) {
+      if (std::find(info->dns_names.begin(), info->dns_names.end(), name) == info->dns_names.end() &&
+          std::find(info->ip_addresses.begin(), info->ip_addresses.end(), name) == info->ip_addresses.end()) {
+        return false;
+      }
+    }
+    Duration life = info->not_after - info->not_before;
+    return info->not_after - clock_.now() > life / 3;
+  }
+
+  std::string file(const std::string& name, const char* ending) const { return cat(path_, "/", name, ending); }
+
+ private:
+  runtime::Files& files_;
+  runtime::Clock& clock_;
+  std::string path_;
+};
+
+}  // namespace
+
+Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& clock, const std::string& folder,
+                                     const std::vector<std::string>& names) {
+  DIBS_CHECK(files.make_dirs(folder, 0700));
+  Folder disk(files, clock, folder);
+  Credentials out;
+
+  DIBS_TRY(auto ca, disk.read("ca"));
+  if (ca) {
+    out.ca = std::move(*ca);
+    auto info = net::parse_certificate(out.ca.certificate_pem);
+    if (!info.ok()) return info.error().within(disk.file("ca", ".crt"));
+    if (info->not_after < clock.now()) {
+      return Error::invalid(cat(disk.file("ca", ".crt"), ": expired; move it and ca.key away to make a new one, then hand out the new kubeconfig"));
+    }
+  } else {
+    DIBS_TRY(out.ca, net::make_ca("dibs-ca", disk.validity(kCaLife)));
+    DIBS_CHECK(disk.write("ca", out.ca));
+  }
+
+  std::vector<std::string> all = {"localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default",
+                                  "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"};
+  for (const std::string& name : names) {
+    if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
+  }
+  DIBS_TRY(auto server, disk.read("server"));
+  if (server && disk.fresh(*server, out.ca, names)) {
+    out.server = std::move(*server);
+  } else {
+    DIBS_TRY(out.server, net::issue_server_certificate(out.ca, "dibs-apiserver", all, disk.validity(kLife)));
+    DIBS_CHECK(disk.write("server", out.server));
+  }
+
+  DIBS_TRY(auto admin, disk.read("admin"));
+  if (admin && disk.fresh(*admin, out.ca, {})) {
+    out.admin = std::move(*admin);
+  } else {
+    DIBS_TRY(out.admin,
+             net::issue_client_certificate(out.ca, "kubernetes-admin", {"system:masters"}, disk.validity(kLife)));
+    DIBS_CHECK(disk.write("admin", out.admin));
+  }
+
+  std::string key_file = cat(folder, "/sa.key");
+  if (files.exists(key_file)) {
+    DIBS_TRY(out.account_key_pem, files.read(key_file));
+  } else {
+    DIBS_TRY(out.account_key_pem, net::make_private_key());
+    DIBS_CHECK(files.write(key_file, out.account_key_pem, 0600));
+  }
+  return out;
+}
+
+std::string make_kubeconfig(const Credentials& credentials, std::string_view server_url) {
+  using json::Value;
+  Value cluster = Value::object({{"server", server_url},
+                                 {"certificate-authority-data", base64_encode(credentials.ca.certificate_pem)}});
+  Value user = Value::object({{"client-certificate-data", base64_encode(credentials.admin.certificate_pem)},
+                              {"client-key-data", base64_encode(credentials.admin.key_pem)}});
+  Value context = Value::object({{"cluster", "dibs"}, {"user", "kubernetes-admin"}});
+  auto named = [](std::string_view name, std::string_view what, Value value) {
+    return Value::array({Value::object({{"name", name}, {what, std::move(value)}})});
+  };
+  return json::write_yaml(Value::object({{"apiVersion", "v1"},
+                                         {"kind", "Config"},
+                                         {"clusters", named("dibs", "cluster", std::move(cluster))},
+                                         {"users", named("kubernetes-admin", "user", std::move(user))},
+                                         {"contexts", named("dibs", "context", std::move(context))},
+                                         {"current-context", "dibs"}}));
+}
+
+}  // namespace dibs::server

@@ -1,0 +1,45 @@
+#pragma once
+// Custom resources: what a CustomResourceDefinition makes of the generic machinery.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/kinds/workload.h"
+#include "api/print/table.h"
+#include "api/schema/kind.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "server/resource.h"
+
+namespace dibs::server {
+
+/// A definition, compiled. Immutable.
+struct CustomKind {
+  struct Version;
+  Value definition;
+  std::map<std::string, std::shared_ptr<const Version>, std::less<>> versions;
+
+  ~CustomKind();
+};
+
+/// Errors: invalid, for a definition that validation should not have let pass.
+Result<std::shared_ptr<const CustomKind>> compile_definition(const Value& definition);
+
+/// The served resources of a definition.
+std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind>& kind);
+
+/// Pruned and checked for the types of metadata; unknown fields go to `strict`.
+Result<Value> decode_custom(const CustomKind& kind, std::string_view version, const Value& raw,
+                            std::vector<std::string>& strict);
+void apply_custom_defaults(const CustomKind& kind, std::string_view version, Value& object);
+
+const std::vector<api::Column>& custom_columns(const CustomKind& kind, std::string_view version);
+Value custom_cells(const CustomKind& kind, std::string_view version, const Value& object, Time now);
+
+/// Null where the version has no scale sub-resource.
+const api::ScalePaths* scale_paths(const CustomKind& kind, std::string_view version);
+
+}  // namespace dibs::server

@@ -1,0 +1,35 @@
+#pragma once
+// Which form a client wants its answer in, and which form it sent its body in.
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "net/http.h"
+
+namespace dibs::server {
+
+enum class Media : char { json, yaml };
+enum class Form : char { object, table, metadata, metadata_list };
+
+struct Answer {
+  Media media = Media::json;
+  Form form = Form::object;
+  std::string form_version = "v1";  // of meta.k8s.io, for tables and metadata
+  bool pretty = false;
+};
+
+/// What a resource request is, for the rules about forms.
+enum class AnswerTo : char { one, list, watch };
+
+/// Errors: not_acceptable, in the words of each case.
+Result<Answer> negotiate_answer(const net::Request& request, const net::Target& target, AnswerTo what);
+
+enum class BodyFormat : char { json, yaml, protobuf };
+/// Of the Content-Type; absent means JSON. Errors: unsupported_media_type.
+Result<BodyFormat> body_format(std::string_view content_type);
+
+/// The media type without parameters, in lower case.
+std::string media_type(std::string_view header);
+
+}  // namespace dibs::server

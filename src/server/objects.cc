@@ -1,0 +1,350 @@
+#include "server/objects.h"
+
+#include <charconv>
+
+#include "api/kinds/metadata.h"
+#include "api/merge/managed_fields.h"
+#include "base/strings.h"
+#include "server/field_management.h"
+#include "server/status.h"
+#include "server/stored.h"
+
+namespace dibs::server {
+
+using api::FieldErrors;
+
+namespace {
+
+constexpr int kRaces = 50;          // lost races before a client is told so
+constexpr int kNameAttempts = 8;
+constexpr std::size_t kMaxGenerated = 63;
+
+std::string make_name(std::string_view prefix, runtime::Random& random) {
+  std::size_t room = kMaxGenerated - 5;
+  return cat(prefix.substr(0, room), runtime::make_suffix(random));
+}
+
+Error invalid(const FieldErrors& errors, const Resource& resource, std::string_view name) {
+  return errors.to_error(resource.kind, resource.group, name);
+}
+
+/// What Go says of text that is no unsigned number; empty when it is one.
+std::string version_fault(std::string_view text) {
+  std::uint64_t number = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code == std::errc::result_out_of_range) {
+    return cat("strconv.ParseUint: parsing ", quoted(text), ": value out of range");
+  }
+  if (code != std::errc() || end != text.data() + text.size()) {
+    return cat("strconv.ParseUint: parsing ", quoted(text), ": invalid syntax");
+  }
+  return {};
+}
+
+bool spec_changed(const Value& object, const Value& old) {
+  auto differs = [](const Value& a, const Value& b) {
+    for (const auto& [key, value] : a.members()) {
+      if (key == "metadata" || key == "status" || key == "kind" || key == "apiVersion") continue;
+      const Value* other = b.find(key);
+      if (!other || !(*other == value)) return true;
+    }
+    return false;
+  };
+  return differs(object, old) || differs(old, object);
+}
+
+void keep_from_old(Value& metadata, const Value& old, std::string_view key) {
+  if (const Value* value = old.find(key)) {
+    metadata.set(key, *value);
+  } else {
+    metadata.erase(key);
+  }
+}
+
+}  // namespace
+
+Result<Value> Objects::get(const Resource& resource, std::string_view name_space,
+                           std::string_view name) const {
+  auto record = store_.get(resource.key(name_space, name));
+  if (!record) return not_found_error(resource.group, resource.plural, name);
+  return decode_stored(*record);
+}
+
+bool Objects::exists(const Resource& resource, std::string_view name_space, std::string_view name) const {
+  return store_.get(resource.key(name_space, name)) != nullptr;
+}
+
+Result<Value> Objects::create(Context& context, const Resource& resource, std::string_view name_space,
+                              Value object) {
+  Value& metadata = object.mut("metadata");
+  if (resource.namespaced) {
+    auto given = metadata["namespace"].as_string();
+    if (!given.empty() && given != name_space) {
+      return Error::bad_request(
+          "the namespace of the provided object does not match the namespace sent on the request");
+    }
+    metadata.set("namespace", name_space);
+  } else if (resource.custom) {
+    metadata.erase("namespace");
+  }
+  AdmissionRequest admission{.context = context,
+                             .resource = resource,
+                             .operation = Operation::create,
+                             .name_space = std::string(name_space),
+                             .name = metadata["name"].str(),
+                             .subresource = {},
+                             .object = &object};
+  object = track_write(context, resource, nullptr, std::move(object));
+  DIBS_CHECK(admission_.mutate(admission));
+
+  auto version = object["metadata"]["resourceVersion"].as_string();
+  if (!version.empty() && version != "0" && version_fault(version).empty()) {
+    return Error::plain("resourceVersion should not be set on objects to be created");
+  }
+  return commit_new(context, resource, admission, std::move(object));
+}
+
+Result<Value> Objects::commit_new(Context& context, const Resource& resource, AdmissionRequest& admission,
+                                  Value object) {
+  const api::KindRules& rules = *resource.rules;
+  api::RuleContext rule_context{context.now, context.info.subresource};
+  std::string generate(object["metadata"]["generateName"].as_string());
+  bool generated = object["metadata"]["name"].as_string().empty() && !generate.empty();
+
+  for (int attempt = 0;; ++attempt) {
+    Value made = object;
+    Value& metadata = made.mut("metadata");
+    metadata.erase("resourceVersion");
+    metadata.erase("selfLink");
+    metadata.erase("deletionTimestamp");
+    metadata.erase("deletionGracePeriodSeconds");
+    metadata.set("uid", runtime::make_uuid(runtime_.random));
+    metadata.set("creationTimestamp", format_rfc3339(context.now));
+    if (generated) metadata.set("name", make_name(generate, runtime_.random));
+    std::string name = metadata["name"].str();
+
+    if (rules.tracks_generation) metadata.set("generation", 1);
+    if (rules.prepare_create) rules.prepare_create(made, rule_context);
+
+    FieldErrors errors;
+    api::validate_metadata(made, resource.namespaced, rules.name_rule, errors);
+    if (rules.validate) rules.validate(made, errors);
+    if (!errors.empty()) return invalid(errors, resource, name);
+    if (rules.warnings) {
+      for (auto& text : rules.warnings(made, nullptr)) context.warn(std::move(text));
+    }
+
+    admission.object = &made;
+    admission.name = name;
+    DIBS_CHECK(admission_.validate(admission));
+
+    auto exists_error = [&](const Value* existing) -> Error {
+      if (existing && (*existing)["metadata"].contains("deletionTimestamp")) {
+        Error plain = already_exists_error(resource.group, resource.plural, name);
+        return {Code::already_exists, cat("object is being deleted: ", plain.message()), *plain.details()};
+      }
+      Error error = already_exists_error(resource.group, resource.plural, name);
+      if (generate.empty()) return error;
+      ErrorDetails details = *error.details();
+      details.retry_after_seconds = 1;
+      return {Code::already_exists,
+              cat(error.message(), ", the server was not able to generate a unique name for the object"),
+              std::move(details)};
+    };
+
+    std::string key = resource.key(admission.name_space, name);
+    auto refuse = [&]() -> std::optional<Error> {
+      auto record = store_.get(key);
+      if (!record) return std::nullopt;
+      auto existing = decode_stored(*record);
+      return exists_error(existing.ok() ? &*existing : nullptr);
+    };
+    if (auto error = refuse()) {
+      admission_.roll_back(admission);
+      if (generated && attempt + 1 < kNameAttempts) continue;
+      return *error;
+    }
+    if (context.dry_run) {
+      admission_.roll_back(admission);
+      return made;
+    }
+    auto revision = store_.commit({{key, share(encode_stored(made)), 0}});
+    if (revision.ok()) {
+      made.mut("metadata").set("resourceVersion", cat(*revision));
+      return made;
+    }
+    admission_.roll_back(admission);
+    if (revision.error().code() != Code::conflict) return std::move(revision).error();
+    if (generated && attempt + 1 < kNameAttempts) continue;
+    if (auto error = refuse()) return *error;
+  }
+}
+
+Result<Written> Objects::update(Context& context, const Resource& resource, std::string_view name_space,
+                                std::string_view name, UpdateKind kind, bool may_create, const Make& make) {
+  std::string key = resource.key(name_space, name);
+  for (int race = 0; race < kRaces; ++race) {
+    auto record = store_.get(key);
+    if (!record) {
+      if (!may_create) return not_found_error(resource.group, resource.plural, name);
+      DIBS_TRY(Value object, make(nullptr));
+      if (auto uid = object["metadata"]["uid"].as_string(); !uid.empty() && kind == UpdateKind::put) {
+        return conflict_error(resource.group, resource.plural, name,
+                              cat("StorageError: invalid object, Code: 4, Key: ", key,
+                                  ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+                                  "precondition: ",
+                                  uid, ", UID in object meta: "));
+      }
+      object.mut("metadata").erase("resourceVersion");
+      if (resource.namespaced) object.mut("metadata").set("namespace", name_space);
+      AdmissionRequest admission{.context = context,
+                                 .resource = resource,
+                                 .operation = Operation::create,
+                                 .name_space = std::string(name_space),
+                                 .name = std::string(name),
+                                 .subresource = {},
+                                 .object = &object};
+      if (kind != UpdateKind::apply) object = track_write(context, resource, nullptr, std::move(object));
+      DIBS_CHECK(admission_.mutate(admission));
+      auto made = commit_new(context, resource, admission, std::move(object));
+      if (!made.ok() && made.error().code() == Code::already_exists) continue;
+      if (!made.ok()) return std::move(made).error();
+      return Written{std::move(made).value(), true, false};
+    }
+
+    DIBS_TRY(const Value old, decode_stored(*record));
+    DIBS_TRY(Value object, make(&old));
+    auto version = object["metadata"]["resourceVersion"].as_string();
+    if (kind == UpdateKind::put) {
+      auto uid = object["metadata"]["uid"].as_string();
+      if (!uid.empty() && uid != old["metadata"]["uid"].as_string()) {
+        return conflict_error(
+            resource.group, resource.plural, name,
+            cat("StorageError: invalid object, Code: 4, Key: ", key,
+                ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ", uid,
+                ", UID in object meta: ", old["metadata"]["uid"].as_string()));
+      }
+    }
+    if (version.empty() || version == "0") {
+      if (!resource.rules->allow_unconditional_update && kind == UpdateKind::put) {
+        FieldErrors errors;
+        errors.invalid(api::Path("metadata").child("resourceVersion"), 0, "must be specified for an update");
+        return errors.to_error(resource.plural, resource.group, name);
+      }
+    } else {
+      if (auto fault = version_fault(version); !fault.empty()) return Error::plain(fault);
+      if (version != old["metadata"]["resourceVersion"].as_string()) {
+        return conflict_error(resource.group, resource.plural, name, kModifiedText);
+      }
+    }
+    object.mut("metadata").set("resourceVersion", old["metadata"]["resourceVersion"]);
+
+    AdmissionRequest admission{.context = context,
+                               .resource = resource,
+                               .operation = Operation::update,
+                               .name_space = std::string(name_space),
+                               .name = std::string(name),
+                               .subresource = context.info.subresource,
+                               .object = &object,
+                               .old = &old};
+    if (kind != UpdateKind::apply) object = track_write(context, resource, &old, std::move(object));
+    DIBS_CHECK(admission_.mutate(admission));
+    DIBS_TRY(object, prepare_update(context, resource, std::move(object), old));
+    object = api::keep_times(old, std::move(object));
+    admission.object = &object;
+    DIBS_CHECK(admission_.validate(admission));
+
+    const Value& metadata = object["metadata"];
+    bool done = metadata.contains("deletionTimestamp") && metadata["finalizers"].empty() &&
+                metadata["deletionGracePeriodSeconds"].as_int() == 0 &&
+                !(resource.plural == "namespaces" && resource.group.empty() &&
+                  !object["spec"]["finalizers"].empty());
+    if (!done && object == old) {
+      admission_.roll_back(admission);
+      return Written{old, false, false};
+    }
+    if (context.dry_run) {
+      admission_.roll_back(admission);
+      return Written{std::move(object), false, done};
+    }
+    auto revision =
+        store_.commit({{key, done ? nullptr : share(encode_stored(object)), record->modified}});
+    if (revision.ok()) {
+      // Upstream shows a deleted object at the version it last had.
+      if (!done) object.mut("metadata").set("resourceVersion", cat(*revision));
+      return Written{std::move(object), false, done};
+    }
+    admission_.roll_back(admission);
+    if (revision.error().code() != Code::conflict) return std::move(revision).error();
+  }
+  return conflict_error(resource.group, resource.plural, name, kModifiedText);
+}
+
+Result<Value> Objects::prepare_update(Context& context, const Resource& resource, Value object,
+                                      const Value& old) {
+  const api::KindRules& rules = *resource.rules;
+  api::RuleContext rule_context{context.now, context.info.subresource};
+  bool status_write = context.info.subresource == "status" || context.info.subresource == "approval";
+  if (resource.namespaced) {
+    auto given = object["metadata"]["namespace"].as_string();
+    if (given.empty()) {
+      object.mut("metadata").set("namespace", old["metadata"]["namespace"]);
+    } else if (given != old["metadata"]["namespace"].as_string()) {
+      return Error::bad_request(
+          "the namespace of the provided object does not match the namespace sent on the request");
+    }
+  } else if (resource.custom) {
+    object.mut("metadata").erase("namespace");
+  }
+
+  keep_from_old(object.mut("metadata"), old["metadata"], "generation");
+  if (status_write) {
+    Value kept = Value::object({{"kind", old["kind"]}, {"apiVersion", old["apiVersion"]}});
+    kept.set("metadata", resource.custom ? old["metadata"] : object["metadata"]);
+    if (resource.custom && object["metadata"].contains("managedFields")) {
+      kept.mut("metadata").set("managedFields", object["metadata"]["managedFields"]);
+    }
+    for (const auto& [key, value] : old.members()) {
+      if (key != "kind" && key != "apiVersion" && key != "metadata" && key != "status") kept.set(key, value);
+    }
+    if (const Value* status = object.find("status")) kept.set("status", *status);
+    object = std::move(kept);
+    if (rules.prepare_status) rules.prepare_status(object, old, rule_context);
+  } else {
+    if (rules.has_status) {
+      if (const Value* status = old.find("status")) {
+        object.set("status", *status);
+      } else {
+        object.erase("status");
+      }
+    }
+    if (rules.prepare_update) rules.prepare_update(object, old, rule_context);
+    if (rules.tracks_generation && spec_changed(object, old)) {
+      object.mut("metadata").set("generation", old["metadata"]["generation"].as_int() + 1);
+    }
+  }
+
+  Value& metadata = object.mut("metadata");
+  if (metadata["uid"].as_string().empty()) metadata.set("uid", old["metadata"]["uid"]);
+  metadata.erase("selfLink");
+  keep_from_old(metadata, old["metadata"], "creationTimestamp");
+  if (old["metadata"].contains("deletionTimestamp")) {
+    keep_from_old(metadata, old["metadata"], "deletionTimestamp");
+    if (!metadata.contains("deletionGracePeriodSeconds")) {
+      keep_from_old(metadata, old["metadata"], "deletionGracePeriodSeconds");
+    }
+  }
+
+  FieldErrors errors;
+  api::validate_metadata(object, resource.namespaced, api::NameRule::path_segment, errors);
+  api::validate_metadata_update(object, old, errors);
+  const auto& validate = status_write ? rules.validate_status : rules.validate_update;
+  if (validate) validate(object, old, errors);
+  if (!errors.empty()) return invalid(errors, resource, object["metadata"]["name"].as_string());
+  if (rules.warnings && !status_write) {
+    for (auto& text : rules.warnings(object, &old)) context.warn(std::move(text));
+  }
+  return object;
+}
+
+}  // namespace dibs::server

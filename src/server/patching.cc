@@ -1,0 +1,168 @@
+// The four patch types of PATCH requests.
+#include "api/merge/apply.h"
+#include "api/merge/strategic_merge.h"
+#include "base/strings.h"
+#include "json/parse.h"
+#include "json/patch.h"
+#include "json/yaml.h"
+#include "server/field_management.h"
+#include "server/writing.h"
+
+namespace dibs::server {
+namespace {
+
+enum class PatchType : char { json, merge, strategic, apply };
+
+Result<PatchType> patch_type(const Context& context, const Resource& resource) {
+  std::string type = media_type(context.request.headers.get("Content-Type"));
+  if (type == "application/json-patch+json") return PatchType::json;
+  if (type == "application/merge-patch+json") return PatchType::merge;
+  if (type == "application/apply-patch+yaml") return PatchType::apply;
+  if (type == "application/strategic-merge-patch+json" && !resource.custom) return PatchType::strategic;
+  if (resource.custom) {
+    return Error(Code::unsupported_media_type,
+                 "the body of the request was in an unknown format - accepted media types include: "
+                 "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml");
+  }
+  return Error(Code::unsupported_media_type, "415: Unsupported Media Type", ErrorDetails{});
+}
+
+std::string_view go_kind(const Value& value) {
+  if (value.is_array()) return "array";
+  if (value.is_string()) return "string";
+  if (value.is_number()) return "number";
+  if (value.is_boolean()) return "bool";
+  return "object";
+}
+
+Error bad_patch(std::string_view what, std::string_view type) {
+  return Error::bad_request(
+      cat("error decoding patch: json: cannot unmarshal ", what, " into Go value of type ", type));
+}
+
+Result<Value> parse_patch(const Context& context, std::vector<std::string>& duplicates) {
+  json::ParseOptions options;
+  options.duplicates = &duplicates;
+  auto patch = json::parse(context.request.body, options);
+  if (!patch.ok()) return Error::bad_request("invalid JSON patch");
+  for (auto& path : duplicates) path = cat("duplicate field ", quoted(path));
+  return patch;
+}
+
+Result<Value> check_name(const Context& context, Value object) {
+  auto given = object["metadata"]["name"].as_string();
+  if (given.empty()) {
+    return Error::bad_request(cat("the name of the object (", context.info.name,
+                                  " based on URL) was undeterminable: name must be provided"));
+  }
+  if (given != context.info.name) {
+    return Error::bad_request(cat("the name of the object (", given, ") does not match the name on the URL (",
+                                  context.info.name, ")"));
+  }
+  return object;
+}
+
+Result<Value> apply_patch(Context& context, const Expected& expected, const Resource& resource,
+                          const Value* served) {
+  if (context.target.get("fieldManager").empty()) {
+    api::FieldErrors errors;
+    errors.required(api::Path("fieldManager"), "is required for apply patch");
+    return errors.to_error("PatchOptions", "meta.k8s.io", "");
+  }
+  std::vector<std::string> duplicates;
+  auto config = json::parse_yaml(context.request.body, &duplicates);
+  if (!config.ok()) return Error::bad_request(cat("error decoding patch: ", config.error().message()));
+  if (config->is_null()) config = Value::object();
+  if (!config->is_object()) {
+    return Error::bad_request(
+        cat("error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ",
+            go_kind(*config), " into Go value of type map[string]interface {}"));
+  }
+  auto kind = (*config)["kind"].as_string();
+  auto api_version = (*config)["apiVersion"].as_string();
+  if (kind != expected.kind.kind || api_version != expected.kind.api_version()) {
+    std::string shown = api_version.find('/') == std::string_view::npos ? cat("/", api_version) : std::string(api_version);
+    return Error::bad_request(cat("invalid object type: ", shown, ", Kind=", kind));
+  }
+  if ((*config)["metadata"].contains("managedFields")) {
+    return Error::bad_request("metadata.managedFields must be nil");
+  }
+  if (!duplicates.empty()) {
+    if (context.validation == FieldValidation::strict) {
+      return Error::bad_request(cat("error strict decoding YAML: ", join(duplicates, ", ")));
+    }
+    if (context.validation == FieldValidation::warn && context.warnings.empty()) {
+      for (auto& text : duplicates) context.warn(std::move(text));
+    }
+  }
+  auto given = (*config)["metadata"]["name"].as_string();
+  if (!given.empty() && given != context.info.name) {
+    auto name_space = (*config)["metadata"]["namespace"].as_string();
+    if (resource.namespaced && !name_space.empty() && name_space != context.info.name_space) {
+      return Error::bad_request(
+          "the namespace of the provided object does not match the namespace sent on the request");
+    }
+    return Error::bad_request(cat("the name of the object (", given, ") does not match the name on the URL (",
+                                  context.info.name, ")"));
+  }
+  config->mut("metadata").set("name", context.info.name);
+  auto name_space = (*config)["metadata"]["namespace"].as_string();
+  if (resource.namespaced && !name_space.empty() && name_space != context.info.name_space) {
+    return Error::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request");
+  }
+
+  Resource written = resource;
+  written.schema = expected.schema;
+  WriterOf writer(context, written);
+  api::FieldWriter by = writer.get();
+  std::string shown = expected.kind.api_version();
+  by.api_version = shown;
+  by.kind = expected.kind.kind;
+  by.manager = context.target.get("fieldManager");
+  DIBS_TRY(api::ApplyResult merged, api::apply(by, served, *config, query_flag(context.target, "force")));
+  if (!served) merged.object.mut("metadata").erase("resourceVersion");
+  return decode_patched(context, expected, merged.object, {});
+}
+
+}  // namespace
+
+bool is_apply(const Context& context) {
+  return media_type(context.request.headers.get("Content-Type")) == "application/apply-patch+yaml";
+}
+
+Result<Value> patched(Context& context, const Expected& expected, const Resource& resource,
+                      const Value* served) {
+  DIBS_TRY(PatchType type, patch_type(context, resource));
+  if (type == PatchType::apply) return apply_patch(context, expected, resource, served);
+
+  std::vector<std::string> strict;
+  DIBS_TRY(Value patch, parse_patch(context, strict));
+  Value result;
+  switch (type) {
+    case PatchType::json: {
+      if (!patch.is_array() && !patch.is_null()) {
+        return bad_patch(go_kind(patch), "[]handlers.jsonPatchOp");
+      }
+      for (const Value& op : patch.items()) {
+        if (!op.is_object()) return bad_patch(go_kind(op), "handlers.jsonPatchOp");
+      }
+      DIBS_TRY(result, json::apply_json_patch(*served, patch));
+      break;
+    }
+    case PatchType::merge:
+      if (patch.is_null()) return Error::bad_request("Invalid JSON Patch");
+      if (!patch.is_object()) return bad_patch(go_kind(patch), "map[string]interface {}");
+      result = json::apply_merge_patch(*served, patch);
+      break;
+    default: {
+      if (!patch.is_object() && !patch.is_null()) return bad_patch(go_kind(patch), "map[string]interface {}");
+      DIBS_TRY(result, api::strategic_merge(*served, patch, *expected.schema));
+      break;
+    }
+  }
+  DIBS_TRY(Value object, decode_patched(context, expected, result, std::move(strict)));
+  return check_name(context, std::move(object));
+}
+
+}  // namespace dibs::server

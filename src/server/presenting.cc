@@ -1,0 +1,230 @@
+#include "server/presenting.h"
+
+#include "api/print/table.h"
+#include "base/strings.h"
+#include "json/parse.h"
+#include "json/yaml.h"
+#include "net/gzip.h"
+#include "server/custom_kinds.h"
+#include "server/status.h"
+#include "server/stored.h"
+
+namespace dibs::server {
+namespace {
+
+constexpr std::size_t kCompressFrom = 128 * 1024;
+
+void finish(const Context& context, net::Response& response) {
+  for (const std::string& text : context.warnings) {
+    std::string safe;
+    for (char c : text) {
+      if (c == '"' || c == '\\') safe.push_back('\\');
+      safe.push_back(c);
+    }
+    response.headers.add("Warning", cat("299 - \"", safe, "\""));
+  }
+  if (response.body.size() > kCompressFrom &&
+      net::accepts_gzip(context.request.headers.get("Accept-Encoding"))) {
+    response.body = net::gzip(response.body);
+    response.headers.add("Content-Encoding", "gzip");
+    response.headers.add("Vary", "Accept-Encoding");
+  }
+}
+
+net::Response with_body(const Context& context, int status, std::string body) {
+  net::Response response;
+  response.status = status;
+  response.headers.add("Content-Type", "application/json");
+  response.headers.add("Cache-Control", "no-cache, private");
+  response.body = std::move(body);
+  finish(context, response);
+  return response;
+}
+
+Value metadata_only(const Answer& answer, const Value& object) {
+  return Value::object({{"kind", "PartialObjectMetadata"},
+                        {"apiVersion", cat("meta.k8s.io/", answer.form_version)},
+                        {"metadata", object["metadata"]}});
+}
+
+std::vector<api::Column> columns_of(const Resource& resource) {
+  if (resource.custom) return custom_columns(*resource.custom_kind, resource.version);
+  return api::table_columns(resource.group, resource.version, resource.kind);
+}
+
+bool plain_columns(const Resource& resource) {
+  auto columns = columns_of(resource);
+  return columns.size() == 2 && columns[1].name == "Created At";
+}
+
+Value table_row(const Context& context, const Resource& resource, const Value& served) {
+  Value row = Value::object();
+  row.set("cells", resource.custom
+                       ? custom_cells(*resource.custom_kind, resource.version, served, context.now)
+                       : api::table_row_cells(resource.group, resource.version, resource.kind, served,
+                                              context.now));
+  if (!resource.custom) {
+    Value conditions = api::table_row_conditions(resource.group, resource.version, resource.kind, served);
+    if (!conditions.empty()) row.set("conditions", std::move(conditions));
+  }
+  auto include = context.target.get("includeObject");
+  if (include == "None") {
+    row.set("object", nullptr);
+  } else if (include == "Object") {
+    row.set("object", served);
+  } else {
+    row.set("object", metadata_only(context.answer, served));
+  }
+  return row;
+}
+
+Value table(const Context& context, const Resource& resource, Value metadata, bool columns,
+            const std::vector<Value>& served) {
+  Value rows = Value::array();
+  for (const Value& object : served) rows.push(table_row(context, resource, object));
+  return Value::object({{"kind", "Table"},
+                        {"apiVersion", cat("meta.k8s.io/", context.answer.form_version)},
+                        {"metadata", std::move(metadata)},
+                        {"columnDefinitions", columns ? api::column_definitions(columns_of(resource)) : Value(nullptr)},
+                        // Kinds with no columns of their own give null for no rows.
+                        {"rows", served.empty() && !resource.custom && plain_columns(resource) ? Value(nullptr) : rows}});
+}
+
+Value in_form(const Context& context, const Resource& resource, const Value& served, bool columns = true) {
+  switch (context.answer.form) {
+    case Form::table: {
+      Value metadata = Value::object();
+      if (const Value* version = served["metadata"].find("resourceVersion")) {
+        metadata.set("resourceVersion", *version);
+      }
+      return table(context, resource, std::move(metadata), columns, {served});
+    }
+    case Form::metadata: return metadata_only(context.answer, served);
+    default: return served;
+  }
+}
+
+/// `bare`: the member is there even when there is nothing to go on with, as lists of custom resources have it.
+Value list_metadata(const ListMeta& meta, bool bare) {
+  Value out = Value::object();
+  if (meta.revision > 0) out.set("resourceVersion", cat(meta.revision));
+  if (!meta.continue_token.empty() || bare) out.set("continue", meta.continue_token);
+  if (meta.remaining) out.set("remainingItemCount", static_cast<long>(*meta.remaining));
+  return out;
+}
+
+bool plain_bytes(const Context& context, const Resource& resource) {
+  return context.answer.form == Form::object && context.answer.media == Media::json &&
+         !context.answer.pretty && !resource.from_storage;
+}
+
+}  // namespace
+
+Value to_served(const Resource& resource, const Value& stored) {
+  if (resource.from_storage) return resource.from_storage(stored);
+  return stored;
+}
+
+net::Response present_value(const Context& context, int status, const Value& value) {
+  if (context.answer.media == Media::yaml) {
+    net::Response response = with_body(context, status, json::write_yaml(value));
+    response.headers.set("Content-Type", "application/yaml");
+    return response;
+  }
+  std::string body = context.answer.pretty ? json::write_pretty(value) : json::write(value);
+  body.push_back('\n');
+  return with_body(context, status, std::move(body));
+}
+
+net::Response present_object(const Context& context, const Resource& resource, int status,
+                             const Value& stored) {
+  return present_value(context, status, in_form(context, resource, to_served(resource, stored)));
+}
+
+Result<net::Response> present_record(const Context& context, const Resource& resource,
+                                     const store::Record& record) {
+  if (plain_bytes(context, resource)) {
+    std::string body;
+    body.reserve(record.value->size() + 48);
+    append_wire(body, *record.value, record.modified);
+    body.push_back('\n');
+    return with_body(context, 200, std::move(body));
+  }
+  DIBS_TRY(Value object, decode_stored(record));
+  return present_object(context, resource, 200, object);
+}
+
+net::Response present_values(const Context& context, const Resource& resource,
+                             const std::vector<Value>& objects, const ListMeta& meta) {
+  std::vector<Value> served;
+  served.reserve(objects.size());
+  for (const Value& object : objects) served.push_back(to_served(resource, object));
+  if (context.answer.form == Form::table) {
+    return present_value(context, 200, table(context, resource, list_metadata(meta, false), true, served));
+  }
+  bool only_metadata = context.answer.form == Form::metadata_list;
+  Value items = Value::array();
+  for (Value& object : served) {
+    if (only_metadata) {
+      items.push(Value::object({{"metadata", object["metadata"]}}));
+      continue;
+    }
+    if (!resource.custom) {
+      object.erase("kind");
+      object.erase("apiVersion");
+    }
+    items.push(std::move(object));
+  }
+  Value list = Value::object({{"kind", resource.list_kind}, {"apiVersion", resource.api_version()}});
+  if (only_metadata) {
+    list.set("kind", "PartialObjectMetadataList");
+    list.set("apiVersion", cat("meta.k8s.io/", context.answer.form_version));
+    if (items.empty()) items = nullptr;
+  }
+  list.set("metadata", list_metadata(meta, resource.custom && !only_metadata));
+  list.set("items", std::move(items));
+  return present_value(context, 200, list);
+}
+
+Result<net::Response> present_list(const Context& context, const Resource& resource,
+                                   const std::vector<store::RecordPtr>& records, const ListMeta& meta) {
+  if (plain_bytes(context, resource)) {
+    std::size_t total = 256;
+    for (const auto& record : records) total += record->value->size() + 48;
+    std::string body;
+    body.reserve(total);
+    append(body, "{\"kind\":\"", resource.list_kind, "\",\"apiVersion\":\"", resource.api_version(),
+           "\",\"metadata\":");
+    json::write_to(body, list_metadata(meta, resource.custom));
+    body.append(",\"items\":[");
+    bool first = true;
+    for (const auto& record : records) {
+      if (!first) body.push_back(',');
+      first = false;
+      if (resource.custom) {
+        append_wire(body, *record->value, record->modified);
+      } else {
+        append_wire_item(body, *record->value, record->modified);
+      }
+    }
+    body.append("]}\n");
+    return with_body(context, 200, std::move(body));
+  }
+  std::vector<Value> objects;
+  objects.reserve(records.size());
+  for (const auto& record : records) {
+    DIBS_TRY(Value object, decode_stored(*record));
+    objects.push_back(std::move(object));
+  }
+  return present_values(context, resource, objects, meta);
+}
+
+std::string present_event(const Context& context, const Resource& resource, std::string_view type,
+                          const Value& stored, bool columns) {
+  std::string out = cat("{\"type\":\"", type, "\",\"object\":");
+  json::write_to(out, in_form(context, resource, to_served(resource, stored), columns));
+  out.append("}\n");
+  return out;
+}
+
+}  // namespace dibs::server

@@ -1,0 +1,13 @@
+#pragma once
+// GET of an object or a list.
+
+#include "base/result.h"
+#include "server/context.h"
+#include "server/objects.h"
+
+namespace dibs::server {
+
+Result<net::Response> handle_get(Context& context, Objects& objects);
+Result<net::Response> handle_list(Context& context, Objects& objects);
+
+}  // namespace dibs::server

@@ -1,0 +1,36 @@
+#pragma once
+// What a request asks for, read from its method, path and query alone.
+
+#include <string>
+#include <string_view>
+
+#include "net/http.h"
+
+namespace dibs::server {
+
+struct RequestInfo {
+  bool is_resource = false;
+  std::string verb;  // get, list, watch, create, update, patch, delete, deletecollection; or the lower-case method
+  std::string path;
+
+  // Of a resource request.
+  bool core = false;  // under /api
+  std::string group;
+  std::string version;
+  std::string name_space;
+  std::string resource;
+  std::string name;
+  std::string subresource;
+  std::string rest;  // segments after the sub-resource (proxy)
+  bool legacy_watch = false;
+
+  bool is_write() const { return verb != "get" && verb != "list" && verb != "watch"; }
+};
+
+RequestInfo parse_request_info(std::string_view method, const net::Target& target);
+
+/// As Go reads a query boolean: "", "0" and "false" are false where the parameter is absent or so written;
+/// everything else is true.
+bool query_flag(const net::Target& target, std::string_view name);
+
+}  // namespace dibs::server

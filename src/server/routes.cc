@@ -1,0 +1,294 @@
+#include "server/routes.h"
+
+#include <openssl/sha.h>
+
+#include "api/openapi/discovery.h"
+#include "api/openapi/openapi.h"
+#include "base/strings.h"
+#include "json/parse.h"
+#include "net/gzip.h"
+#include "server/presenting.h"
+#include "server/status.h"
+
+namespace dibs::server {
+namespace {
+
+constexpr std::string_view kChecks[] = {"ping", "log", "etcd"};
+
+net::Response not_found_page() { return text_response(404, "404 page not found\n"); }
+
+net::Response plain_text(int status, std::string text) {
+  net::Response response = text_response(status, std::move(text));
+  response.headers.add("Cache-Control", "no-cache, private");
+  return response;
+}
+
+std::string digest_of(std::string_view body) {
+  unsigned char hash[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(body.data()), body.size(), hash);
+  return to_upper(hex_encode(std::string_view(reinterpret_cast<const char*>(hash), sizeof hash)));
+}
+
+/// The discovery form asked for: "v2", "v2beta1", or "" for the plain documents.
+std::string aggregated_version(const Context& context, const Options& options) {
+  std::string accept;
+  for (std::string_view value : context.request.headers.all("Accept")) append(accept, accept.empty() ? "" : ",", value);
+  bool old_release = options.release == "1.27" || options.release == "1.30" || options.release == "1.32" ||
+                     options.release == "1.34";
+  for (std::string_view clause : split(accept, ',')) {
+    if (clause.find("as=APIGroupDiscoveryList") == std::string_view::npos ||
+        clause.find("g=apidiscovery.k8s.io") == std::string_view::npos) {
+      continue;
+    }
+    bool v2 = false;
+    bool beta = false;
+    for (std::string_view part : split(clause, ';')) {
+      part = trim(part);
+      v2 = v2 || part == "v=v2";
+      beta = beta || part == "v=v2beta1";
+    }
+    if (v2 && options.release != "1.27") return "v2";
+    if (beta && old_release) return "v2beta1";
+  }
+  return {};
+}
+
+bool accepts_plain_json(const Context& context) {
+  auto all = context.request.headers.all("Accept");
+  if (all.empty()) return true;
+  for (std::string_view value : all) {
+    for (std::string_view clause : split(value, ',')) {
+      clause = trim(clause);
+      if (clause.empty() || clause == "*/*" || clause.starts_with("*/*;") || clause == "application/json" ||
+          (clause.starts_with("application/json;") && clause.find("as=") == std::string_view::npos) ||
+          clause == "application/yaml" || clause == "application/vnd.kubernetes.protobuf") {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+json::Value version_document(std::string_view release) {
+  auto dot = release.find('.');
+  std::string major(release.substr(0, dot));
+  std::string minor(release.substr(dot + 1));
+  int number = std::atoi(minor.c_str());
+  json::Value out = json::Value::object({{"major", major}, {"minor", minor}});
+  if (number >= 33) {
+    out.set("emulationMajor", major);
+    out.set("emulationMinor", minor);
+    out.set("minCompatibilityMajor", major);
+    out.set("minCompatibilityMinor", cat(number - 1));
+  }
+  out.set("gitVersion", cat("v", release, ".0"));
+  out.set("gitCommit", "");
+  out.set("gitTreeState", "clean");
+  out.set("buildDate", "1970-01-01T00:00:00Z");
+  out.set("goVersion", "none");
+  out.set("compiler", "g++");
+  out.set("platform", "linux/amd64");
+  return out;
+}
+
+}  // namespace
+
+net::Response Routes::handle(const Context& context) {
+  std::string_view path = context.target.path;
+  const std::string& method = context.request.method;
+  for (std::string_view which : {"healthz", "livez", "readyz"}) {
+    if (!path.starts_with("/") || !path.substr(1).starts_with(which)) continue;
+    std::string_view rest = path.substr(1 + which.size());
+    if (rest.empty()) return health(context, which, "");
+    if (rest.front() == '/') return health(context, which, rest.substr(1));
+  }
+  if (path == "/version" || path == "/version/") {
+    if (method != "GET") return status_response(method_not_allowed_error());
+    auto body = version_document(sources_.options->release);
+    net::Response response;
+    response.headers.add("Content-Type", "application/json");
+    response.headers.add("Cache-Control", "no-cache, private");
+    response.body = json::write_pretty(body);
+    return response;
+  }
+  if (path == "/metrics") {
+    net::Response response;
+    response.headers.add("Content-Type", std::string(metrics::Registry::kContentType));
+    response.body = sources_.metrics->expose();
+    return response;
+  }
+  if (path == "/api" || path == "/api/" || path == "/apis" || path == "/apis/" || path.starts_with("/api/") ||
+      path.starts_with("/apis/")) {
+    return discovery(context, path);
+  }
+  if (path == "/openapi/v2" || path == "/openapi/v3" || path.starts_with("/openapi/v3/")) {
+    return openapi(context, path);
+  }
+  if (path == "/openid/v1/jwks") {
+    net::Response response = json_response(200, sources_.jwks());
+    response.headers.set("Content-Type", "application/jwk-set+json");
+    return response;
+  }
+  if (path == "/.well-known/openid-configuration") {
+    const std::string& issuer = sources_.options->issuer;
+    return json_response(
+        200, json::Value::object({{"issuer", issuer},
+                                  {"jwks_uri", cat("https://", sources_.options->advertise, "/openid/v1/jwks")},
+                                  {"response_types_supported", json::Value::array({"id_token"})},
+                                  {"subject_types_supported", json::Value::array({"public"})},
+                                  {"id_token_signing_alg_values_supported", json::Value::array({"ES256"})}}));
+  }
+  if (path == "/") {
+    json::Value paths = json::Value::array();
+    for (std::string_view one : {"/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/healthz", "/livez",
+                                 "/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"}) {
+      paths.push(one);
+    }
+    return json_response(200, json::Value::object({{"paths", std::move(paths)}}));
+  }
+  return not_found_page();
+}
+
+net::Response Routes::health(const Context& context, std::string_view which, std::string_view check) const {
+  bool single = context.target.path.size() > which.size() + 1;
+  std::vector<std::string_view> excluded;
+  for (const auto& [key, value] : context.target.query) {
+    if (key == "exclude") excluded.push_back(value);
+  }
+  bool known = false;
+  bool failed = false;
+  std::string report;
+  for (std::string_view name : kChecks) {
+    if (single && name != check) continue;
+    known = true;
+    if (std::find(excluded.begin(), excluded.end(), name) != excluded.end()) {
+      append(report, "[+]", name, " excluded: ok\n");
+      continue;
+    }
+    bool ok = name != "etcd" || sources_.store_health().ok();
+    failed = failed || !ok;
+    append(report, ok ? "[+]" : "[-]", name, ok ? " ok\n" : " failed: reason withheld\n");
+  }
+  if (single && !known) return not_found_page();
+  bool verbose = context.target.has("verbose");
+  if (failed) return plain_text(500, cat(report, which, " check failed\n"));
+  if (single || !verbose) return plain_text(200, "ok");
+  return plain_text(200, cat(report, which, " check passed\n"));
+}
+
+net::Response Routes::discovery(const Context& context, std::string_view path) {
+  const api::Catalog& catalog = context.resources->catalog;
+  if (path.ends_with('/')) path.remove_suffix(1);
+  std::vector<std::string_view> parts = split(path.substr(1), '/');
+  bool core = parts[0] == "api";
+  // /api and /apis answer to every method, as upstream's do; below them only GET is known.
+  if (parts.size() == 1) {
+    if (core && context.request.method != "GET" && context.request.method != "HEAD") {
+      return status_response(method_not_allowed_error());
+    }
+    std::string version = aggregated_version(context, *sources_.options);
+    if (version.empty() && !accepts_plain_json(context)) {
+      return status_response(Error(Code::not_acceptable,
+                                   "406: Not Acceptable\n\nAvailable representations: application/json, "
+                                   "application/yaml, application/vnd.kubernetes.protobuf",
+                                   ErrorDetails{}));
+    }
+    if (!version.empty()) {
+      std::string key = cat("discovery/", parts[0], "/", version);
+      Cached document;
+      {
+        std::lock_guard lock(mutex_);
+        Cached& cached = cache_[key];
+        if (cached.generation != context.resources->generation) {
+          cached.body = json::write(api::aggregated_discovery(catalog, core, version));
+          cached.etag = digest_of(cached.body);
+          cached.generation = context.resources->generation;
+        }
+        document = cached;
+      }
+      net::Response response;
+      response.headers.add("Content-Type", cat("application/json;g=apidiscovery.k8s.io;v=", version, ";as=APIGroupDiscoveryList"));
+      response.headers.add("ETag", cat("\"", document.etag, "\""));
+      response.headers.add("Vary", "Accept");
+      response.headers.add("Cache-Control", "public");
+      if (context.request.headers.get("If-None-Match") == cat("\"", document.etag, "\"")) {
+        response.status = 304;
+        return response;
+      }
+      response.body = std::move(document.body);
+      return response;
+    }
+    json::Value body = core ? api::api_versions(sources_.options->advertise) : api::api_group_list(catalog);
+    return present_value(context, 200, body);
+  }
+  const api::GroupInfo* group = catalog.group(core ? std::string_view() : parts[1]);
+  if (!group) return not_found_page();
+  if (!core && parts.size() == 2) {
+    if (context.request.method != "GET") return status_response(method_not_allowed_error());
+    return present_value(context, 200, api::api_group(*group));
+  }
+  const api::VersionInfo* version = group->version(core ? parts[1] : parts[2]);
+  if (!version) return status_response(unknown_resource_error());
+  if (context.request.method != "GET") return status_response(method_not_allowed_error());
+  return present_value(context, 200, api::api_resource_list(*group, *version));
+}
+
+net::Response Routes::openapi(const Context& context, std::string_view path) {
+  const api::Catalog& catalog = context.resources->catalog;
+  std::string release = cat("v", sources_.options->release, ".0");
+  bool protobuf = path == "/openapi/v2" &&
+                  context.request.headers.get("Accept").find("proto-openapi.spec.v2") != std::string_view::npos;
+  std::string key = cat(path, protobuf ? "|pb" : "");
+  Cached document;
+  {
+    std::lock_guard lock(mutex_);
+    Cached& cached = cache_[key];
+    if (cached.generation != context.resources->generation) {
+      if (path == "/openapi/v2") {
+        json::Value value = api::openapi_v2(catalog, release);
+        cached.body = protobuf ? api::openapi_v2_protobuf(value) : json::write(value);
+        cached.etag = digest_of(cached.body);
+      } else if (path == "/openapi/v3") {
+        cached.body = json::write(api::openapi_v3_index(catalog));
+        cached.etag = digest_of(cached.body);
+      } else {
+        auto value = api::openapi_v3(catalog, path.substr(12), release);
+        if (!value) {
+          cache_.erase(key);
+          net::Response missing;
+          missing.status = 404;
+          return missing;
+        }
+        cached.body = json::write(*value);
+        cached.etag = api::openapi_v3_hash(catalog, path.substr(12));
+      }
+      cached.generation = context.resources->generation;
+    }
+    document = cached;
+  }
+  net::Response response;
+  std::string_view hash = context.target.get("hash");
+  if (path.starts_with("/openapi/v3/") && !hash.empty() && hash != document.etag) {
+    response.status = 301;
+    response.headers.add("Location", cat(path, "?hash=", document.etag));
+    return response;
+  }
+  response.headers.add("Content-Type", path == "/openapi/v3" ? "text/plain; charset=utf-8"
+                                       : protobuf ? "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+                                                  : "application/json");
+  response.headers.add("Etag", cat("\"", document.etag, "\""));
+  response.headers.add("Vary", "Accept");
+  if (!hash.empty()) response.headers.add("Cache-Control", "public, immutable");
+  if (context.request.headers.get("If-None-Match") == cat("\"", document.etag, "\"")) {
+    response.status = 304;
+    return response;
+  }
+  response.body = std::move(document.body);
+  if (response.body.size() > 1024 && net::accepts_gzip(context.request.headers.get("Accept-Encoding"))) {
+    response.body = net::gzip(response.body);
+    response.headers.add("Content-Encoding", "gzip");
+  }
+  return response;
+}
+
+}  // namespace dibs::server

@@ -1,0 +1,45 @@
+#pragma once
+// Paths that are not about resources: health, version, metrics, discovery, OpenAPI, keys.
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/metrics.h"
+#include "base/result.h"
+#include "json/value.h"
+#include "net/http.h"
+#include "server/context.h"
+#include "server/options.h"
+
+namespace dibs::server {
+
+class Routes {
+ public:
+  struct Sources {
+    const Options* options = nullptr;
+    metrics::Registry* metrics = nullptr;
+    std::function<Result<>()> store_health;
+    std::function<json::Value()> jwks;
+  };
+  explicit Routes(Sources sources) : sources_(std::move(sources)) {}
+
+  net::Response handle(const Context& context);
+
+ private:
+  net::Response health(const Context& context, std::string_view which, std::string_view check) const;
+  net::Response discovery(const Context& context, std::string_view path);
+  net::Response openapi(const Context& context, std::string_view path);
+
+  Sources sources_;
+  struct Cached {
+    std::uint64_t generation = 0;
+    std::string body;
+    std::string etag;
+  };
+  std::mutex mutex_;
+  std::map<std::string, Cached> cache_;  // guarded by mutex_; documents of the current resource set
+};
+
+}  // namespace dibs::server

@@ -1,0 +1,28 @@
+#pragma once
+// The form of an object in the store, and the short way from there to the wire.
+//
+// A stored value is JSON of the storage version, compact, without metadata.resourceVersion (the
+// store's revision is it), and always begins {"kind":K,"apiVersion":V,"metadata":{. So an answer in
+// that version is the bytes with the resourceVersion put in, and a list item the same without kind and
+// apiVersion: no parsing.
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "json/value.h"
+#include "store/store.h"
+
+namespace dibs::server {
+
+std::string encode_stored(const json::Value& object);
+
+/// The object with its resourceVersion. Errors: internal, for bytes that are not one of ours.
+Result<json::Value> decode_stored(const store::Record& record);
+
+/// Appends the object as it goes on the wire; `revision` shows as its resourceVersion.
+void append_wire(std::string& out, std::string_view stored, store::Revision revision);
+/// The same without kind and apiVersion.
+void append_wire_item(std::string& out, std::string_view stored, store::Revision revision);
+
+}  // namespace dibs::server

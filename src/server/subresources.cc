@@ -1,0 +1,242 @@
+#include "server/subresources.h"
+
+#include "api/kinds/workload.h"
+#include "api/merge/managed_fields.h"
+#include "api/schema/builtin.h"
+#include "base/strings.h"
+#include "server/body.h"
+#include "server/custom_kinds.h"
+#include "server/field_management.h"
+#include "server/presenting.h"
+#include "server/status.h"
+#include "server/writing.h"
+
+namespace dibs::server {
+namespace {
+
+Value created_status() {
+  return Value::object({{"kind", "Status"},
+                        {"apiVersion", "v1"},
+                        {"metadata", Value::object()},
+                        {"status", "Success"},
+                        {"code", 201}});
+}
+
+Expected expected_body(const api::SubresourceInfo& sub) {
+  return {sub.kind, api::builtin_schema(sub.kind.group, sub.kind.version, sub.kind.kind), nullptr};
+}
+
+/// Of the number that a Scale shows, in its object.
+api::FieldPath replicas_path(const api::ScalePaths* paths) {
+  if (!paths) return {api::PathElement::field("spec"), api::PathElement::field("replicas")};
+  api::FieldPath path;
+  for (std::string_view part : split(paths->spec_replicas, '.')) {
+    if (!part.empty()) path.push_back(api::PathElement::field(part));
+  }
+  return path;
+}
+
+}  // namespace
+
+bool Subresources::handles(const Context& context) const {
+  const std::string& sub = context.info.subresource;
+  return sub == "binding" || sub == "eviction" || sub == "scale" || sub == "token" || sub == "finalize" ||
+         streams(context);
+}
+
+bool Subresources::streams(const Context& context) const {
+  const std::string& sub = context.info.subresource;
+  return context.info.is_resource && (sub == "log" || sub == "exec" || sub == "attach" || sub == "portforward" ||
+                                      sub == "proxy");
+}
+
+void Subresources::stream(const std::shared_ptr<Context>& context, const std::shared_ptr<net::Exchange>& exchange) {
+  auto answer = reach_node(*context);
+  exchange->respond(answer.ok() ? std::move(answer).value() : status_response(answer.error()));
+}
+
+Result<net::Response> Subresources::handle(Context& context) {
+  const std::string& sub = context.info.subresource;
+  if (sub == "binding" || sub.empty()) return bind(context);
+  if (sub == "eviction") return evict(context);
+  if (sub == "scale") return scale(context);
+  if (sub == "token") return token(context);
+  if (sub == "finalize") return finalize(context);
+  return reach_node(context);
+}
+
+Result<net::Response> Subresources::bind(Context& context) {
+  DIBS_CHECK(read_write_options(context, "CreateOptions"));
+  Expected expected{{"", "v1", "Binding"}, api::builtin_schema("", "v1", "Binding"), nullptr};
+  DIBS_TRY(Value binding, decode_body(context, expected));
+  ResourcePtr pods = context.resources->find("", "v1", "pods");
+  std::string name = context.info.name;
+  auto given = binding["metadata"]["name"].as_string();
+  if (name.empty()) {
+    name = given;
+  } else if (!given.empty() && given != name) {
+    return Error::bad_request("name in URL does not match name in Binding object");
+  }
+  auto kind = binding["target"]["kind"].as_string();
+  if (!kind.empty() && kind != "Node") {
+    return Error::plain(cat("target.kind: Unsupported value: ", quoted(kind), ": supported values: \"Node\", \"<empty>\""));
+  }
+  std::string node(binding["target"]["name"].as_string());
+  if (node.empty()) return Error::plain("target.name: Required value");
+
+  auto refuse = [&](std::string_view why) { return conflict_error("", "pods/binding", name, why); };
+  context.info.subresource = "binding";
+  auto make = [&](const Value* existing) -> Result<Value> {
+    Value pod = *existing;
+    auto uid = binding["metadata"]["uid"].as_string();
+    if (!uid.empty() && uid != pod["metadata"]["uid"].as_string()) {
+      return conflict_error("", "pods", name,
+                            cat("StorageError: invalid object, Code: 4, Key: ", pods->key(context.info.name_space, name),
+                                ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ",
+                                uid, ", UID in object meta: ", pod["metadata"]["uid"].as_string()));
+    }
+    if (pod["metadata"].contains("deletionTimestamp")) {
+      return refuse(cat("pod ", name, " is being deleted, cannot be assigned to a host"));
+    }
+    if (auto at = pod["spec"]["nodeName"].as_string(); !at.empty()) {
+      return refuse(cat("pod ", name, " is already assigned to node ", quoted(at)));
+    }
+    if (!pod["spec"]["schedulingGates"].empty()) {
+      return refuse(cat("pod ", name, " has non-empty .spec.schedulingGates"));
+    }
+    pod.mut("spec").set("nodeName", node);
+    for (std::string_view field : {"annotations", "labels"}) {
+      for (const auto& [key, value] : binding["metadata"][field].members()) {
+        pod.mut("metadata").mut(field).set(key, value);
+      }
+    }
+    copy_topology(pod, node);
+    Value condition = Value::object(
+        {{"type", "PodScheduled"}, {"status", "True"}, {"lastProbeTime", nullptr},
+         {"lastTransitionTime", format_rfc3339(context.now)}});
+    Value conditions = Value::array();
+    bool placed = false;
+    for (const Value& old : pod["status"]["conditions"].items()) {
+      bool same = old["type"].as_string() == "PodScheduled";
+      placed = placed || same;
+      conditions.push(same ? condition : old);
+    }
+    if (!placed) conditions.push(condition);
+    pod.mut("status").set("conditions", std::move(conditions));
+    return pod;
+  };
+  DIBS_TRY(Written written, objects_.update(context, *pods, context.info.name_space, name, UpdateKind::put, false, make));
+  (void)written;
+  return present_value(context, 201, created_status());
+}
+
+void Subresources::copy_topology(Value& pod, std::string_view node_name) const {
+  auto nodes = resources_.get()->find("", "v1", "nodes");
+  auto node = objects_.get(*nodes, "", node_name);
+  if (!node.ok()) return;
+  for (std::string_view label : {"topology.kubernetes.io/zone", "topology.kubernetes.io/region"}) {
+    if (const Value* value = (*node)["metadata"]["labels"].find(label)) {
+      pod.mut("metadata").mut("labels").set(label, *value);
+    }
+  }
+}
+
+Result<net::Response> Subresources::scale(Context& context) {
+  const Resource& resource = *context.resource;
+  const api::SubresourceInfo& sub = *resource.subresource("scale");
+  const api::ScalePaths* paths =
+      resource.custom_kind ? scale_paths(*resource.custom_kind, resource.version) : nullptr;
+  auto scale_for = [&](const Value& object, bool update) -> Result<Value> {
+    if (paths) return api::scale_of_custom(to_served(resource, object), *paths, update);
+    return api::scale_of(to_served(resource, object));
+  };
+  if (context.info.verb == "get") {
+    DIBS_TRY(Value object, objects_.get(resource, context.info.name_space, context.info.name));
+    DIBS_TRY(Value scale, scale_for(object, false));
+    return present_value(context, 200, scale);
+  }
+  Expected expected = expected_body(sub);
+  DIBS_CHECK(read_write_options(context, context.info.verb == "patch" ? "PatchOptions" : "UpdateOptions"));
+  std::optional<Value> given;
+  if (context.info.verb == "update") {
+    DIBS_TRY(given, decode_body(context, expected));
+    auto name = (*given)["metadata"]["name"].as_string();
+    if (name.empty()) {
+      return Error::bad_request(cat("the name of the object (", context.info.name,
+                                    " based on URL) was undeterminable: name must be provided"));
+    }
+    if (name != context.info.name) {
+      return Error::bad_request(cat("the name of the object (", name, ") does not match the name on the URL (",
+                                    context.info.name, ")"));
+    }
+    auto name_space = (*given)["metadata"]["namespace"].as_string();
+    if (!name_space.empty() && name_space != context.info.name_space) {
+      return Error::bad_request(
+          "the namespace of the provided object does not match the namespace sent on the request");
+    }
+  }
+  Resource plain = resource;
+  plain.custom = false;  // a Scale takes every patch type
+  auto make = [&](const Value* existing) -> Result<Value> {
+    Value scale;
+    if (given) {
+      scale = *given;
+    } else {
+      DIBS_TRY(Value current, scale_for(*existing, true));
+      if (is_apply(context)) {
+        Value entries = api::managed_fields_to_scale((*existing)["metadata"]["managedFields"], replicas_path(paths));
+        if (!entries.is_null()) current.mut("metadata").set("managedFields", std::move(entries));
+      }
+      DIBS_TRY(scale, patched(context, expected, plain, &current));
+    }
+    Value served = to_served(resource, *existing);
+    Result<Value> scaled = paths ? api::apply_scale_custom(served, scale, *paths) : api::apply_scale(served, scale);
+    if (!scaled.ok()) return scaled;
+    if (is_apply(context)) {
+      Value entries = api::managed_fields_from_scale((*existing)["metadata"]["managedFields"],
+                                                     scale["metadata"]["managedFields"], replicas_path(paths),
+                                                     resource.api_version());
+      if (entries.is_null()) {
+        scaled->mut("metadata").erase("managedFields");
+      } else {
+        scaled->mut("metadata").set("managedFields", std::move(entries));
+      }
+    }
+    return resource.to_storage ? resource.to_storage(*scaled) : *scaled;
+  };
+  UpdateKind kind = is_apply(context) ? UpdateKind::apply : UpdateKind::patch;
+  DIBS_TRY(Written written,
+           objects_.update(context, resource, context.info.name_space, context.info.name, kind, false, make));
+  DIBS_TRY(Value scale, scale_for(written.object, true));
+  return present_value(context, 200, scale);
+}
+
+Result<net::Response> Subresources::token(Context& context) {
+  const Resource& resource = *context.resource;
+  DIBS_CHECK(read_write_options(context, "CreateOptions"));
+  DIBS_TRY(Value request, decode_body(context, expected_body(*resource.subresource("token"))));
+  DIBS_TRY(Value account, objects_.get(resource, context.info.name_space, context.info.name));
+  DIBS_TRY(Value answer, access_.issue_token(context, account, request));
+  return present_value(context, 201, answer);
+}
+
+Result<net::Response> Subresources::finalize(Context& context) {
+  const Resource& resource = *context.resource;
+  DIBS_CHECK(read_write_options(context, "UpdateOptions"));
+  DIBS_TRY(Value given, decode_body(context, expected_of(resource)));
+  auto name = given["metadata"]["name"].as_string();
+  if (name.empty()) {
+    return Error::bad_request(cat("the name of the object (", context.info.name,
+                                  " based on URL) was undeterminable: name must be provided"));
+  }
+  auto make = [&](const Value* existing) -> Result<Value> {
+    Value object = given;
+    if (const Value* status = existing->find("status")) object.set("status", *status);
+    return object;
+  };
+  DIBS_TRY(Written written,
+           objects_.update(context, resource, "", context.info.name, UpdateKind::put, false, make));
+  return present_object(context, resource, 200, written.object);
+}
+
+}  // namespace dibs::server

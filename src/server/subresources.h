@@ -1,0 +1,41 @@
+#pragma once
+// Sub-resources that are more than a part of their object: binding, eviction, scale, tokens, logs, streams.
+
+#include <memory>
+
+#include "base/result.h"
+#include "server/access.h"
+#include "server/context.h"
+#include "server/objects.h"
+
+namespace dibs::server {
+
+class Subresources {
+ public:
+  Subresources(Objects& objects, ResourceTable& resources, Access& access)
+      : objects_(objects), resources_(resources), access_(access) {}
+
+  /// False for those that are read and written like the object (status).
+  bool handles(const Context& context) const;
+  Result<net::Response> handle(Context& context);
+
+  /// True for log, exec, attach, port-forward and proxy, whose answer may be a stream.
+  bool streams(const Context& context) const;
+  void stream(const std::shared_ptr<Context>& context, const std::shared_ptr<net::Exchange>& exchange);
+
+ private:
+  Result<net::Response> bind(Context& context);
+  Result<net::Response> evict(Context& context);
+  Result<net::Response> scale(Context& context);
+  Result<net::Response> token(Context& context);
+  Result<net::Response> finalize(Context& context);
+  Result<net::Response> reach_node(Context& context);
+  Result<> spend_disruption(Context& context, const Value& pod);
+  void copy_topology(Value& pod, std::string_view node_name) const;
+
+  Objects& objects_;
+  ResourceTable& resources_;
+  Access& access_;
+};
+
+}  // namespace dibs::server

@@ -1,0 +1,365 @@
+#include "server/watching.h"
+
+#include <functional>
+
+#include "api/schema/decode.h"
+#include "base/strings.h"
+#include "json/parse.h"
+#include "server/list_options.h"
+#include "server/presenting.h"
+#include "server/selection.h"
+#include "server/status.h"
+#include "server/stored.h"
+
+namespace dibs::server {
+namespace {
+
+constexpr std::size_t kBatch = 128;
+constexpr std::size_t kQueuedBytes = 1 << 20;
+constexpr Duration kBookmarkEvery = std::chrono::seconds(60);
+constexpr Duration kBookmarkBeforeEnd = std::chrono::seconds(2);
+
+enum class Change : std::uint64_t { added, modified, deleted };
+
+std::string_view change_name(Change change) {
+  switch (change) {
+    case Change::added: return "ADDED";
+    case Change::modified: return "MODIFIED";
+    case Change::deleted: return "DELETED";
+  }
+  return "";
+}
+
+std::string error_event(const Error& error) {
+  return cat("{\"type\":\"ERROR\",\"object\":", json::write(status_value(error)), "}\n");
+}
+
+}  // namespace
+
+class WatchStream : public std::enable_shared_from_this<WatchStream> {
+ public:
+  WatchStream(Watches& owner, std::shared_ptr<Context> context, ListOptions options, Selection selection)
+      : owner_(owner), context_(std::move(context)), options_(std::move(options)),
+        selection_(std::move(selection)), name_(selection_.exact_name()) {
+    const Answer& answer = context_->answer;
+    std::string form = cat(context_->resource->api_version(), "/", context_->resource->plural, "|",
+                           static_cast<int>(answer.form), answer.form_version, "|",
+                           context_->target.get("includeObject"));
+    form_ = std::hash<std::string>()(form) & ~std::uint64_t{7};
+    first_ = answer.form == Form::table;
+  }
+
+  void start(std::shared_ptr<net::BodyStream> body) {
+    body_ = std::move(body);
+    std::weak_ptr<WatchStream> weak = weak_from_this();
+    body_->on_closed([weak] {
+      if (auto self = weak.lock()) self->stop(false);
+    });
+    body_->on_drained([weak] {
+      if (auto self = weak.lock()) self->owner_.ready(weak);
+    });
+    arm_timers();
+    begin();
+    pump();
+  }
+
+  /// Sends what there is. Called from the owner's task, one at a time.
+  void pump() {
+    std::unique_lock lock(mutex_);
+    if (ended_ || !watch_) return;
+    while (body_->queued() < kQueuedBytes) {
+      store::Revision known = 0;
+      auto events = watch_->next(kBatch, &known);
+      if (!events.ok()) {
+        body_->write(share(error_event(too_old())));
+        lock.unlock();
+        stop(true);
+        return;
+      }
+      if (events->empty()) {
+        known_ = std::max(known_, known);
+        return;
+      }
+      for (const store::EventPtr& event : *events) {
+        known_ = event->revision;
+        if (event->revision <= skip_until_) continue;
+        auto bytes = encode(*event);
+        if (bytes && !body_->write(std::move(bytes))) {
+          lock.unlock();
+          stop(false);
+          return;
+        }
+      }
+    }
+  }
+
+  void stop(bool properly) {
+    std::vector<runtime::TimerId> timers;
+    std::unique_ptr<store::Watch> watch;
+    {
+      std::lock_guard lock(mutex_);
+      if (ended_) return;
+      ended_ = true;
+      timers.swap(timers_);
+      watch = std::move(watch_);
+    }
+    for (auto id : timers) owner_.runtime_.timers.cancel(id);
+    watch.reset();
+    if (properly) body_->finish();
+    owner_.forget(shared_from_this());
+  }
+
+ private:
+  const Resource& resource() const { return *context_->resource; }
+  bool plain() const {
+    return context_->answer.form == Form::object && !resource().from_storage && !context_->answer.pretty;
+  }
+
+  Error too_old() const {
+    return Error::expired(cat("too old resource version: ", options_.version, " (", owner_.store_.compacted() + 1, ")"));
+  }
+
+  void begin() {
+    store::Store& store = owner_.store_;
+    bool from_state = options_.send_initial_events.value_or(!options_.version_given || options_.version == 0);
+    store::Revision from = options_.version;
+    std::lock_guard lock(mutex_);
+    if (options_.send_initial_events.value_or(false) && options_.version > store.revision()) {
+      fail(version_too_large(options_.version, store.revision()));
+      return;
+    }
+    if (from_state) {
+      store::RangeQuery query;
+      query.prefix = resource().namespace_prefix(context_->info.name_space);
+      auto listing = store.range(query);
+      if (!listing.ok()) return fail(listing.error());
+      for (const auto& record : listing->records) {
+        if (!may_match(record->key)) continue;
+        if (auto bytes = encode_record(*record, Change::added)) body_->write(std::move(bytes));
+      }
+      from = listing->revision;
+      if (options_.bookmarks) write_bookmark(from, true);
+    } else if (!options_.version_given || options_.version == 0) {
+      from = store.revision();
+    } else if (from > store.revision()) {
+      skip_until_ = from;
+      from = store.revision();
+    }
+    known_ = from;
+    std::weak_ptr<WatchStream> weak = weak_from_this();
+    auto watch = store.watch(resource().namespace_prefix(context_->info.name_space), from,
+                             [&owner = owner_, weak] { owner.ready(weak); });
+    if (!watch.ok()) return fail(too_old());
+    watch_ = std::move(watch).value();
+  }
+
+  /// The stream began before its fault was known, so the fault is an event.
+  void fail(const Error& error) {
+    body_->write(share(error_event(error)));
+    std::weak_ptr<WatchStream> weak = weak_from_this();
+    owner_.runtime_.executor.post([weak] {
+      if (auto self = weak.lock()) self->stop(true);
+    });
+  }
+
+  void arm_timers() {
+    std::int64_t seconds = options_.timeout_seconds.value_or(0);
+    if (seconds <= 0) seconds = 1800 + static_cast<std::int64_t>(owner_.runtime_.random.below(1800));
+    Duration whole = std::chrono::seconds(seconds);
+    after(whole, [](WatchStream& self) { self.stop(true); });
+    if (!options_.bookmarks) return;
+    if (whole > kBookmarkBeforeEnd) {
+      after(whole - kBookmarkBeforeEnd, [](WatchStream& self) { self.bookmark(); });
+    }
+    if (whole > kBookmarkEvery) after(kBookmarkEvery, &WatchStream::regular_bookmark);
+  }
+
+  static void regular_bookmark(WatchStream& self) {
+    self.bookmark();
+    self.after(kBookmarkEvery, &WatchStream::regular_bookmark);
+  }
+
+  void after(Duration delay, void (*what)(WatchStream&)) {
+    std::weak_ptr<WatchStream> weak = weak_from_this();
+    auto id = owner_.runtime_.timers.after(delay, [weak, what] {
+      if (auto self = weak.lock()) what(*self);
+    });
+    std::lock_guard lock(mutex_);
+    if (timers_.size() > 4) timers_.erase(timers_.begin() + 2, timers_.end() - 1);
+    timers_.push_back(id);
+  }
+
+  void bookmark() {
+    pump();
+    std::lock_guard lock(mutex_);
+    if (ended_ || !watch_) return;
+    if (known_ > skip_until_) write_bookmark(known_, false);
+  }
+
+  void write_bookmark(store::Revision revision, bool initial_end) {
+    std::vector<std::string> ignored;
+    Value object = Value::object();
+    if (!resource().custom) {
+      auto empty = api::decode(Value::object(), *resource().schema, api::Strictness::ignore, ignored);
+      if (empty.ok()) object = std::move(empty).value();
+    }
+    Value out = Value::object({{"kind", resource().kind}, {"apiVersion", resource().api_version()}});
+    Value metadata = Value::object({{"resourceVersion", cat(revision)}});
+    if (initial_end) {
+      metadata.set("annotations", Value::object({{"k8s.io/initial-events-end", "true"}}));
+    }
+    out.set("metadata", std::move(metadata));
+    for (const auto& [key, value] : object.members()) {
+      if (key != "metadata" && key != "kind" && key != "apiVersion") out.set(key, value);
+    }
+    Context served_form = copy_for_bookmark();
+    Resource as_served = resource();
+    as_served.from_storage = nullptr;
+    body_->write(share(present_event(served_form, as_served, "BOOKMARK", out, std::exchange(first_, false))));
+  }
+
+  Context copy_for_bookmark() const {
+    Context copy;
+    copy.answer = context_->answer;
+    copy.target = context_->target;
+    copy.now = context_->now;
+    return copy;
+  }
+
+  bool may_match(std::string_view key) const {
+    return !name_ || (key.ends_with(*name_) && key.size() > name_->size() &&
+                      key[key.size() - name_->size() - 1] == '/');
+  }
+
+  SharedBytes encode(const store::Event& event) {
+    if (!may_match(event.key())) return nullptr;
+    bool was = event.before != nullptr;
+    bool is = event.now != nullptr;
+    if (!selection_.everything()) {
+      was = was && matches(*event.before);
+      is = is && matches(*event.now);
+    }
+    if (!was && !is) return nullptr;
+    Change change = !was ? Change::added : !is ? Change::deleted : Change::modified;
+    // What leaves the selection is shown as it was, at the version of the change.
+    const store::Record& record = is ? *event.now : *event.before;
+    if (first_) return encode_value(record, event.revision, change);
+    return event.memo.get(form_ | static_cast<std::uint64_t>(change),
+                          [&] { return *encode_value(record, event.revision, change); });
+  }
+
+  SharedBytes encode_record(const store::Record& record, Change change) {
+    if (!selection_.everything() && !matches(record)) return nullptr;
+    return encode_value(record, record.modified, change);
+  }
+
+  SharedBytes encode_value(const store::Record& record, store::Revision revision, Change change) {
+    if (plain()) {
+      std::string out = cat("{\"type\":\"", change_name(change), "\",\"object\":");
+      append_wire(out, *record.value, revision);
+      out.append("}\n");
+      return share(std::move(out));
+    }
+    auto object = decode_stored(record);
+    if (!object.ok()) return share(error_event(object.error()));
+    object->mut("metadata").set("resourceVersion", cat(revision));
+    return share(present_event(*context_, resource(), change_name(change), *object, std::exchange(first_, false)));
+  }
+
+  bool matches(const store::Record& record) const {
+    auto object = decode_stored(record);
+    return object.ok() && selection_.matches(to_served(resource(), *object));
+  }
+
+  Watches& owner_;
+  std::shared_ptr<Context> context_;
+  ListOptions options_;
+  Selection selection_;
+  std::optional<std::string> name_;
+  std::uint64_t form_ = 0;
+  std::shared_ptr<net::BodyStream> body_;
+
+  std::mutex mutex_;
+  std::unique_ptr<store::Watch> watch_;     // guarded by mutex_
+  std::vector<runtime::TimerId> timers_;    // guarded by mutex_
+  store::Revision known_ = 0;               // guarded by mutex_
+  store::Revision skip_until_ = 0;          // guarded by mutex_
+  bool first_ = false;                      // the first event of a Table carries its columns; guarded by mutex_
+  bool ended_ = false;                      // guarded by mutex_
+};
+
+Watches::Watches(runtime::Runtime& runtime, store::Store& store) : runtime_(runtime), store_(store) {}
+
+Watches::~Watches() { close(); }
+
+void Watches::open(std::shared_ptr<Context> context, std::shared_ptr<net::Exchange> exchange) {
+  auto options = ListOptions::parse(context->target, true);
+  if (!options.ok()) return exchange->respond(status_response(options.error()));
+  auto selection = Selection::parse(context->target, *context->resource);
+  if (!selection.ok()) return exchange->respond(status_response(selection.error()));
+  if (context->info.legacy_watch && !context->info.name.empty()) selection->require_name(context->info.name);
+  if (auto synced = store_.sync(); !synced.ok()) return exchange->respond(status_response(synced.error()));
+
+  auto stream = std::make_shared<WatchStream>(*this, context, std::move(options).value(),
+                                              std::move(selection).value());
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_) {
+      exchange->respond(status_response(Error::unavailable("the server is shutting down")));
+      return;
+    }
+    streams_.insert(stream);
+  }
+  net::Response head;
+  head.headers.add("Content-Type", "application/json");
+  head.headers.add("Cache-Control", "no-cache, private");
+  for (const std::string& text : context->warnings) head.headers.add("Warning", cat("299 - ", quoted(text)));
+  stream->start(exchange->stream(std::move(head)));
+}
+
+void Watches::ready(std::weak_ptr<WatchStream> stream) {
+  std::lock_guard lock(mutex_);
+  ready_.push_back(std::move(stream));
+  if (serving_) return;
+  serving_ = true;
+  runtime_.executor.post([this] { serve_ready(); });
+}
+
+void Watches::serve_ready() {
+  for (;;) {
+    std::vector<std::weak_ptr<WatchStream>> batch;
+    {
+      std::lock_guard lock(mutex_);
+      if (ready_.empty()) {
+        serving_ = false;
+        return;
+      }
+      batch.swap(ready_);
+    }
+    for (auto& weak : batch) {
+      if (auto stream = weak.lock()) stream->pump();
+    }
+  }
+}
+
+void Watches::forget(const std::shared_ptr<WatchStream>& stream) {
+  std::lock_guard lock(mutex_);
+  streams_.erase(stream);
+}
+
+void Watches::close() {
+  std::unordered_set<std::shared_ptr<WatchStream>> streams;
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    streams = streams_;
+  }
+  for (const auto& stream : streams) stream->stop(true);
+}
+
+std::size_t Watches::count() const {
+  std::lock_guard lock(mutex_);
+  return streams_.size();
+}
+
+}  // namespace dibs::server

@@ -1,0 +1,49 @@
+#pragma once
+// Watches: a cursor into the store's history for every client, one encoding for all.
+//
+// A stream holds no queue of its own beyond what its socket has not yet taken: it reads on in the
+// history only when that is small, so a slow client falls behind there and is told 410 in the end,
+// without holding up anybody.
+
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "runtime/runtime.h"
+#include "server/context.h"
+#include "store/store.h"
+
+namespace dibs::server {
+
+class WatchStream;
+
+/// All watches of a server. Thread-safe.
+class Watches {
+ public:
+  Watches(runtime::Runtime& runtime, store::Store& store);
+  ~Watches();
+
+  /// Answers a watch request: with an error at once, or with a stream that lives on by itself.
+  void open(std::shared_ptr<Context> context, std::shared_ptr<net::Exchange> exchange);
+
+  /// Ends all streams properly and refuses new ones.
+  void close();
+  std::size_t count() const;
+
+ private:
+  friend class WatchStream;
+  void ready(std::weak_ptr<WatchStream> stream);
+  void serve_ready();
+  void forget(const std::shared_ptr<WatchStream>& stream);
+
+  runtime::Runtime& runtime_;
+  store::Store& store_;
+  mutable std::mutex mutex_;
+  std::unordered_set<std::shared_ptr<WatchStream>> streams_;  // guarded by mutex_
+  std::vector<std::weak_ptr<WatchStream>> ready_;             // guarded by mutex_
+  bool serving_ = false;                                      // guarded by mutex_
+  bool closed_ = false;                                       // guarded by mutex_
+};
+
+}  // namespace dibs::server

@@ -1,0 +1,590 @@
+// What every backend promises.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "base/strings.h"
+#include "store/memory_store.h"
+#include "store/sqlite_store.h"
+#include "store/test_support.h"
+
+namespace dibs::store {
+namespace {
+
+using testing::put;
+using testing::removal;
+using testing::show;
+
+/// A semaphore that a watch's `ready` posts to.
+class Signal {
+ public:
+  void post() {
+    std::lock_guard lock(mutex_);
+    ++count_;
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return count_ > 0; });
+    --count_;
+  }
+  int count() {
+    std::lock_guard lock(mutex_);
+    return count_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_ = 0;
+};
+
+class Contract : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { open({}); }
+
+  void open(const HistoryLimits& limits) {
+    store_.reset();
+    if (GetParam() == "memory") {
+      MemoryOptions options;
+      options.history = limits;
+      options.max_transaction_bytes = 1 << 20;
+      store_ = make_memory_store(options);
+      return;
+    }
+    SqliteOptions options;
+    options.path = directory_.file(cat("store", ++opened_, ".db"));
+    options.history = limits;
+    options.max_transaction_bytes = 1 << 20;
+    options.checkpoint_pages = 64;
+    options.max_wal_pages = 256;
+    auto opened = open_sqlite_store(options);
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    store_ = std::move(opened).value();
+  }
+
+  Revision commit(std::vector<Op> ops) {
+    auto done = store_->commit(std::move(ops));
+    EXPECT_TRUE(done.ok()) << done.error().message();
+    return done.ok() ? *done : -1;
+  }
+  Revision commit(Op op) {
+    std::vector<Op> ops;
+    ops.push_back(std::move(op));
+    return commit(std::move(ops));
+  }
+  Code failure(std::vector<Op> ops) {
+    auto done = store_->commit(std::move(ops));
+    EXPECT_FALSE(done.ok());
+    return done.ok() ? Code::plain : done.error().code();
+  }
+  std::string list(const RangeQuery& query) {
+    auto listing = store_->range(query);
+    return listing.ok() ? show(*listing) : "error: " + listing.error().message();
+  }
+  std::unique_ptr<Watch> watch(std::string_view prefix, Revision from,
+                               std::function<void()> ready = [] {}) {
+    auto opened = store_->watch(prefix, from, std::move(ready));
+    EXPECT_TRUE(opened.ok()) << opened.error().message();
+    return opened.ok() ? std::move(opened).value() : nullptr;
+  }
+  static std::string next(Watch& watch, std::size_t limit = 100, Revision* revision = nullptr) {
+    auto events = watch.next(limit, revision);
+    return events.ok() ? show(*events) : "error: " + events.error().message();
+  }
+
+  testing::TemporaryDirectory directory_;
+  int opened_ = 0;
+  std::unique_ptr<Store> store_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, Contract, ::testing::Values("memory", "sqlite"),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(Contract, starts_empty_at_revision_zero) {
+  EXPECT_EQ(store_->revision(), 0);
+  EXPECT_EQ(store_->compacted(), 0);
+  EXPECT_EQ(store_->get("a"), nullptr);
+  EXPECT_EQ(store_->count(""), 0u);
+  EXPECT_EQ(list({}), "");
+}
+
+TEST_P(Contract, counts_revisions_up_by_one) {
+  EXPECT_EQ(commit(put("a", "1")), 1);
+  EXPECT_EQ(commit(put("b", "2")), 2);
+  EXPECT_EQ(commit(removal("a")), 3);
+  EXPECT_EQ(store_->revision(), 3);
+}
+
+TEST_P(Contract, keeps_the_creation_revision_until_the_key_is_made_again) {
+  commit(put("a", "1"));
+  commit(put("a", "2"));
+
+  auto record = store_->get("a");
+  ASSERT_TRUE(record);
+  EXPECT_EQ(*record->value, "2");
+  EXPECT_EQ(record->created, 1);
+  EXPECT_EQ(record->modified, 2);
+
+  commit(removal("a"));
+  commit(put("a", "3"));
+  EXPECT_EQ(store_->get("a")->created, 4);
+}
+
+TEST_P(Contract, checks_expectations) {
+  EXPECT_EQ(failure({put("a", "1", 7)}), Code::conflict);
+  EXPECT_EQ(commit(put("a", "1", 0)), 1);
+  EXPECT_EQ(failure({put("a", "2", 0)}), Code::conflict);
+  EXPECT_EQ(commit(put("a", "2", 1)), 2);
+  EXPECT_EQ(failure({put("a", "3", 1)}), Code::conflict);
+  EXPECT_EQ(failure({removal("a", 1)}), Code::conflict);
+  EXPECT_EQ(commit(removal("a", 2)), 3);
+  EXPECT_EQ(failure({removal("a", 2)}), Code::conflict);
+  EXPECT_EQ(store_->revision(), 3);
+}
+
+TEST_P(Contract, writes_all_operations_or_none) {
+  commit(put("a", "1"));
+
+  EXPECT_EQ(failure({put("b", "1"), put("a", "2", 9), put("c", "1")}), Code::conflict);
+  EXPECT_EQ(list({}), "a=1");
+
+  EXPECT_EQ(commit({put("b", "1", 0), put("a", "2", 1), put("c", "1")}), 2);
+  EXPECT_EQ(list({}), "a=2 b=1 c=1");
+  for (const char* key : {"a", "b", "c"}) EXPECT_EQ(store_->get(key)->modified, 2);
+}
+
+TEST_P(Contract, removal_of_nothing_takes_no_revision) {
+  commit(put("a", "1"));
+
+  EXPECT_EQ(commit(removal("b")), 1);
+  EXPECT_EQ(commit({removal("b"), put("c", "1")}), 2);
+  auto watcher = watch("", 0);
+  EXPECT_EQ(next(*watcher), "1+a=1 2+c=1");
+}
+
+TEST_P(Contract, refuses_malformed_transactions) {
+  EXPECT_EQ(failure({}), Code::invalid);
+  EXPECT_EQ(failure({put("a", "1"), put("a", "2")}), Code::invalid);
+  EXPECT_EQ(failure({put("", "1")}), Code::invalid);
+  EXPECT_EQ(failure({put("a", std::string((1 << 20) + 1, 'x'))}), Code::too_large);
+  std::vector<Op> many;
+  for (int i = 0; i < 12; ++i) many.push_back(put(cat("k", i % 11), ""));
+  EXPECT_EQ(failure(std::move(many)), Code::invalid);
+  EXPECT_EQ(store_->revision(), 0);
+}
+
+TEST_P(Contract, keeps_any_bytes) {
+  const std::string bytes("\0\xff\n\"'", 5);
+  commit(put("k\xc3\xa9\n'\"", bytes));
+  commit(put("empty", ""));
+
+  EXPECT_EQ(*store_->get("k\xc3\xa9\n'\"")->value, bytes);
+  EXPECT_EQ(*store_->get("empty")->value, "");
+}
+
+TEST_P(Contract, lists_by_prefix_in_byte_order) {
+  commit({put("/p/b", "2"), put("/p/a", "1"), put("/p", "x"), put("/q/a", "y"), put("/p/a/1", "3"),
+          put("/p0", "z")});
+
+  EXPECT_EQ(list({.prefix = "/p/"}), "/p/a=1 /p/a/1=3 /p/b=2");
+  EXPECT_EQ(list({.prefix = "/p"}), "/p=x /p/a=1 /p/a/1=3 /p/b=2 /p0=z");
+  EXPECT_EQ(list({.prefix = "/p/", .from = "/p/a/"}), "/p/a/1=3 /p/b=2");
+  EXPECT_EQ(list({.prefix = "/z"}), "");
+  EXPECT_EQ(store_->count("/p/"), 3u);
+  EXPECT_EQ(store_->count(""), 6u);
+}
+
+TEST_P(Contract, cuts_a_listing_and_tells_how_much_remains) {
+  for (int i = 0; i < 10; ++i) commit(put(cat("/k/", i), std::to_string(i)));
+  commit(put("/l/0", "other"));
+
+  auto first = store_->range({.prefix = "/k/", .limit = 4});
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(show(*first), "/k/0=0 /k/1=1 /k/2=2 /k/3=3");
+  EXPECT_TRUE(first->more);
+  EXPECT_EQ(first->remaining, 6u);
+
+  commit(removal("/k/7"));
+  auto second = store_->range({.prefix = "/k/", .from = "/k/4", .limit = 4, .at = first->revision});
+  EXPECT_EQ(show(*second), "/k/4=4 /k/5=5 /k/6=6 /k/7=7");
+  EXPECT_EQ(second->remaining, 2u);
+  auto third = store_->range({.prefix = "/k/", .from = "/k/8", .limit = 4, .at = first->revision});
+  EXPECT_EQ(show(*third), "/k/8=8 /k/9=9");
+  EXPECT_FALSE(third->more);
+  EXPECT_EQ(third->remaining, 0u);
+}
+
+TEST_P(Contract, reads_old_states_until_compacted) {
+  commit(put("a", "1"));
+  commit(put("b", "1"));
+  commit(put("a", "2"));
+  commit(removal("b"));
+
+  EXPECT_EQ(list({.at = 1}), "a=1");
+  EXPECT_EQ(list({.at = 2}), "a=1 b=1");
+  EXPECT_EQ(list({.at = 3}), "a=2 b=1");
+  EXPECT_EQ(list({.at = 4}), "a=2");
+
+  ASSERT_TRUE(store_->compact(3).ok());
+  EXPECT_EQ(store_->compacted(), 3);
+  EXPECT_EQ(store_->range({.at = 2}).error().code(), Code::expired);
+  EXPECT_EQ(list({.at = 3}), "a=2 b=1");
+  EXPECT_EQ(list({}), "a=2");
+  EXPECT_EQ(store_->range({.at = 5}).error().code(), Code::timeout);
+}
+
+TEST_P(Contract, compaction_goes_forward_only) {
+  commit(put("a", "1"));
+  commit(put("a", "2"));
+
+  EXPECT_EQ(store_->compact(3).error().code(), Code::invalid);
+  EXPECT_TRUE(store_->compact(2).ok());
+  EXPECT_TRUE(store_->compact(1).ok());
+  EXPECT_EQ(store_->compacted(), 2);
+  EXPECT_EQ(list({}), "a=2");
+}
+
+TEST_P(Contract, watch_gives_changes_above_a_revision) {
+  commit(put("/a/1", "x"));
+  commit(put("/b/1", "x"));
+  commit(put("/a/1", "y"));
+
+  auto watcher = watch("/a/", 1);
+  Revision complete = 0;
+  EXPECT_EQ(next(*watcher, 100, &complete), "3~/a/1=y");
+  EXPECT_EQ(complete, 3);
+  EXPECT_EQ(next(*watcher, 100, &complete), "");
+
+  commit(removal("/a/1"));
+  commit(put("/b/2", "x"));
+  auto events = watcher->next(100, &complete);
+  ASSERT_TRUE(events.ok());
+  EXPECT_EQ(show(*events), "4-/a/1");
+  EXPECT_EQ(*events->front()->before->value, "y");
+  EXPECT_EQ(complete, 5);
+}
+
+TEST_P(Contract, watch_reports_how_far_it_is_complete_when_cut) {
+  commit({put("/a/1", "x"), put("/a/2", "x"), put("/a/3", "x")});
+  commit(put("/b/1", "x"));
+  commit(put("/a/1", "y"));
+
+  auto watcher = watch("/a/", 0);
+  Revision complete = -1;
+  EXPECT_EQ(next(*watcher, 2, &complete), "1+/a/1=x 1+/a/2=x");
+  EXPECT_EQ(complete, 0);
+  EXPECT_EQ(next(*watcher, 1, &complete), "1+/a/3=x");
+  EXPECT_EQ(complete, 2);
+  EXPECT_EQ(next(*watcher, 1, &complete), "3~/a/1=y");
+  EXPECT_EQ(complete, 3);
+}
+
+TEST_P(Contract, watch_of_a_key_or_a_part_of_a_name) {
+  auto all = watch("", 0);
+  auto key = watch("/a/one", 0);
+  auto part = watch("/a/on", 0);
+  auto top = watch("/a", 0);
+
+  commit(put("/a/one", "1"));
+  commit(put("/a/onto", "2"));
+  commit(put("/ab", "3"));
+  commit(put("/a/two", "4"));
+  commit(put("b", "5"));
+
+  EXPECT_EQ(next(*key), "1+/a/one=1");
+  EXPECT_EQ(next(*part), "1+/a/one=1 2+/a/onto=2");
+  EXPECT_EQ(next(*top), "1+/a/one=1 2+/a/onto=2 3+/ab=3 4+/a/two=4");
+  EXPECT_EQ(next(*all), "1+/a/one=1 2+/a/onto=2 3+/ab=3 4+/a/two=4 5+b=5");
+  part.reset();
+  commit(put("/a/one", "6"));
+  EXPECT_EQ(next(*key), "6~/a/one=6");
+}
+
+TEST_P(Contract, watchers_of_one_prefix_may_start_anywhere) {
+  for (int i = 0; i < 5; ++i) commit(put("/a/k", std::to_string(i)));
+
+  auto late = watch("/a/", 4);
+  auto early = watch("/a/", 1);
+  auto current = watch("/a/", 5);
+  auto future = watch("/a/", 6);
+  EXPECT_EQ(next(*late), "5~/a/k=4");
+  EXPECT_EQ(next(*early), "2~/a/k=1 3~/a/k=2 4~/a/k=3 5~/a/k=4");
+  EXPECT_EQ(next(*current), "");
+
+  commit(put("/a/k", "5"));
+  EXPECT_EQ(next(*future), "");
+  commit(put("/a/k", "6"));
+  EXPECT_EQ(next(*late), "6~/a/k=5 7~/a/k=6");
+  EXPECT_EQ(next(*future), "7~/a/k=6");
+}
+
+TEST_P(Contract, ready_is_called_once_for_each_empty_next) {
+  Signal signal;
+  auto watcher = watch("/a/", 0, [&] { signal.post(); });
+
+  commit(put("/a/1", "x"));
+  EXPECT_EQ(signal.count(), 0);
+  EXPECT_EQ(next(*watcher), "1+/a/1=x");
+  EXPECT_EQ(next(*watcher), "");
+  EXPECT_EQ(next(*watcher), "");
+  commit(put("/b/1", "x"));
+  EXPECT_EQ(signal.count(), 0);
+  commit(put("/a/1", "y"));
+  commit(put("/a/1", "z"));
+  EXPECT_EQ(signal.count(), 1);
+  EXPECT_EQ(next(*watcher), "3~/a/1=y 4~/a/1=z");
+}
+
+TEST_P(Contract, wakes_each_of_many_watchers_once) {
+  constexpr int kWatchers = 1000;
+  std::vector<std::atomic<int>> woken(kWatchers);
+  std::vector<std::unique_ptr<Watch>> watchers;
+  for (int i = 0; i < kWatchers; ++i) {
+    watchers.push_back(watch("/a/", 0, [&woken, i] { ++woken[static_cast<std::size_t>(i)]; }));
+    EXPECT_EQ(next(*watchers.back()), "");
+  }
+
+  commit({put("/a/1", "x"), put("/a/2", "x")});
+
+  for (int i = 0; i < kWatchers; ++i) {
+    EXPECT_EQ(woken[static_cast<std::size_t>(i)], 1);
+    EXPECT_EQ(next(*watchers[static_cast<std::size_t>(i)]), "1+/a/1=x 1+/a/2=x");
+  }
+}
+
+TEST_P(Contract, ready_may_use_the_store_and_end_its_watch) {
+  std::unique_ptr<Watch> watcher;
+  std::size_t count = 0;
+  Signal done;
+  watcher = watch("/a/", 0, [&] {
+    count = store_->count("/a/");
+    watcher.reset();
+    done.post();
+  });
+  EXPECT_EQ(next(*watcher), "");
+
+  commit(put("/a/1", "x"));
+
+  done.wait();
+  EXPECT_EQ(count, 1u);
+  EXPECT_EQ(watcher, nullptr);
+}
+
+TEST_P(Contract, a_watch_may_outlive_its_store) {
+  auto watcher = watch("/a/", 0);
+  commit(put("/a/1", "x"));
+
+  store_.reset();
+
+  EXPECT_EQ(next(*watcher), "1+/a/1=x");
+}
+
+TEST_P(Contract, slow_watcher_is_told_that_it_missed_something) {
+  for (int i = 0; i < 4; ++i) commit(put("/a/k", std::to_string(i)));
+  commit(put("/b/k", "x"));
+  auto slow = watch("/a/", 0);
+  auto done = watch("/a/", 0);
+  auto other = watch("/b/", 0);
+  next(*done);
+  EXPECT_EQ(next(*slow, 2), "1+/a/k=0 2~/a/k=1");
+
+  ASSERT_TRUE(store_->compact(3).ok());
+
+  EXPECT_EQ(slow->next(100).error().code(), Code::expired);
+  EXPECT_EQ(slow->next(100).error().code(), Code::expired);
+  EXPECT_EQ(next(*done), "");
+  EXPECT_EQ(next(*other), "5+/b/k=x");
+  EXPECT_EQ(store_->watch("/a/", 2, [] {}).error().code(), Code::expired);
+  auto again = watch("/a/", 3);
+  EXPECT_EQ(next(*again), "4~/a/k=3");
+}
+
+TEST_P(Contract, history_is_bounded_by_events_and_bytes) {
+  open({.events = 80, .bytes = 1 << 20});
+  for (int i = 0; i < 400; ++i) commit(put(cat("/k/", i % 7), std::to_string(i)));
+  // One backend compacts in another thread.
+  while (store_->compacted() < 300) std::this_thread::yield();
+  EXPECT_EQ(store_->count("/k/"), 7u);
+  EXPECT_EQ(list({.prefix = "/k/0"}), "/k/0=399");
+
+  open({.events = 100000, .bytes = 100000});
+  for (int i = 0; i < 20; ++i) commit(put("/k", std::string(20000, 'x')));
+  while (store_->compacted() < 15) std::this_thread::yield();
+  EXPECT_EQ(store_->get("/k")->modified, 20);
+}
+
+TEST_P(Contract, makes_an_encoded_form_once) {
+  commit(put("a", "1"));
+  auto watcher = watch("", 0);
+  auto events = watcher->next(1);
+  const Event& event = *events->front();
+  int made = 0;
+  auto make = [&] {
+    ++made;
+    return std::string("form");
+  };
+
+  auto first = event.memo.get(1, make);
+  auto again = event.memo.get(1, make);
+  event.memo.get(2, make);
+
+  EXPECT_EQ(first, again);
+  EXPECT_EQ(made, 2);
+}
+
+TEST_P(Contract, close_refuses_writes_and_keeps_reading) {
+  commit(put("a", "1"));
+
+  store_->close();
+  store_->close();
+
+  EXPECT_EQ(failure({put("a", "2")}), Code::unavailable);
+  EXPECT_EQ(*store_->get("a")->value, "1");
+  EXPECT_TRUE(store_->sync().ok());
+}
+
+TEST_P(Contract, lists_more_keys_than_one_piece) {
+  std::vector<Op> ops;
+  for (int i = 0; i < 5000; ++i) ops.push_back(put(cat("/k/", 10000 + i * 7919 % 5000), "v"));
+  commit(std::move(ops));
+
+  auto listing = store_->range({.prefix = "/k/"});
+  ASSERT_TRUE(listing.ok());
+  ASSERT_EQ(listing->records.size(), 5000u);
+  for (int i = 0; i < 5000; ++i) {
+    ASSERT_EQ(listing->records[static_cast<std::size_t>(i)]->key, cat("/k/", 10000 + i));
+  }
+  auto page = store_->range({.prefix = "/k/", .limit = 2500});
+  EXPECT_EQ(page->records.size(), 2500u);
+  EXPECT_EQ(page->remaining, 2500u);
+}
+
+// A transfer between two accounts keeps the sum; every snapshot must show it.
+TEST_P(Contract, snapshots_are_consistent_while_writing) {
+  constexpr int kAccounts = 2000;
+  std::vector<Op> ops;
+  for (int i = 0; i < kAccounts; ++i) ops.push_back(put(cat("/account/", i), "100"));
+  commit(std::move(ops));
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    unsigned state = 1;
+    while (!stop) {
+      state = state * 1664525u + 1013904223u;
+      const auto a = store_->get(cat("/account/", state % kAccounts));
+      const auto b = store_->get(cat("/account/", (state >> 8) % kAccounts));
+      if (a->key == b->key) continue;
+      std::vector<Op> transfer;
+      transfer.push_back(put(a->key, std::to_string(std::stoi(*a->value) - 1), a->modified));
+      transfer.push_back(put(b->key, std::to_string(std::stoi(*b->value) + 1), b->modified));
+      if (!store_->commit(std::move(transfer)).ok()) ADD_FAILURE() << "the only writer had a conflict";
+      if (state % 64 == 0 && !store_->compact(store_->revision()).ok()) ADD_FAILURE() << "not compacted";
+    }
+  });
+
+  for (int round = 0; round < 50; ++round) {
+    auto listing = store_->range({.prefix = "/account/"});
+    ASSERT_TRUE(listing.ok());
+    long sum = 0;
+    for (const auto& record : listing->records) sum += std::stol(*record->value);
+    EXPECT_EQ(listing->records.size(), static_cast<std::size_t>(kAccounts));
+    EXPECT_EQ(sum, 100L * kAccounts) << "at " << listing->revision;
+  }
+  stop = true;
+  writer.join();
+}
+
+// Many writers count one key up by compare-and-set: nobody's step may be lost.
+TEST_P(Contract, compare_and_set_loses_nothing) {
+  constexpr int kWriters = 8;
+  constexpr int kSteps = 50;
+  commit(put("counter", "0"));
+  std::vector<std::thread> writers;
+  for (int w = 0; w < kWriters; ++w) {
+    writers.emplace_back([&] {
+      for (int step = 0; step < kSteps;) {
+        const auto record = store_->get("counter");
+        auto done = store_->commit({put("counter", std::to_string(std::stoi(*record->value) + 1), record->modified)});
+        if (done.ok()) ++step;
+      }
+    });
+  }
+  for (auto& writer : writers) writer.join();
+
+  EXPECT_EQ(*store_->get("counter")->value, std::to_string(kWriters * kSteps));
+}
+
+TEST_P(Contract, watch_has_no_gap_and_no_duplicate_under_concurrent_writers) {
+  constexpr int kWriters = 4;
+  constexpr int kWrites = 200;
+  std::vector<std::thread> threads;
+  for (int w = 0; w < kWriters; ++w) {
+    threads.emplace_back([&, w] {
+      for (int i = 0; i < kWrites; ++i) {
+        auto done = store_->commit({put(cat("/a/", w, "/", i % 10), std::to_string(i)), put(cat("/b/", w), "x")});
+        EXPECT_TRUE(done.ok());
+      }
+    });
+  }
+  std::atomic<int> failures = 0;
+  for (int reader = 0; reader < 3; ++reader) {
+    threads.emplace_back([&] {
+      // Lists, then follows, and must end with what a list gives.
+      auto listing = store_->range({.prefix = "/a/"});
+      std::map<std::string, std::string> seen;
+      for (const auto& record : listing->records) seen[record->key] = *record->value;
+      Signal signal;
+      auto watcher = store_->watch("/a/", listing->revision, [&] { signal.post(); });
+      if (!watcher.ok()) {
+        ++failures;
+        return;
+      }
+      Revision last = listing->revision;
+      while (last < kWriters * kWrites) {
+        auto events = (*watcher)->next(7);
+        if (!events.ok()) {
+          ++failures;
+          return;
+        }
+        if (events->empty()) signal.wait();
+        for (const auto& event : *events) {
+          // One event per transaction and prefix, so the revisions are all different and none is left out.
+          if (event->revision != last + 1) ++failures;
+          last = event->revision;
+          seen[event->key()] = *event->now->value;
+        }
+      }
+      for (const auto& [key, value] : seen) {
+        if (*store_->get(key)->value != value) ++failures;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(store_->revision(), kWriters * kWrites);
+}
+
+TEST_P(Contract, watches_come_and_go_while_writing) {
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    for (int i = 0; !stop; ++i) (void)store_->commit({put(cat("/a/", i % 5), "x")});
+  });
+  for (int i = 0; i < 300; ++i) {
+    std::atomic<bool> alive = true;
+    auto watcher = watch("/a/", store_->revision(), [&] { EXPECT_TRUE(alive); });
+    ASSERT_TRUE(watcher->next(1).ok());
+    watcher.reset();
+    alive = false;
+  }
+  stop = true;
+  writer.join();
+}
+
+}  // namespace
+}  // namespace dibs::store

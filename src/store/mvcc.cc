@@ -1,0 +1,252 @@
+#include "store/mvcc.h"
+
+#include <algorithm>
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+
+#include "base/strings.h"
+
+namespace dibs::store {
+namespace {
+
+/// Keys looked at, and events forgotten, between two releases of the lock.
+constexpr std::size_t kReadPiece = 1024;
+constexpr std::size_t kTrimPiece = 256;
+constexpr std::size_t kEventOverhead = 256;
+
+std::size_t cost_of(const Event& event) {
+  return kEventOverhead + (event.now ? event.now->value->size() : 0) +
+         (event.before ? event.before->value->size() : 0);
+}
+
+Error compacted_error() { return Error::expired("required revision has been compacted"); }
+
+}  // namespace
+
+/// One watcher: its place in a channel.
+class Mvcc::Cursor : public Watch {
+ public:
+  Cursor(std::shared_ptr<Mvcc> mvcc, Channel& channel, Revision from, std::int64_t place, WakerPtr waker)
+      : mvcc_(std::move(mvcc)), channel_(channel), from_(from), place_(place), waker_(std::move(waker)) {}
+
+  ~Cursor() override {
+    waker_->close();
+    std::unique_lock lock(mvcc_->lock_);
+    if (waker_->waiting) std::erase(channel_.waiting, waker_);
+    mvcc_->hub_.leave(channel_);
+  }
+
+  Result<std::vector<EventPtr>> next(std::size_t limit, Revision* revision) override {
+    std::vector<EventPtr> events;
+    std::shared_lock lock(mvcc_->lock_);
+    if (place_ < channel_.first) {
+      return Error::expired(cat("too old resource version: ", seen_, " (", mvcc_->compacted(), ")"));
+    }
+    const auto& all = channel_.events;
+    auto index = static_cast<std::size_t>(place_ - channel_.first);
+    for (; index < all.size() && events.size() < limit; ++index) {
+      if (all[index]->revision > from_) events.push_back(all[index]);
+    }
+    place_ = channel_.first + static_cast<std::int64_t>(index);
+    const Revision complete =
+        index < all.size() ? all[index]->revision - 1 : mvcc_->revision();
+    seen_ = std::max(seen_, complete);
+    if (revision != nullptr) *revision = complete;
+    if (events.empty() && index == all.size()) {
+      std::lock_guard waiting_lock(channel_.mutex);
+      if (!std::exchange(waker_->waiting, true)) channel_.waiting.push_back(waker_);
+    }
+    return events;
+  }
+
+ private:
+  const std::shared_ptr<Mvcc> mvcc_;
+  Channel& channel_;
+  const Revision from_;
+  std::int64_t place_;
+  Revision seen_ = from_;
+  const WakerPtr waker_;
+};
+
+RecordPtr Mvcc::get(std::string_view key) const {
+  std::shared_lock lock(lock_);
+  const KeyEntry* entry = index_.find(key);
+  return entry == nullptr ? nullptr : entry->latest();
+}
+
+bool Mvcc::read_piece(const RangeQuery& query, Revision at, std::string& from, Listing& listing) const {
+  std::size_t seen = 0;
+  bool done = true;
+  index_.walk(query.prefix, from, [&](const KeyEntry& entry) {
+    if (++seen > kReadPiece) {
+      from = entry.key;
+      done = false;
+      return false;
+    }
+    const RecordPtr& record = entry.visible(at);
+    if (!record) return true;
+    if (query.limit != 0 && listing.records.size() == query.limit) {
+      listing.more = true;
+      listing.remaining = index_.count(query.prefix, entry.key, at);
+      return false;
+    }
+    listing.records.push_back(record);
+    return true;
+  });
+  return done;
+}
+
+Result<Listing> Mvcc::range(const RangeQuery& query) const {
+  // A compaction that overtakes a listing of the current state makes it start again, so the last try keeps the lock.
+  for (int tries = 0;; ++tries) {
+    Listing listing;
+    std::string from = query.from;
+    std::shared_lock lock(lock_);
+    listing.revision = query.at == 0 ? revision() : query.at;
+    if (listing.revision > revision()) {
+      return Error::timeout(
+          cat("Too large resource version: ", listing.revision, ", current: ", revision()));
+    }
+    bool overtaken = false;
+    while (true) {
+      if (listing.revision < compacted()) {
+        overtaken = true;
+        break;
+      }
+      if (read_piece(query, listing.revision, from, listing)) return listing;
+      if (tries < 3) {
+        lock.unlock();
+        lock.lock();
+      }
+    }
+    if (overtaken && query.at != 0) return compacted_error();
+  }
+}
+
+std::size_t Mvcc::count(std::string_view prefix) const {
+  std::shared_lock lock(lock_);
+  return index_.count(prefix, {}, revision());
+}
+
+Result<std::unique_ptr<Watch>> Mvcc::watch(std::string_view prefix, Revision from,
+                                           std::function<void()> ready) {
+  auto waker = std::make_shared<Waker>(std::move(ready));
+  std::unique_lock lock(lock_);
+  if (from < compacted()) {
+    return Error::expired(cat("too old resource version: ", from, " (", compacted(), ")"));
+  }
+  Channel& channel = hub_.open(prefix, from, history_);
+  const auto begin = channel.events.begin();
+  const auto at = std::upper_bound(begin, channel.events.end(), from,
+                                   [](Revision r, const EventPtr& event) { return r < event->revision; });
+  return std::unique_ptr<Watch>(std::make_unique<Cursor>(
+      shared_from_this(), channel, from, channel.first + (at - begin), std::move(waker)));
+}
+
+Wakeups Mvcc::apply(std::vector<Change> changes, Revision revision) {
+  Wakeups wakeups;
+  std::unique_lock lock(lock_);
+  for (Change& change : changes) apply_one(std::move(change), wakeups);
+  revision_.store(std::max(this->revision(), revision), std::memory_order_release);
+  return wakeups;
+}
+
+void Mvcc::apply_one(Change change, Wakeups& wakeups) {
+  const KeyEntry* entry = index_.find(change.key());
+  RecordPtr before = entry == nullptr ? nullptr : entry->latest();
+  revision_.store(std::max(revision(), change.revision), std::memory_order_release);
+  if (!change.now && !before) return;
+  auto event = std::make_shared<Event>();
+  event->revision = change.revision;
+  event->now = change.now;
+  event->before = std::move(before);
+  index_.add(event->key(), {change.revision, std::move(change.now)});
+  history_bytes_ += cost_of(*event);
+  history_.push_back(event);
+  hub_.feed(history_.back(), wakeups);
+}
+
+void Mvcc::start_at(Revision compacted) {
+  std::unique_lock lock(lock_);
+  compacted_ = compacted;
+  revision_ = compacted;
+}
+
+void Mvcc::load(Change change, std::vector<Garbage>& garbage) {
+  std::unique_lock lock(lock_);
+  if (change.revision > compacted()) {
+    Wakeups none;
+    apply_one(std::move(change), none);
+    return;
+  }
+  if (const KeyEntry* entry = index_.find(change.key())) {
+    garbage.push_back({entry->versions.back().revision, change.key()});
+  }
+  const std::string key = change.key();
+  const Revision revision = change.revision;
+  if (!change.now) garbage.push_back({revision, key});
+  index_.add(key, {revision, std::move(change.now)});
+  std::vector<RecordPtr> dropped;
+  index_.trim(key, revision, dropped);
+}
+
+Result<std::vector<Garbage>> Mvcc::compact(Revision revision) {
+  std::vector<Garbage> garbage;
+  {
+    std::unique_lock lock(lock_);
+    if (revision > this->revision()) {
+      return Error::invalid(cat("revision ", revision, " lies in the future, the current one is ",
+                                this->revision()));
+    }
+    if (revision <= compacted()) return garbage;
+    compacted_.store(revision, std::memory_order_release);
+  }
+  while (true) {
+    // Outlive the lock: freeing a thousand values takes longer than unlinking them.
+    std::vector<EventPtr> events;
+    std::vector<RecordPtr> dropped;
+    std::unique_lock lock(lock_);
+    while (!history_.empty() && history_.front()->revision <= revision && events.size() < kTrimPiece) {
+      const Event& event = *history_.front();
+      index_.trim(event.key(), event.revision, dropped);
+      hub_.trim(event);
+      history_bytes_ -= cost_of(event);
+      if (event.before) garbage.push_back({event.before->modified, event.key()});
+      if (!event.now) garbage.push_back({event.revision, event.key()});
+      events.push_back(std::move(history_.front()));
+      history_.pop_front();
+    }
+    if (events.empty()) return garbage;
+    lock.unlock();
+  }
+}
+
+Revision Mvcc::compaction_due() const {
+  std::shared_lock lock(lock_);
+  if (history_.empty()) return 0;
+  if (history_.size() <= limits_.events && history_bytes_ <= limits_.bytes) return 0;
+  // Down to seven eighths, so that it is not due again at once.
+  std::size_t events = history_.size();
+  std::size_t bytes = history_bytes_;
+  Revision due = 0;
+  for (const auto& event : history_) {
+    if (events <= limits_.events / 8 * 7 && bytes <= limits_.bytes / 8 * 7) break;
+    --events;
+    bytes -= cost_of(*event);
+    due = event->revision;
+  }
+  return due;
+}
+
+std::size_t Mvcc::history_events() const {
+  std::shared_lock lock(lock_);
+  return history_.size();
+}
+
+std::size_t Mvcc::channels() const {
+  std::shared_lock lock(lock_);
+  return hub_.channels();
+}
+
+}  // namespace dibs::store

@@ -1,0 +1,97 @@
+#pragma once
+// The state that all backends share: every key with its versions back to the last compaction, the history of
+// events since then, and the watchers.
+//
+// A backend decides what is written and when it is durable, then calls apply(); from that moment reads
+// and watchers see it. Reads take a shared lock for a moment only: never for as long as a disk
+// write takes, and a long listing releases it between pieces, reading on at the same revision.
+//
+// Thread-safe, but apply() is for one thread at a time, and so is compact(); the two may overlap.
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/key_index.h"
+#include "store/rw_lock.h"
+#include "store/store.h"
+#include "store/watch_hub.h"
+
+namespace dibs::store {
+
+/// How much history to keep at most, whatever its age.
+struct HistoryLimits {
+  std::size_t events = 100'000;
+  std::size_t bytes = std::size_t{256} << 20;  // of values, about
+};
+
+/// One operation with its outcome: `now` as it will be read, or null and the key that goes.
+struct Change {
+  Revision revision = 0;
+  RecordPtr now;
+  std::string removed;
+
+  const std::string& key() const { return now ? now->key : removed; }
+};
+
+/// A version that no read can reach any more.
+struct Garbage {
+  Revision revision = 0;
+  std::string key;
+};
+
+class Mvcc : public std::enable_shared_from_this<Mvcc> {
+ public:
+  explicit Mvcc(const HistoryLimits& limits = {}) : limits_(limits) {}
+
+  RecordPtr get(std::string_view key) const;
+  Result<Listing> range(const RangeQuery& query) const;
+  std::size_t count(std::string_view prefix) const;
+  /// The watch keeps this Mvcc alive.
+  Result<std::unique_ptr<Watch>> watch(std::string_view prefix, Revision from,
+                                       std::function<void()> ready);
+  Revision revision() const { return revision_.load(std::memory_order_acquire); }
+  Revision compacted() const { return compacted_.load(std::memory_order_acquire); }
+
+  /// Makes changes visible, in ascending order of revision, and moves to `revision` at the end (a transaction may
+  /// have no effect on any key). The caller fires what it returns.
+  [[nodiscard]] Wakeups apply(std::vector<Change> changes, Revision revision);
+
+  /// For opening: the state is compacted up to `revision`. Requires an empty Mvcc.
+  void start_at(Revision compacted);
+  /// For opening: the next change of the log, in order. Appends to `garbage` what it makes unreachable,
+  /// when that was not compacted away.
+  void load(Change change, std::vector<Garbage>& garbage);
+
+  /// Forgets, in small steps, and returns what a backend may delete. Errors: invalid for a revision in the
+  /// future. Going back is no error and does nothing.
+  Result<std::vector<Garbage>> compact(Revision revision);
+  /// The revision to compact to so that the limits hold again with room to spare; 0 when they hold.
+  Revision compaction_due() const;
+
+  std::size_t history_events() const;
+  std::size_t channels() const;
+
+ private:
+  class Cursor;
+
+  /// Appends up to `limit` more records and moves `from` behind what it has seen. True when done.
+  bool read_piece(const RangeQuery& query, Revision at, std::string& from, Listing& listing) const;
+  void apply_one(Change change, Wakeups& wakeups);
+
+  const HistoryLimits limits_;
+  mutable RwLock lock_;
+  KeyIndex index_;                 // guarded by lock_
+  std::deque<EventPtr> history_;   // guarded by lock_
+  std::size_t history_bytes_ = 0;  // guarded by lock_
+  WatchHub hub_;                   // guarded by lock_
+  std::atomic<Revision> revision_{0};   // written with lock_ held
+  std::atomic<Revision> compacted_{0};  // written with lock_ held
+};
+
+}  // namespace dibs::store

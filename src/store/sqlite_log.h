@@ -1,0 +1,63 @@
+#pragma once
+// The log of a SQLite store: one file that only ever grows at its end, apart from compaction.
+// The format is docs/formats/store.md.
+//
+// open() takes the file for this process alone. write() and checkpoint_all() are for one thread, checkpoint()
+// for one other; they may run at the same time.
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "store/mvcc.h"
+#include "store/store.h"
+
+namespace dibs::store {
+
+struct SqliteLogOptions {
+  std::string path;
+  /// Bounds the file, for tests of a full disk; 0: no bound.
+  int max_pages = 0;
+};
+
+class SqliteLog {
+ public:
+  /// What open() finds: first the compacted revision, then the rows in order.
+  struct Loader {
+    std::function<void(Revision compacted)> begin;
+    std::function<void(Change change)> change;
+  };
+
+  /// Opens or makes the file and hands its content to `loader`. Errors say what is wrong with which file and what
+  /// to do: unavailable (in use, read-only, disk full), invalid (not ours, newer format), internal (damaged).
+  static Result<std::unique_ptr<SqliteLog>> open(const SqliteLogOptions& options, const Loader& loader);
+  ~SqliteLog();
+
+  /// Appends the changes and deletes the garbage in one durable transaction, or does nothing. `compacted` is
+  /// noted with the garbage: what is deleted must not be needed above it. Errors: unavailable, internal.
+  Result<> write(const std::vector<Change>& changes, std::span<const Garbage> garbage,
+                 Revision compacted);
+
+  /// The length of the write-ahead log after the last write().
+  std::size_t wal_pages() const { return wal_pages_; }
+  /// Moves what it can of the write-ahead log into the file, without keeping write() waiting.
+  void checkpoint();
+  /// Moves the rest too, so that the next write() starts the write-ahead log from its beginning. Quick after
+  /// checkpoint(). False when something kept it from getting all.
+  bool checkpoint_all();
+
+  /// Reads the whole file and checks it. Errors: internal with what SQLite found.
+  Result<> check();
+
+ private:
+  struct Impl;
+  explicit SqliteLog(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+  std::size_t wal_pages_ = 0;
+};
+
+}  // namespace dibs::store

@@ -1,0 +1,248 @@
+#include "store/sqlite_store.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "store/batch.h"
+#include "store/sqlite_log.h"
+
+namespace dibs::store {
+namespace {
+
+/// Rows deleted along with a group, and in a transaction of their own when nobody writes.
+constexpr std::size_t kGarbageWithGroup = 256;
+constexpr std::size_t kGarbageAlone = 1024;
+
+/// One caller of commit() and its answer.
+class Pending {
+ public:
+  explicit Pending(std::vector<Op> transaction) : ops(std::move(transaction)), bytes(bytes_of(ops)) {}
+
+  Result<Revision> wait() {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return answer_.has_value(); });
+    return std::move(*answer_);
+  }
+  void finish(Result<Revision> answer) {
+    std::lock_guard lock(mutex_);
+    answer_ = std::move(answer);
+    done_.notify_one();
+  }
+
+  std::vector<Op> ops;
+  const std::size_t bytes;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable done_;
+  std::optional<Result<Revision>> answer_;  // guarded by mutex_
+};
+using Group = std::vector<std::shared_ptr<Pending>>;
+
+class SqliteStore : public Store {
+ public:
+  explicit SqliteStore(const SqliteOptions& options)
+      : options_(options), mvcc_(std::make_shared<Mvcc>(options.history)) {}
+  ~SqliteStore() override { close(); }
+
+  Result<> open() {
+    std::vector<Garbage> garbage;
+    SqliteLog::Loader loader;
+    loader.begin = [&](Revision compacted) { mvcc_->start_at(compacted); };
+    loader.change = [&](Change change) { mvcc_->load(std::move(change), garbage); };
+    DIBS_TRY(log_, SqliteLog::open({options_.path, options_.max_pages}, loader));
+    if (options_.check) DIBS_CHECK(log_->check());
+    garbage_.assign(std::make_move_iterator(garbage.begin()), std::make_move_iterator(garbage.end()));
+    writer_ = std::thread([this] { write_groups(); });
+    maintainer_ = std::thread([this] { maintain(); });
+    return success();
+  }
+
+  Result<Revision> commit(std::vector<Op> ops) override {
+    DIBS_CHECK(check_ops(ops, options_.max_transaction_bytes));
+    auto pending = std::make_shared<Pending>(std::move(ops));
+    {
+      std::lock_guard lock(mutex_);
+      if (closing_) return Error::unavailable("the store is closed");
+      queue_.push_back(pending);
+    }
+    work_.notify_one();
+    return pending->wait();
+  }
+
+  RecordPtr get(std::string_view key) const override { return mvcc_->get(key); }
+  Result<Listing> range(const RangeQuery& query) const override { return mvcc_->range(query); }
+  std::size_t count(std::string_view prefix) const override { return mvcc_->count(prefix); }
+  Result<std::unique_ptr<Watch>> watch(std::string_view prefix, Revision from,
+                                       std::function<void()> ready) override {
+    return mvcc_->watch(prefix, from, std::move(ready));
+  }
+  Revision revision() const override { return mvcc_->revision(); }
+  Revision compacted() const override { return mvcc_->compacted(); }
+  Result<> sync() override { return success(); }
+
+  Result<> compact(Revision revision) override {
+    std::lock_guard compact_lock(compact_mutex_);
+    DIBS_TRY(auto garbage, mvcc_->compact(revision));
+    if (garbage.empty()) return success();
+    {
+      std::lock_guard lock(mutex_);
+      garbage_.insert(garbage_.end(), std::make_move_iterator(garbage.begin()),
+                      std::make_move_iterator(garbage.end()));
+      garbage_blocked_ = false;
+    }
+    work_.notify_one();
+    return success();
+  }
+
+  void close() override {
+    std::lock_guard close_lock(close_mutex_);
+    {
+      std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    work_.notify_one();
+    chores_.notify_one();
+    if (writer_.joinable()) writer_.join();
+    if (maintainer_.joinable()) maintainer_.join();
+    log_.reset();
+  }
+
+ private:
+  /// Waits for something to write. False when the store closes and nothing is left.
+  bool take(Group& group, std::vector<Garbage>& garbage) {
+    std::unique_lock lock(mutex_);
+    work_.wait(lock, [this] {
+      return closing_ || !queue_.empty() || (!garbage_.empty() && !garbage_blocked_);
+    });
+    std::size_t bytes = 0;
+    while (!queue_.empty() && group.size() < options_.group_transactions && bytes < options_.group_bytes) {
+      bytes += queue_.front()->bytes;
+      group.push_back(std::move(queue_.front()));
+      queue_.pop_front();
+    }
+    if (group.empty() && closing_) return false;
+    // At least twice as much as comes in, so that the pile shrinks under load too.
+    const std::size_t limit =
+        group.empty() ? kGarbageAlone : std::max(kGarbageWithGroup, group.size() * 2);
+    const auto end = garbage_.begin() + static_cast<std::ptrdiff_t>(std::min(limit, garbage_.size()));
+    garbage.assign(std::make_move_iterator(garbage_.begin()), std::make_move_iterator(end));
+    garbage_.erase(garbage_.begin(), end);
+    return true;
+  }
+
+  void put_back(std::vector<Garbage> garbage) {
+    std::lock_guard lock(mutex_);
+    garbage_.insert(garbage_.begin(), std::make_move_iterator(garbage.begin()),
+                    std::make_move_iterator(garbage.end()));
+    garbage_blocked_ = true;
+  }
+
+  void write_groups() {
+    while (true) {
+      Group group;
+      std::vector<Garbage> garbage;
+      if (!take(group, garbage)) return;
+      write_group(group, std::move(garbage));
+      request_chores();
+    }
+  }
+
+  void write_group(const Group& group, std::vector<Garbage> garbage) {
+    Batch batch(*mvcc_);
+    std::vector<Result<Revision>> answers;
+    answers.reserve(group.size());
+    for (const auto& pending : group) answers.push_back(batch.add(std::move(pending->ops)));
+
+    if (!batch.changes().empty() || !garbage.empty()) {
+      auto written = log_->write(batch.changes(), garbage, mvcc_->compacted());
+      if (!written.ok() && !garbage.empty() && !batch.changes().empty()) {
+        // Deleting can wait, and may be what failed.
+        put_back(std::exchange(garbage, {}));
+        written = log_->write(batch.changes(), {}, 0);
+      }
+      if (!written.ok()) {
+        // A conflict may have been one with a write that did not come about.
+        for (const auto& pending : group) pending->finish(written.error());
+        put_back(std::move(garbage));
+        // A full disk may have room in the write-ahead log once that starts again.
+        log_->checkpoint_all();
+        return;
+      }
+      if (!garbage.empty()) {
+        std::lock_guard lock(mutex_);
+        garbage_blocked_ = false;
+      }
+    }
+    mvcc_->apply(batch.take_changes(), batch.revision()).fire();
+    for (std::size_t i = 0; i < group.size(); ++i) group[i]->finish(std::move(answers[i]));
+  }
+
+  void request_chores() {
+    const bool checkpoint = log_->wal_pages() >= options_.checkpoint_pages;
+    const bool compact = mvcc_->compaction_due() != 0;
+    if (checkpoint || compact) {
+      {
+        std::lock_guard lock(mutex_);
+        checkpoint_wanted_ = checkpoint_wanted_ || checkpoint;
+        compact_wanted_ = compact_wanted_ || compact;
+      }
+      chores_.notify_one();
+    }
+    // Under steady load there are always new pages behind the checkpoint, and the log would grow without end:
+    // the writer stops for the short rest, after which the log begins anew.
+    if (log_->wal_pages() >= options_.max_wal_pages) log_->checkpoint_all();
+  }
+
+  void maintain() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      chores_.wait(lock, [this] { return closing_ || checkpoint_wanted_ || compact_wanted_; });
+      if (closing_) return;
+      const bool checkpoint = std::exchange(checkpoint_wanted_, false);
+      const bool compact_now = std::exchange(compact_wanted_, false);
+      lock.unlock();
+      if (compact_now) {
+        // Cannot fail: the revision was taken from the history.
+        if (const Revision due = mvcc_->compaction_due(); due != 0) (void)compact(due);
+      }
+      if (checkpoint) log_->checkpoint();
+      lock.lock();
+    }
+  }
+
+  const SqliteOptions options_;
+  const std::shared_ptr<Mvcc> mvcc_;
+  std::unique_ptr<SqliteLog> log_;
+
+  std::mutex mutex_;
+  std::condition_variable work_;    // for the writer
+  std::condition_variable chores_;  // for the maintainer
+  std::deque<std::shared_ptr<Pending>> queue_;  // guarded by mutex_; as long as there are callers
+  std::deque<Garbage> garbage_;                 // guarded by mutex_; rows to delete
+  bool garbage_blocked_ = false;    // guarded by mutex_; deleting failed: wait for the next write
+  bool checkpoint_wanted_ = false;  // guarded by mutex_
+  bool compact_wanted_ = false;     // guarded by mutex_
+  bool closing_ = false;            // guarded by mutex_
+
+  std::mutex compact_mutex_;  // one compaction at a time; taken before mutex_
+  std::mutex close_mutex_;
+  std::thread writer_;
+  std::thread maintainer_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_sqlite_store(const SqliteOptions& options) {
+  auto store = std::make_unique<SqliteStore>(options);
+  DIBS_CHECK(store->open());
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+}  // namespace dibs::store

@@ -1,0 +1,124 @@
+#pragma once
+// Revisioned key-value log with watch.
+//
+// Every transaction that changes something takes the next revision; revisions never repeat or go back, restarts
+// included. A read at a revision sees exactly the writes up to it, until that revision is compacted.
+// commit() returns when the write is durable, and a read that starts after it returned sees it.
+//
+// The current state and the history since the last compaction are in memory; backends differ in where
+// the log is kept (memory: nowhere; SQLite: a file; etcd: a cluster whose watch feeds the memory).
+// Thread-safe.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace dibs::store {
+
+using Revision = std::int64_t;
+
+/// One version of one key. Immutable.
+struct Record {
+  std::string key;
+  SharedBytes value;      // never null
+  Revision created = 0;   // the revision that made the key (again)
+  Revision modified = 0;  // the revision of this value
+};
+using RecordPtr = std::shared_ptr<const Record>;
+
+/// Encoded forms of an event, each made once by whoever asks first and shared by all watchers.
+class Memo {
+ public:
+  SharedBytes get(std::uint64_t form, const std::function<std::string()>& make) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::vector<std::pair<std::uint64_t, SharedBytes>> forms_;
+};
+
+/// One change of one key. `now` is null for a removal, `before` null for a creation.
+struct Event {
+  Revision revision = 0;
+  RecordPtr now;
+  RecordPtr before;
+  Memo memo;
+
+  const std::string& key() const { return now ? now->key : before->key; }
+};
+using EventPtr = std::shared_ptr<const Event>;
+
+struct Op {
+  std::string key;
+  SharedBytes value;  // null removes the key
+  /// The key's `modified` revision before this write; 0: it must not exist; unset: anything.
+  std::optional<Revision> expected;
+};
+
+struct Listing {
+  std::vector<RecordPtr> records;  // in byte order of the key
+  Revision revision = 0;           // the state they were read at
+  bool more = false;               // the limit cut the listing
+  std::size_t remaining = 0;       // how many were cut
+};
+
+struct RangeQuery {
+  std::string prefix = {};
+  std::string from = {};    // first key, when not empty; must lie under the prefix
+  std::size_t limit = 0;    // 0: no limit
+  Revision at = 0;          // 0: the current state
+};
+
+/// A cursor over the changes below a prefix. Holds no queue: events stay in the shared history until
+/// compacted, and a watcher that has fallen behind that gets Code::expired.
+class Watch {
+ public:
+  /// After it, `ready` is not called any more. It waits for a call of `ready` in another thread to end, so
+  /// do not hold a lock that `ready` takes. It may be run by `ready` itself.
+  virtual ~Watch() = default;
+  /// Up to `limit` (at least 1) next events in revision order; empty when there is none yet, and then `ready`
+  /// is called (once, from any thread, without locks held) when there is one. Also reports in
+  /// `revision` up to where the prefix is known to be complete, for bookmarks. One caller at a time.
+  virtual Result<std::vector<EventPtr>> next(std::size_t limit, Revision* revision = nullptr) = 0;
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  /// All operations under one revision, or none. Removing a key that does not exist, without an
+  /// expectation, is no error and no event; a transaction of nothing else takes no revision and
+  /// returns the current one. Errors: conflict when an expectation does not hold, invalid for no operation at
+  /// all or two on one key, too_large, unavailable (disk full, read-only, closed): then nothing was written.
+  virtual Result<Revision> commit(std::vector<Op> ops) = 0;
+
+  /// The current record, or null.
+  virtual RecordPtr get(std::string_view key) const = 0;
+  /// Errors: expired when `at` is compacted, timeout when it lies in the future.
+  virtual Result<Listing> range(const RangeQuery& query) const = 0;
+  virtual std::size_t count(std::string_view prefix) const = 0;
+
+  /// Changes below `prefix` with a revision above `from`. `ready` must not block.
+  /// Errors: expired when some of them are compacted.
+  virtual Result<std::unique_ptr<Watch>> watch(std::string_view prefix, Revision from,
+                                               std::function<void()> ready) = 0;
+
+  virtual Revision revision() const = 0;
+  virtual Revision compacted() const = 0;
+  /// Makes sure that what other writers had committed before this call is visible here.
+  virtual Result<> sync() = 0;
+  /// Forgets the events up to and including `revision` and the states before it: the state at `revision`
+  /// itself can still be read, and a watch from it can still be opened.
+  virtual Result<> compact(Revision revision) = 0;
+  /// Waits for writes in flight, then refuses further ones.
+  virtual void close() = 0;
+};
+
+}  // namespace dibs::store
