@@ -15,15 +15,17 @@ using dibs::json::Value;
 Value pod() {
   Value environment = Value::array();
   for (int i = 0; i < 8; ++i) {
-    environment.push(Value::object({{"name", "VARIABLE_" + std::to_string(i)}, {"value", "some value"}}));
+    environment.push(
+        Value::object({{"name", "VARIABLE_" + std::to_string(i)}, {"value", "some value"}}));
   }
   Value container = Value::object(
       {{"name", "main"},
        {"image", "registry.example.com/team/application:1.2.3"},
        {"command", Value::array({"/bin/app", "--flag=value", "--other"})},
        {"env", environment},
-       {"resources", Value::object({{"requests", Value::object({{"cpu", "500m"}, {"memory", "1Gi"}})},
-                                    {"claims", Value::array({Value::object({{"name", "gpu"}})})}})},
+       {"resources",
+        Value::object({{"requests", Value::object({{"cpu", "500m"}, {"memory", "1Gi"}})},
+                       {"claims", Value::array({Value::object({{"name", "gpu"}})})}})},
        {"terminationMessagePath", "/dev/termination-log"},
        {"terminationMessagePolicy", "File"},
        {"imagePullPolicy", "IfNotPresent"}});
@@ -32,11 +34,12 @@ Value pod() {
   return Value::object(
       {{"apiVersion", "v1"},
        {"kind", "Pod"},
-       {"metadata", Value::object({{"name", "example-7d4b9c-x2v8q"},
-                                   {"namespace", "default"},
-                                   {"uid", "5c1f6f0e-7a1b-4a9e-9a59-0d9d0f1f2c3d"},
-                                   {"resourceVersion", "123456"},
-                                   {"labels", Value::object({{"app", "example"}, {"tier", "backend"}})}})},
+       {"metadata",
+        Value::object({{"name", "example-7d4b9c-x2v8q"},
+                       {"namespace", "default"},
+                       {"uid", "5c1f6f0e-7a1b-4a9e-9a59-0d9d0f1f2c3d"},
+                       {"resourceVersion", "123456"},
+                       {"labels", Value::object({{"app", "example"}, {"tier", "backend"}})}})},
        {"spec", Value::object({{"containers", Value::array({container, sidecar})},
                                {"restartPolicy", "Always"},
                                {"terminationGracePeriodSeconds", 30},
@@ -65,7 +68,8 @@ BENCHMARK(write_pod);
 void find_in_pod(benchmark::State& state) {
   const Value value = pod();
   for (auto _ : state) {
-    benchmark::DoNotOptimize(value["spec"]["containers"][1]["resources"]["requests"]["cpu"].as_string());
+    benchmark::DoNotOptimize(
+        value["spec"]["containers"][1]["resources"]["requests"]["cpu"].as_string());
   }
 }
 BENCHMARK(find_in_pod);
@@ -96,7 +100,8 @@ BENCHMARK(compare_pods);
 
 void merge_patch_pod(benchmark::State& state) {
   const Value value = pod();
-  const Value patch = Value::object({{"metadata", Value::object({{"labels", Value::object({{"app", "x"}})}})}});
+  const Value patch =
+      Value::object({{"metadata", Value::object({{"labels", Value::object({{"app", "x"}})}})}});
   for (auto _ : state) benchmark::DoNotOptimize(dibs::json::apply_merge_patch(value, patch));
 }
 BENCHMARK(merge_patch_pod);

@@ -1,5 +1,5 @@
-// A document and a patch, each on a line of its own: patches leave the document as it was, grow it within
-// bounds, and a merge patch made from two values leads from the one to the other.
+// A document and a patch, each on a line of its own: patches leave the document as it was, grow it
+// within bounds, and a merge patch made from two values leads from the one to the other.
 #include "fuzz/targets.h"
 #include "json/parse.h"
 #include "json/patch.h"
@@ -35,7 +35,8 @@ int fuzz_patch(const std::uint8_t* data, std::size_t size) {
 
   const auto patched = apply_json_patch(*document, *patch);
   if (patched.ok()) {
-    // Copies are bounded by their size without escapes and digits, each of which may take six bytes.
+    // Copies are bounded by their size without escapes and digits, each of which may take six
+    // bytes.
     const std::size_t most = before.size() + write(*patch).size() + 6 * 3 * 1024 * 1024;
     require(write(*patched).size() <= most, "a patch cannot grow a document without bound");
     require(!deeper_than(*patched, 10000), "a patch cannot nest a document without bound");
@@ -45,7 +46,8 @@ int fuzz_patch(const std::uint8_t* data, std::size_t size) {
   const Value merged = apply_merge_patch(*document, *patch);
   require(write(*document) == before, "a patch leaves the document as it was");
   if (!holds_null(*document) && !holds_null(*patch)) {
-    require(apply_merge_patch(merged, *patch) == merged, "a merge patch applied twice changes nothing");
+    require(apply_merge_patch(merged, *patch) == merged,
+            "a merge patch applied twice changes nothing");
     require(apply_merge_patch(*document, make_merge_patch(*document, merged)) == merged,
             "a merge patch leads from one value to the other");
   }

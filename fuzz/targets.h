@@ -1,6 +1,6 @@
 #pragma once
-// The entry functions of the fuzzers: each takes any bytes, and stops the process when a promise of the
-// code under test does not hold. They return 0.
+// The entry functions of the fuzzers: each takes any bytes, and stops the process when a promise of
+// the code under test does not hold. They return 0.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,10 +22,10 @@ inline void require(bool holds, const char* what) {
 }  // namespace dibs::fuzz
 
 #ifdef DIBS_FUZZER
-#define DIBS_FUZZ_ENTRY(function)                                                    \
-  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size); \
+#define DIBS_FUZZ_ENTRY(function)                                                     \
+  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);  \
   extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) { \
-    return function(data, size);                                                     \
+    return function(data, size);                                                      \
   }
 #else
 #define DIBS_FUZZ_ENTRY(function)

@@ -11,7 +11,8 @@ int fuzz_yaml(const std::uint8_t* data, std::size_t size) {
   std::vector<std::string> duplicates;
   const auto parsed = parse_yaml(text, &duplicates);
   const auto strictly = parse_yaml(text);
-  require(strictly.ok() == (parsed.ok() && duplicates.empty()), "a duplicate key is an error or noted");
+  require(strictly.ok() == (parsed.ok() && duplicates.empty()),
+          "a duplicate key is an error or noted");
   (void)parse_yaml_stream(text).ok();
   if (!parsed.ok()) {
     require(!parsed.error().message().empty(), "an error has a message");

@@ -57,8 +57,14 @@ Result<std::string> data_folder(const ServeFlags& flags) {
 }
 
 Result<std::unique_ptr<store::Store>> open_store(const ServeFlags& flags, const std::string& folder) {
-  if (flags.store == "memory") return store::make_memory_store();
+  constexpr store::Revision kFirstRevision = 1000;
+  if (flags.store == "memory") {
+    store::MemoryOptions memory;
+    memory.first_revision = kFirstRevision;
+    return store::make_memory_store(memory);
+  }
   store::SqliteOptions options;
+  options.first_revision = kFirstRevision;
   options.path = folder + "/store.db";
   return store::open_sqlite_store(options);
 }

@@ -88,18 +88,27 @@ class Parser {
     opened_ = false;
     if (at_end()) return fail("looking for beginning of value");
     switch (peek()) {
-      case '{': return open(Kind::object, value);
-      case '[': return open(Kind::array, value);
+      case '{':
+        return open(Kind::object, value);
+      case '[':
+        return open(Kind::array, value);
       case '"': {
         std::string text;
         if (!read_string(text)) return false;
         value = Value(text);
         return true;
       }
-      case 't': value = true; return read_literal("true");
-      case 'f': value = false; return read_literal("false");
-      case 'n': value = nullptr; return read_literal("null");
-      default: break;
+      case 't':
+        value = true;
+        return read_literal("true");
+      case 'f':
+        value = false;
+        return read_literal("false");
+      case 'n':
+        value = nullptr;
+        return read_literal("null");
+      default:
+        break;
     }
     if (peek() == '-' || is_digit()) return read_number(value);
     return fail("looking for beginning of value");

@@ -1,6 +1,7 @@
 #pragma once
-// A JSON parser that does in every case what Go's encoding/json does, with its messages. It is the slow
-// one: it runs when the fast parser refuses a text or meets a key twice. Of the json library alone.
+// A JSON parser that does in every case what Go's encoding/json does, with its messages. It is the
+// slow one: it runs when the fast parser refuses a text or meets a key twice. Of the json library
+// alone.
 
 #include "base/result.h"
 #include "json/parse.h"

@@ -189,13 +189,19 @@ class Patcher {
 
 std::string_view go_kind(const Value& value) {
   switch (value.kind()) {
-    case Kind::boolean: return "bool";
+    case Kind::boolean:
+      return "bool";
     case Kind::integer:
-    case Kind::number: return "number";
-    case Kind::string: return "string";
-    case Kind::array: return "array";
-    case Kind::object: return "object";
-    case Kind::null: break;
+    case Kind::number:
+      return "number";
+    case Kind::string:
+      return "string";
+    case Kind::array:
+      return "array";
+    case Kind::object:
+      return "object";
+    case Kind::null:
+      break;
   }
   return "null";
 }

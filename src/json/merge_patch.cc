@@ -36,7 +36,8 @@ bool has_nulls(const Value& object) {
   return false;
 }
 
-// Takes null members out of objects, also of those in lists, as upstream does with what is wholly new.
+// Takes null members out of objects, also of those in lists, as upstream does with what is wholly
+// new.
 void prune_nulls(Value& root) {
   std::vector<Value*> left{&root};
   while (!left.empty()) {
@@ -117,9 +118,9 @@ Value make_merge_patch(const Value& from, const Value& to) {
   struct Frame {
     const Value* from;
     const Value* to;
-    std::size_t next;   // member of `to`
+    std::size_t next;  // member of `to`
     Value patch;
-    Value key;          // of this patch in the one around it
+    Value key;  // of this patch in the one around it
   };
   std::vector<Frame> frames;
   auto enter = [&](const Value& a, const Value& b, Value key) {

@@ -6,11 +6,12 @@
 
 namespace dibs::json {
 
-/// Reads a decimal number of JSON's form (a leading + and digits missing on one side of the point are
-/// fine too). False when it is too large for a double; too small gives zero.
+/// Reads a decimal number of JSON's form (a leading + and digits missing on one side of the point
+/// are fine too). False when it is too large for a double; too small gives zero.
 bool to_double(std::string_view number, double& out);
 
-/// As encoding/json: plain from 1e-6 up to 1e21, else with an exponent. Infinities and NaN become null.
+/// As encoding/json: plain from 1e-6 up to 1e21, else with an exponent. Infinities and NaN become
+/// null.
 void append_json_double(std::string& out, double number);
 
 /// As strconv's 'g' with the fewest digits that read back: an exponent below 1e-4 and from 1e6 on

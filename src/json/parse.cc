@@ -11,7 +11,7 @@ namespace {
 namespace dom = simdjson::dom;
 
 // A parser keeps its buffers; those of a large text are not kept for the thread's life.
-constexpr std::size_t kKeepUpTo = 1 << 20;
+constexpr std::size_t kKeepUpTo = 256 * 1024;
 
 struct Frame {
   Value* into;
@@ -23,14 +23,22 @@ struct Frame {
 // A scalar or an empty container. Containers get room for what they will hold.
 Value shallow(const dom::element& element) {
   switch (element.type()) {
-    case dom::element_type::ARRAY: return Builder::make(Kind::array, dom::array(element).size());
-    case dom::element_type::OBJECT: return Builder::make(Kind::object, dom::object(element).size());
-    case dom::element_type::INT64: return Value(static_cast<long long>(std::int64_t(element)));
-    case dom::element_type::UINT64: return Value(static_cast<double>(std::uint64_t(element)));
-    case dom::element_type::DOUBLE: return Value(double(element));
-    case dom::element_type::STRING: return Value(std::string_view(element));
-    case dom::element_type::BOOL: return Value(bool(element));
-    case dom::element_type::NULL_VALUE: break;
+    case dom::element_type::ARRAY:
+      return Builder::make(Kind::array, dom::array(element).size());
+    case dom::element_type::OBJECT:
+      return Builder::make(Kind::object, dom::object(element).size());
+    case dom::element_type::INT64:
+      return Value(static_cast<long long>(std::int64_t(element)));
+    case dom::element_type::UINT64:
+      return Value(static_cast<double>(std::uint64_t(element)));
+    case dom::element_type::DOUBLE:
+      return Value(double(element));
+    case dom::element_type::STRING:
+      return Value(std::string_view(element));
+    case dom::element_type::BOOL:
+      return Value(bool(element));
+    case dom::element_type::NULL_VALUE:
+      break;
   }
   return Value();
 }
@@ -88,8 +96,8 @@ Result<Value> parse(std::string_view text, const ParseOptions& options) {
   dom::parser& parser = text.size() <= kKeepUpTo ? kept : once;
   Value value;
   try {
-    const std::size_t capacity = text.size() <= kKeepUpTo ? std::max<std::size_t>(text.size(), 4096)
-                                                          : text.size();
+    const std::size_t capacity =
+        text.size() <= kKeepUpTo ? std::max<std::size_t>(text.size(), 4096) : text.size();
     if (parser.capacity() < capacity || parser.max_depth() != options.max_depth) {
       if (parser.allocate(capacity, options.max_depth) != simdjson::SUCCESS) {
         return parse_as_go(text, options);

@@ -12,12 +12,12 @@ namespace dibs::json {
 
 struct ParseOptions {
   /// Where it is set, keys that occur twice are noted here as paths ("spec.replicas", "data.k",
-  /// "spec.containers[0].name"), each once, in the order of the text, at most 100; the values merge as
-  /// Go's decoder does into a struct or map: later scalars and lists replace earlier ones, two objects
-  /// unite.
+  /// "spec.containers[0].name"), each once, in the order of the text, at most 100; the values merge
+  /// as Go's decoder does into a struct or map: later scalars and lists replace earlier ones, two
+  /// objects unite.
   std::vector<std::string>* duplicates = nullptr;
-  /// For every entry of `duplicates`: how many members, counted over the whole text and each once, stood
-  /// before it. A walk through the tree that counts members can so tell what came first.
+  /// For every entry of `duplicates`: how many members, counted over the whole text and each once,
+  /// stood before it. A walk through the tree that counts members can so tell what came first.
   std::vector<std::size_t>* duplicate_places = nullptr;
   std::size_t max_depth = 10000;
 };
@@ -27,8 +27,8 @@ struct ParseOptions {
 /// As Go, what is not UTF-8 in a string and escapes of single surrogates become U+FFFD.
 Result<Value> parse(std::string_view text, const ParseOptions& options = {});
 
-/// Compact; object members in their order. As Go: U+2028 and U+2029 are always escaped; <, > and & are
-/// written as \u003c … only when `escape_html`.
+/// Compact; object members in their order. As Go: U+2028 and U+2029 are always escaped; <, > and &
+/// are written as \u003c … only when `escape_html`.
 std::string write(const Value& value, bool escape_html = false);
 void write_to(std::string& out, const Value& value, bool escape_html = false);
 /// Indented by two blanks, as kubectl and `pretty=true` show it; keys stay in order.

@@ -12,9 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-std::string nested(std::size_t depth) {
-  return std::string(depth, '[') + std::string(depth, ']');
-}
+std::string nested(std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
 
 std::string error_of(std::string_view text, const ParseOptions& options = {}) {
   auto parsed = parse(text, options);
@@ -165,11 +163,15 @@ TEST(Parse, merges_what_occurs_twice) {
   const Case cases[] = {
       {R"({"a":1,"a":2})", R"({"a":2})", {"a"}},
       {R"({"a":[1,2],"a":[3]})", R"({"a":[3]})", {"a"}},
-      {R"({"a":{"x":{"p":1}},"a":{"x":{"q":2},"y":3}})", R"({"a":{"x":{"p":1,"q":2},"y":3}})", {"a"}},
+      {R"({"a":{"x":{"p":1}},"a":{"x":{"q":2},"y":3}})",
+       R"({"a":{"x":{"p":1,"q":2},"y":3}})",
+       {"a"}},
       {R"({"a":{"x":1},"a":null})", R"({"a":null})", {"a"}},
       {R"({"a":{"x":1},"a":5,"a":{"y":2}})", R"({"a":{"y":2}})", {"a"}},
       {R"([{"a":1},{"b":[{"c":1,"c":2}]}])", R"([{"a":1},{"b":[{"c":2}]}])", {"[1].b[0].c"}},
-      {R"({"l":[{"n":1,"n":1},{"n":1,"n":1}]})", R"({"l":[{"n":1},{"n":1}]})", {"l[0].n", "l[1].n"}},
+      {R"({"l":[{"n":1,"n":1},{"n":1,"n":1}]})",
+       R"({"l":[{"n":1},{"n":1}]})",
+       {"l[0].n", "l[1].n"}},
   };
   for (const Case& c : cases) {
     std::vector<std::string> duplicates;
@@ -297,14 +299,18 @@ TEST(Parse, damaged_texts_are_refused_or_read_the_same) {
     std::string text = write(random.value(4));
     for (unsigned n = random.below(3); n > 0 && !text.empty(); --n) {
       const std::size_t at = random.below(static_cast<unsigned>(text.size()));
-      if (random.below(2) == 0) text.erase(at, 1);
-      else text[at] = "{}[],:\"\\0-.eE x\xff"[random.below(17)];
+      if (random.below(2) == 0)
+        text.erase(at, 1);
+      else
+        text[at] = "{}[],:\"\\0-.eE x\xff"[random.below(17)];
     }
     auto one = parse(text);
     auto two = parse_as_go(text, {});
     ASSERT_EQ(one.ok(), two.ok()) << text;
-    if (one.ok()) ASSERT_EQ(write(*one), write(*two)) << text;
-    else ASSERT_EQ(one.error().message(), two.error().message());
+    if (one.ok())
+      ASSERT_EQ(write(*one), write(*two)) << text;
+    else
+      ASSERT_EQ(one.error().message(), two.error().message());
   }
 }
 

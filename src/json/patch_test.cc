@@ -22,14 +22,24 @@ TEST(Pointer, finds) {
     const char* found;  // null: nothing
   };
   const Case cases[] = {
-      {"/a/b~1c/0", "1"}, {"/a/b~1c/1/~0", "2"}, {"//", "3"},       {"/0", "4"},
-      {"/a/b~1c/2", nullptr}, {"/a/b~1c/-1", nullptr}, {"/a/b~1c/00", nullptr},
-      {"/a/b~1c/-", nullptr}, {"/a/x", nullptr},       {"a", nullptr},
-      {"/a/b~1c/0/x", nullptr}, {"/a/b~1c/", nullptr}, {"/a/b~1c/99999999999999999999", nullptr},
+      {"/a/b~1c/0", "1"},
+      {"/a/b~1c/1/~0", "2"},
+      {"//", "3"},
+      {"/0", "4"},
+      {"/a/b~1c/2", nullptr},
+      {"/a/b~1c/-1", nullptr},
+      {"/a/b~1c/00", nullptr},
+      {"/a/b~1c/-", nullptr},
+      {"/a/x", nullptr},
+      {"a", nullptr},
+      {"/a/b~1c/0/x", nullptr},
+      {"/a/b~1c/", nullptr},
+      {"/a/b~1c/99999999999999999999", nullptr},
   };
   for (const Case& c : cases) {
     const Value* found = at_pointer(document, c.pointer);
-    EXPECT_EQ(found == nullptr ? "nothing" : write(*found), c.found == nullptr ? "nothing" : c.found)
+    EXPECT_EQ(found == nullptr ? "nothing" : write(*found),
+              c.found == nullptr ? "nothing" : c.found)
         << c.pointer;
   }
   EXPECT_EQ(at_pointer(document, ""), &document);
@@ -64,7 +74,8 @@ TEST(JsonPatch, applies_or_refuses) {
       {R"([{"op":"add","path":"/data/k"}])", with_data(R"({"k":null})")},
       {R"([{"op":"add","value":1}])", kRefused},
       {R"([{"op":"add","path":"","value":{}}])", kRefused},
-      {R"([{"op":"add","path":"data/n","value":1}])", unchanged.substr(0, unchanged.size() - 1) + R"(,"n":1})"},
+      {R"([{"op":"add","path":"data/n","value":1}])",
+       unchanged.substr(0, unchanged.size() - 1) + R"(,"n":1})"},
       {R"([{"op":"replace","path":"","value":{"a":1}}])", R"({"a":1})"},
       {R"([{"op":"replace","path":"","value":1}])", kRefused},
       {R"([{"op":"add","path":"/list/1","value":"x"}])", with_list(R"(["a","x","b"])")},
@@ -88,10 +99,12 @@ TEST(JsonPatch, applies_or_refuses) {
       {R"([{"op":"move","from":"/list/1","path":"/list/0"}])", with_list(R"(["b","a"])")},
       {R"([{"op":"move","path":"/data/m"}])", kRefused},
       {R"([{"op":"copy","from":"/data/k","path":"/data/m"}])", with_data(R"({"k":"v","m":"v"})")},
-      {R"([{"op":"copy","from":"/data/none","path":"/data/m"}])", with_data(R"({"k":"v","m":null})")},
+      {R"([{"op":"copy","from":"/data/none","path":"/data/m"}])",
+       with_data(R"({"k":"v","m":null})")},
       {R"([{"op":"copy","from":"/list/5","path":"/data/m"}])", kRefused},
       {R"([{"op":"copy","from":"","path":"/data/m"}])", kRefused},
-      {R"([{"op":"copy","from":"/data","path":"/data/m"}])", with_data(R"({"k":"v","m":{"k":"v"}})")},
+      {R"([{"op":"copy","from":"/data","path":"/data/m"}])",
+       with_data(R"({"k":"v","m":{"k":"v"}})")},
       {R"([{"op":"test","path":"/data/k","value":"v"}])", unchanged},
       {R"([{"op":"test","path":"/data/k","value":"w"}])", kRefused},
       {R"([{"op":"test","path":"/data/k"}])", kRefused},
@@ -102,19 +115,28 @@ TEST(JsonPatch, applies_or_refuses) {
       {R"([{"op":"test","path":"/list/7","value":null}])", kRefused},
       {R"([{"op":"test","path":"/data","value":{"k":"v"}}])", unchanged},
       {R"([{"op":"test","path":"","value":{"k":"v"}}])", kRefused},
-      {R"([{"op":"test","path":"/o/x~1y","value":1},{"op":"test","path":"/o/t~0u","value":2}])", unchanged},
-      {R"([{"op":"replace","path":"/data/k","value":"x"},{"op":"test","path":"/data/k","value":"v"}])", kRefused},
+      {R"([{"op":"test","path":"/o/x~1y","value":1},{"op":"test","path":"/o/t~0u","value":2}])",
+       unchanged},
+      {R"([{"op":"replace","path":"/data/k","value":"x"},{"op":"test","path":"/data/k","value":"v"}])",
+       kRefused},
       {R"([{"op":"frob","path":"/data/k"}])", kRefused},
       {R"([{"path":"/data/k","value":"x"}])", kRefused},
       {R"([null])", kRefused},
       {R"({"op":"add"})",
-       "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"},
+       "error decoding patch: json: cannot unmarshal object into Go value of type "
+       "[]handlers.jsonPatchOp"},
       {R"("x")",
-       "error decoding patch: json: cannot unmarshal string into Go value of type []handlers.jsonPatchOp"},
-      {"[1]", "error decoding patch: json: cannot unmarshal number into Go value of type handlers.jsonPatchOp"},
-      {"[[]]", "error decoding patch: json: cannot unmarshal array into Go value of type handlers.jsonPatchOp"},
+       "error decoding patch: json: cannot unmarshal string into Go value of type "
+       "[]handlers.jsonPatchOp"},
+      {"[1]",
+       "error decoding patch: json: cannot unmarshal number into Go value of type "
+       "handlers.jsonPatchOp"},
+      {"[[]]",
+       "error decoding patch: json: cannot unmarshal array into Go value of type "
+       "handlers.jsonPatchOp"},
       {R"([{"op":5,"path":"/a"}])",
-       "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string"},
+       "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.op of "
+       "type string"},
   };
   for (const Case& c : cases) EXPECT_EQ(apply(document, c.operations), c.result) << c.operations;
 }
@@ -122,7 +144,8 @@ TEST(JsonPatch, applies_or_refuses) {
 TEST(JsonPatch, leaves_the_document_alone) {
   const Value document = *parse(R"({"a":{"b":[1,2]}})");
   auto patched = apply_json_patch(
-      document, *parse(R"([{"op":"add","path":"/a/b/0","value":0},{"op":"remove","path":"/a/b"}])"));
+      document,
+      *parse(R"([{"op":"add","path":"/a/b/0","value":0},{"op":"remove","path":"/a/b"}])"));
   ASSERT_TRUE(patched.ok());
   EXPECT_EQ(write(document), R"({"a":{"b":[1,2]}})");
   EXPECT_EQ(write(*patched), R"({"a":{}})");
@@ -130,7 +153,9 @@ TEST(JsonPatch, leaves_the_document_alone) {
 
 TEST(JsonPatch, has_codes) {
   const Value document = Value::object();
-  auto code_of = [&](const Value& patch) { return apply_json_patch(document, patch).error().code(); };
+  auto code_of = [&](const Value& patch) {
+    return apply_json_patch(document, patch).error().code();
+  };
   EXPECT_EQ(code_of(Value(1)), Code::bad_request);
   EXPECT_EQ(code_of(Value::array({Value::object()})), Code::invalid);
   Value many = Value::array();
@@ -141,13 +166,15 @@ TEST(JsonPatch, has_codes) {
   auto refused = apply_json_patch(document, many);
   EXPECT_EQ(refused.error().code(), Code::too_large);
   EXPECT_EQ(refused.error().message(),
-            "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001");
+            "Request entity too large: The allowed maximum operations in a JSON patch is 10000, "
+            "got 10001");
 }
 
 TEST(JsonPatch, copies_cannot_grow_without_bound) {
   Value patch = Value::array();
   for (int i = 0; i < 1000; ++i) {
-    patch.push(Value::object({{"op", "copy"}, {"from", "/a"}, {"path", "/a/" + std::to_string(i)}}));
+    patch.push(
+        Value::object({{"op", "copy"}, {"from", "/a"}, {"path", "/a/" + std::to_string(i)}}));
   }
   auto result = apply_json_patch(*parse(R"({"a":{"x":"y"}})"), patch);
   ASSERT_FALSE(result.ok());
@@ -169,8 +196,9 @@ TEST(JsonPatch, cannot_nest_without_bound) {
 }
 
 TEST(JsonPatch, names_members_without_meaning) {
-  EXPECT_THAT(unknown_patch_fields(*parse(R"([{"op":"add","foo":1},{"path":"","value":2,"bar":3}])")),
-              testing::ElementsAre("[0].foo", "[1].bar"));
+  EXPECT_THAT(
+      unknown_patch_fields(*parse(R"([{"op":"add","foo":1},{"path":"","value":2,"bar":3}])")),
+      testing::ElementsAre("[0].foo", "[1].bar"));
 }
 
 TEST(MergePatch, applies) {
@@ -200,7 +228,8 @@ TEST(MergePatch, applies) {
   };
   for (const Case& c : cases) {
     const Value document = *parse(c.document);
-    EXPECT_EQ(write(apply_merge_patch(document, *parse(c.patch))), c.result) << c.document << c.patch;
+    EXPECT_EQ(write(apply_merge_patch(document, *parse(c.patch))), c.result)
+        << c.document << c.patch;
     EXPECT_EQ(write(document), c.document);
   }
 }

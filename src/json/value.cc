@@ -1,5 +1,5 @@
-// Layout. A Value is 16 bytes. Short strings lie in the first 14 of them; a longer string, a filled array
-// and a filled object is a pointer to one heap block that begins with a reference count:
+// Layout. A Value is 16 bytes. Short strings lie in the first 14 of them; a longer string, a filled
+// array and a filled object is a pointer to one heap block that begins with a reference count:
 //   string  Node, characters
 //   array   Container, Values
 //   object  Container, Members; above kIndexFrom members also a hash index in a block of its own
@@ -163,8 +163,8 @@ Container* grow(Container* container, std::size_t room) {
   if (capacity < room) capacity = room;
   if (capacity > kMost) throw std::bad_alloc();
   const Kind kind = container->kind;
-  void* block = std::realloc(static_cast<void*>(container),
-                             sizeof(Container) + capacity * entry_size(kind));
+  void* block =
+      std::realloc(static_cast<void*>(container), sizeof(Container) + capacity * entry_size(kind));
   if (block == nullptr) throw std::bad_alloc();
   auto* grown = static_cast<Container*>(block);
   grown->capacity = static_cast<std::uint32_t>(capacity);
@@ -208,7 +208,8 @@ void close_gap(void* entries, std::size_t size, std::size_t at, std::size_t entr
   std::memmove(to, to + entry, (size - at - 1) * entry);
 }
 
-// Takes the member at `place`, which is still there, out of the index; those after it move down by one.
+// Takes the member at `place`, which is still there, out of the index; those after it move down by
+// one.
 void index_remove(Container& object, std::size_t place) {
   Index& index = *object.index;
   const std::uint32_t wanted = static_cast<std::uint32_t>(place + 1);
@@ -230,14 +231,10 @@ void index_remove(Container& object, std::size_t place) {
   }
 }
 
-bool drop_reference(Node& node) {
-  if (node.refs.fetch_sub(1, std::memory_order_release) != 1) return false;
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return true;
-}
+bool drop_reference(Node& node) { return node.refs.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
-// As doubles: a double above 2^53 is written with zeros for its last digits and reads back as an integer
-// next to it.
+// As doubles: a double above 2^53 is written with zeros for its last digits and reads back as an
+// integer next to it.
 bool equal_numbers(std::int64_t i, double d) { return static_cast<double>(i) == d; }
 
 }  // namespace
@@ -470,17 +467,25 @@ bool operator==(const Value& a, const Value& b) noexcept {
       return false;
     }
     switch (x.kind_) {
-      case Kind::number: same = x.payload_.number == y.payload_.number; return false;
-      case Kind::string: same = x.as_string() == y.as_string(); return false;
+      case Kind::number:
+        same = x.payload_.number == y.payload_.number;
+        return false;
+      case Kind::string:
+        same = x.as_string() == y.as_string();
+        return false;
       case Kind::array:
-      case Kind::object: same = x.size() == y.size(); return same && x.size() > 0;
-      default: same = false; return false;
+      case Kind::object:
+        same = x.size() == y.size();
+        return same && x.size() > 0;
+      default:
+        same = false;
+        return false;
     }
   };
   if (!differs_inside(a, b)) return same;
 
-  // A tree that shares subtrees can be far larger than its nodes; after a while every pair of nodes is
-  // looked into once only.
+  // A tree that shares subtrees can be far larger than its nodes; after a while every pair of nodes
+  // is looked into once only.
   constexpr std::size_t kRememberFrom = 4096;
   struct PairHash {
     std::size_t operator()(const std::pair<void*, void*>& p) const {
@@ -493,7 +498,8 @@ bool operator==(const Value& a, const Value& b) noexcept {
   while (!left.empty()) {
     const auto [x, y] = left.back();
     left.pop_back();
-    if (++steps > kRememberFrom && !seen.emplace(x->payload_.node, y->payload_.node).second) continue;
+    if (++steps > kRememberFrom && !seen.emplace(x->payload_.node, y->payload_.node).second)
+      continue;
     Container& one = *x->container();
     Container& two = *y->container();
     for (std::size_t i = 0; i < one.size; ++i) {

@@ -1,14 +1,14 @@
 #pragma once
 // The immutable JSON value tree.
 //
-// A Value has value semantics: copying shares the whole subtree (one reference count), changing one copy
-// never shows in another. A mutator works in place when this Value is the only owner of the node, else on
-// a shallow copy of it (its children stay shared). Objects keep insertion order; a key occurs once.
-// Integers that fit int64 stay exact integers; every other number is a double, written so that it reads
-// back the same, in the form Go's encoding/json gives it.
+// A Value has value semantics: copying shares the whole subtree (one reference count), changing one
+// copy never shows in another. A mutator works in place when this Value is the only owner of the
+// node, else on a shallow copy of it (its children stay shared). Objects keep insertion order; a
+// key occurs once. Integers that fit int64 stay exact integers; every other number is a double,
+// written so that it reads back the same, in the form Go's encoding/json gives it.
 //
-// A const Value may be read from many threads at once. Not more than 10,000 levels deep when parsed;
-// destruction does not recurse without bound.
+// A const Value may be read from many threads at once. Not more than 10,000 levels deep when
+// parsed; destruction does not recurse without bound.
 
 #include <atomic>
 #include <cstdint>
@@ -21,7 +21,8 @@
 namespace dibs::json {
 
 namespace internal {
-/// The counted heap part of a long string (the characters follow), and the first part of a container's.
+/// The counted heap part of a long string (the characters follow), and the first part of a
+/// container's.
 struct Node {
   std::atomic<std::uint32_t> refs;
   std::uint32_t size;
@@ -143,9 +144,7 @@ class Value {
 
   /// The member, or a null Value when there is none or this is no object. Chains safely.
   const Value& operator[](std::string_view key) const noexcept;
-  const Value& operator[](const char* key) const noexcept {
-    return (*this)[std::string_view(key)];
-  }
+  const Value& operator[](const char* key) const noexcept { return (*this)[std::string_view(key)]; }
   /// The element, or a null Value when out of range or no array.
   const Value& operator[](std::size_t index) const noexcept;
   const Value& operator[](int index) const noexcept {
@@ -159,8 +158,8 @@ class Value {
   Items items() const noexcept;
   Members members() const noexcept;
 
-  // Mutators. On a Value of another kind they first turn it into an empty object (set, mut, erase by
-  // key) or array (push, insert, mut by index).
+  // Mutators. On a Value of another kind they first turn it into an empty object (set, mut, erase
+  // by key) or array (push, insert, mut by index).
 
   /// Sets a member; a new one goes last.
   Value& set(std::string_view key, Value value);
@@ -185,8 +184,8 @@ class Value {
 
  private:
   friend class Builder;
-  static constexpr std::uint8_t kNode = 0xff;    // in length_: payload_.node holds the rest
-  static constexpr std::size_t kInline = 14;     // characters that fit without a node
+  static constexpr std::uint8_t kNode = 0xff;  // in length_: payload_.node holds the rest
+  static constexpr std::size_t kInline = 14;   // characters that fit without a node
 
   const char* bits() const noexcept { return reinterpret_cast<const char*>(this); }
   bool has_node() const noexcept { return length_ == kNode; }
@@ -230,8 +229,10 @@ class Member {
   // Structured binding: for (const auto& [key, value] : object.members())
   template <std::size_t I>
   decltype(auto) get() const noexcept {
-    if constexpr (I == 0) return key();
-    else return (value());
+    if constexpr (I == 0)
+      return key();
+    else
+      return (value());
   }
 
  private:

@@ -209,8 +209,10 @@ TEST(Value, erase_and_set_agree_with_a_model) {
         if (at != model.end()) model.erase(at);
       } else {
         object.set(key, step);
-        if (at != model.end()) at->second = step;
-        else model.emplace_back(key, step);
+        if (at != model.end())
+          at->second = step;
+        else
+          model.emplace_back(key, step);
       }
       if (random(10) == 0) history.push_back(object);
       ASSERT_EQ(object.size(), model.size());
@@ -222,8 +224,8 @@ TEST(Value, erase_and_set_agree_with_a_model) {
 }
 
 TEST(Value, copies_in_many_threads) {
-  Value shared = Value::object({{"list", Value::array({1, 2, 3})},
-                                {"text", "a string that lies in a node of its own"}});
+  Value shared = Value::object(
+      {{"list", Value::array({1, 2, 3})}, {"text", "a string that lies in a node of its own"}});
   std::vector<std::thread> threads;
   std::vector<Value> results(4);
   for (std::size_t t = 0; t < results.size(); ++t) {

@@ -26,14 +26,29 @@ constexpr auto kClasses = make_classes();
 void append_escape(std::string& out, unsigned char c) {
   static constexpr char kHex[] = "0123456789abcdef";
   switch (c) {
-    case '"': out.append("\\\""); return;
-    case '\\': out.append("\\\\"); return;
-    case '\b': out.append("\\b"); return;
-    case '\f': out.append("\\f"); return;
-    case '\n': out.append("\\n"); return;
-    case '\r': out.append("\\r"); return;
-    case '\t': out.append("\\t"); return;
-    default: break;
+    case '"':
+      out.append("\\\"");
+      return;
+    case '\\':
+      out.append("\\\\");
+      return;
+    case '\b':
+      out.append("\\b");
+      return;
+    case '\f':
+      out.append("\\f");
+      return;
+    case '\n':
+      out.append("\\n");
+      return;
+    case '\r':
+      out.append("\\r");
+      return;
+    case '\t':
+      out.append("\\t");
+      return;
+    default:
+      break;
   }
   const char escape[] = {'\\', 'u', '0', '0', kHex[c >> 4], kHex[c & 15]};
   out.append(escape, sizeof escape);
@@ -48,11 +63,21 @@ void append_integer(std::string& out, std::int64_t number) {
 // Scalars and empty containers; false for a container with something in it.
 bool write_small(std::string& out, const Value& value, bool escape_html) {
   switch (value.kind()) {
-    case Kind::null: out.append("null"); return true;
-    case Kind::boolean: out.append(value.as_bool() ? "true" : "false"); return true;
-    case Kind::integer: append_integer(out, value.as_int()); return true;
-    case Kind::number: append_json_double(out, value.as_double()); return true;
-    case Kind::string: write_string(out, value.as_string(), escape_html); return true;
+    case Kind::null:
+      out.append("null");
+      return true;
+    case Kind::boolean:
+      out.append(value.as_bool() ? "true" : "false");
+      return true;
+    case Kind::integer:
+      append_integer(out, value.as_int());
+      return true;
+    case Kind::number:
+      append_json_double(out, value.as_double());
+      return true;
+    case Kind::string:
+      write_string(out, value.as_string(), escape_html);
+      return true;
     case Kind::array:
       if (value.empty()) out.append("[]");
       return value.empty();

@@ -50,7 +50,8 @@ struct Anchor {
   std::size_t number = 0;  // a name may be given anew, also inside the node it stands for
 };
 
-// The share of nodes that may come from aliases: 99 % in small documents, down to 10 % in large ones.
+// The share of nodes that may come from aliases: 99 % in small documents, down to 10 % in large
+// ones.
 double allowed_alias_ratio(std::size_t nodes) {
   constexpr double kLow = 400000, kHigh = 4000000;
   const double count = static_cast<double>(nodes);
@@ -63,11 +64,21 @@ double allowed_alias_ratio(std::size_t nodes) {
 void show_go(std::string& out, const Value& value, int depth = 0) {
   if (depth > 20) return;
   switch (value.kind()) {
-    case Kind::null: out.append("interface {}(nil)"); return;
-    case Kind::boolean: out.append(value.as_bool() ? "true" : "false"); return;
-    case Kind::integer: out.append(std::to_string(value.as_int())); return;
-    case Kind::number: append_short_double(out, value.as_double()); return;
-    case Kind::string: out.append(quoted(value.as_string())); return;
+    case Kind::null:
+      out.append("interface {}(nil)");
+      return;
+    case Kind::boolean:
+      out.append(value.as_bool() ? "true" : "false");
+      return;
+    case Kind::integer:
+      out.append(std::to_string(value.as_int()));
+      return;
+    case Kind::number:
+      append_short_double(out, value.as_double());
+      return;
+    case Kind::string:
+      out.append(quoted(value.as_string()));
+      return;
     case Kind::array: {
       out.append("[]interface {}{");
       const char* before = "";
@@ -135,9 +146,14 @@ class Composer {
       if (yaml_parser_parse(&parser_, &event.raw) == 0) return fail_in_parser();
       switch (event.raw.type) {
         case YAML_STREAM_END_EVENT:
-        case YAML_NO_EVENT: return false;
-        case YAML_DOCUMENT_END_EVENT: document = std::move(root_); return true;
-        case YAML_DOCUMENT_START_EVENT: begin_document(); break;
+        case YAML_NO_EVENT:
+          return false;
+        case YAML_DOCUMENT_END_EVENT:
+          document = std::move(root_);
+          return true;
+        case YAML_DOCUMENT_START_EVENT:
+          begin_document();
+          break;
         default:
           if (!take(event.raw)) return false;
       }
@@ -181,15 +197,19 @@ class Composer {
   bool take(const yaml_event_t& event) {
     const std::size_t line = event.start_mark.line + 1;
     switch (event.type) {
-      case YAML_SCALAR_EVENT: return take_scalar(event, line);
-      case YAML_ALIAS_EVENT: return take_alias(text_of(event.data.alias.anchor), line);
+      case YAML_SCALAR_EVENT:
+        return take_scalar(event, line);
+      case YAML_ALIAS_EVENT:
+        return take_alias(text_of(event.data.alias.anchor), line);
       case YAML_SEQUENCE_START_EVENT:
         return open(Value::array(), text_of(event.data.sequence_start.anchor), line);
       case YAML_MAPPING_START_EVENT:
         return open(Value::object(), text_of(event.data.mapping_start.anchor), line);
       case YAML_SEQUENCE_END_EVENT:
-      case YAML_MAPPING_END_EVENT: return close();
-      default: return true;
+      case YAML_MAPPING_END_EVENT:
+        return close();
+      default:
+        return true;
     }
   }
 
@@ -327,8 +347,12 @@ class Composer {
       case Kind::string:
         frame.key = value;
         return true;
-      case Kind::boolean: frame.key_shown = value.as_bool() ? "true" : "false"; break;
-      case Kind::integer: frame.key_shown = std::to_string(value.as_int()); break;
+      case Kind::boolean:
+        frame.key_shown = value.as_bool() ? "true" : "false";
+        break;
+      case Kind::integer:
+        frame.key_shown = std::to_string(value.as_int());
+        break;
       case Kind::number: {
         append_short_double(frame.key_shown, value.as_double());
         std::string key;

@@ -20,20 +20,44 @@ const Word* find_word(std::string_view text) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   static constexpr Word kWords[] = {
-      {"y", boolean, 1},          {"Y", boolean, 1},     {"yes", boolean, 1},
-      {"Yes", boolean, 1},        {"YES", boolean, 1},   {"true", boolean, 1},
-      {"True", boolean, 1},       {"TRUE", boolean, 1},  {"on", boolean, 1},
-      {"On", boolean, 1},         {"ON", boolean, 1},    {"n", boolean, 0},
-      {"N", boolean, 0},          {"no", boolean, 0},    {"No", boolean, 0},
-      {"NO", boolean, 0},         {"false", boolean, 0}, {"False", boolean, 0},
-      {"FALSE", boolean, 0},      {"off", boolean, 0},   {"Off", boolean, 0},
-      {"OFF", boolean, 0},        {"", null, 0},         {"~", null, 0},
-      {"null", null, 0},          {"Null", null, 0},     {"NULL", null, 0},
-      {".nan", real, kNaN},       {".NaN", real, kNaN},  {".NAN", real, kNaN},
-      {".inf", real, kInfinity},  {".Inf", real, kInfinity},
-      {".INF", real, kInfinity},  {"+.inf", real, kInfinity},
-      {"+.Inf", real, kInfinity}, {"+.INF", real, kInfinity},
-      {"-.inf", real, -kInfinity}, {"-.Inf", real, -kInfinity},
+      {"y", boolean, 1},
+      {"Y", boolean, 1},
+      {"yes", boolean, 1},
+      {"Yes", boolean, 1},
+      {"YES", boolean, 1},
+      {"true", boolean, 1},
+      {"True", boolean, 1},
+      {"TRUE", boolean, 1},
+      {"on", boolean, 1},
+      {"On", boolean, 1},
+      {"ON", boolean, 1},
+      {"n", boolean, 0},
+      {"N", boolean, 0},
+      {"no", boolean, 0},
+      {"No", boolean, 0},
+      {"NO", boolean, 0},
+      {"false", boolean, 0},
+      {"False", boolean, 0},
+      {"FALSE", boolean, 0},
+      {"off", boolean, 0},
+      {"Off", boolean, 0},
+      {"OFF", boolean, 0},
+      {"", null, 0},
+      {"~", null, 0},
+      {"null", null, 0},
+      {"Null", null, 0},
+      {"NULL", null, 0},
+      {".nan", real, kNaN},
+      {".NaN", real, kNaN},
+      {".NAN", real, kNaN},
+      {".inf", real, kInfinity},
+      {".Inf", real, kInfinity},
+      {".INF", real, kInfinity},
+      {"+.inf", real, kInfinity},
+      {"+.Inf", real, kInfinity},
+      {"+.INF", real, kInfinity},
+      {"-.inf", real, -kInfinity},
+      {"-.Inf", real, -kInfinity},
       {"-.INF", real, -kInfinity},
   };
   if (text.size() > 5) return nullptr;
@@ -68,8 +92,9 @@ bool read_integer(std::string_view text, Value& out) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
   if (negative) {
     if (size > kMost + 1) return false;
-    out = size == kMost + 1 ? Value(static_cast<long long>(std::numeric_limits<std::int64_t>::min()))
-                            : Value(-static_cast<long long>(size));
+    out = size == kMost + 1
+              ? Value(static_cast<long long>(std::numeric_limits<std::int64_t>::min()))
+              : Value(-static_cast<long long>(size));
     return true;
   }
   if (size > kMost && sign) return false;
@@ -167,7 +192,8 @@ class TimestampReader {
   std::size_t at_ = 0;
 };
 
-// [-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?: not read as numbers here, but quoted for other readers.
+// [-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?: not read as numbers here, but quoted for other
+// readers.
 bool is_sexagesimal(std::string_view text) {
   std::size_t at = !text.empty() && (text[0] == '+' || text[0] == '-') ? 1 : 0;
   if (at >= text.size() || !is_digit(text[at])) return false;
@@ -189,9 +215,12 @@ YamlScalar resolve_freely(YamlTag tag, std::string_view text) {
   if (tag == YamlTag::string) return {YamlTag::string, Value(text)};
   if (const Word* word = find_word(text)) {
     switch (word->tag) {
-      case YamlTag::boolean: return {word->tag, Value(word->number != 0)};
-      case YamlTag::real: return {word->tag, Value(word->number)};
-      default: return {word->tag, Value()};
+      case YamlTag::boolean:
+        return {word->tag, Value(word->number != 0)};
+      case YamlTag::real:
+        return {word->tag, Value(word->number)};
+      default:
+        return {word->tag, Value()};
     }
   }
   const char first = text.front();
@@ -231,15 +260,24 @@ YamlTag yaml_tag(std::string_view tag) {
 
 std::string_view short_name(YamlTag tag) {
   switch (tag) {
-    case YamlTag::string: return "!!str";
-    case YamlTag::boolean: return "!!bool";
-    case YamlTag::integer: return "!!int";
-    case YamlTag::real: return "!!float";
-    case YamlTag::null: return "!!null";
-    case YamlTag::timestamp: return "!!timestamp";
-    case YamlTag::binary: return "!!binary";
-    case YamlTag::merge: return "!!merge";
-    default: return "";
+    case YamlTag::string:
+      return "!!str";
+    case YamlTag::boolean:
+      return "!!bool";
+    case YamlTag::integer:
+      return "!!int";
+    case YamlTag::real:
+      return "!!float";
+    case YamlTag::null:
+      return "!!null";
+    case YamlTag::timestamp:
+      return "!!timestamp";
+    case YamlTag::binary:
+      return "!!binary";
+    case YamlTag::merge:
+      return "!!merge";
+    default:
+      return "";
   }
 }
 

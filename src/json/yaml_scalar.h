@@ -21,8 +21,8 @@ struct YamlScalar {
   Value value;  // a timestamp keeps its text
 };
 
-/// What a scalar with an explicit tag, or none, means; nothing when the text does not fit the tag, and
-/// `found` is then what the text is.
+/// What a scalar with an explicit tag, or none, means; nothing when the text does not fit the tag,
+/// and `found` is then what the text is.
 std::optional<YamlScalar> resolve_yaml(YamlTag tag, std::string_view text, YamlTag& found);
 /// True when the text, written without quotes, reads back as a string.
 bool is_plain_yaml_string(std::string_view text);

@@ -26,24 +26,67 @@ TEST(YamlParse, reads_scalars_as_yaml_1_1) {
     const char* json;
   };
   const Case cases[] = {
-      {"", "null"}, {"~", "null"}, {"null", "null"}, {"Null", "null"}, {"nULL", R"("nULL")"},
-      {"yes", "true"}, {"Yes", "true"}, {"y", "true"}, {"on", "true"}, {"TRUE", "true"}, {"tRue", R"("tRue")"},
-      {"no", "false"}, {"n", "false"}, {"Off", "false"}, {"false", "false"},
-      {"'yes'", R"("yes")"}, {"\"1\"", R"("1")"}, {"!!str 5", R"("5")"}, {"!!str yes", R"("yes")"},
-      {"1", "1"}, {"-1", "-1"}, {"+1", "1"}, {"1_000", "1000"}, {"0x1f", "31"}, {"-0x10", "-16"},
-      {"0o17", "15"}, {"017", "15"}, {"08", "8"}, {"0b101", "5"}, {"-0b11", "-3"}, {"0", "0"}, {"-0", "0"},
+      {"", "null"},
+      {"~", "null"},
+      {"null", "null"},
+      {"Null", "null"},
+      {"nULL", R"("nULL")"},
+      {"yes", "true"},
+      {"Yes", "true"},
+      {"y", "true"},
+      {"on", "true"},
+      {"TRUE", "true"},
+      {"tRue", R"("tRue")"},
+      {"no", "false"},
+      {"n", "false"},
+      {"Off", "false"},
+      {"false", "false"},
+      {"'yes'", R"("yes")"},
+      {"\"1\"", R"("1")"},
+      {"!!str 5", R"("5")"},
+      {"!!str yes", R"("yes")"},
+      {"1", "1"},
+      {"-1", "-1"},
+      {"+1", "1"},
+      {"1_000", "1000"},
+      {"0x1f", "31"},
+      {"-0x10", "-16"},
+      {"0o17", "15"},
+      {"017", "15"},
+      {"08", "8"},
+      {"0b101", "5"},
+      {"-0b11", "-3"},
+      {"0", "0"},
+      {"-0", "0"},
       {"9223372036854775807", "9223372036854775807"},
       {"-9223372036854775808", "-9223372036854775808"},
       {"18446744073709551615", "18446744073709552000"},
       {"18446744073709551616", "18446744073709552000"},
-      {"1.5", "1.5"}, {".5", "0.5"}, {"1.", "1"}, {"1e3", "1000"}, {"-1.5E-3", "-0.0015"}, {"1e400", R"("1e400")"},
-      {"1e-400", "0"}, {"+.5", "0.5"}, {"0x", R"("0x")"}, {"-", R"([null])"}, {"1:30", R"("1:30")"},
-      {"2001-01-01", R"("2001-01-01")"}, {"2001-01-01T00:00:00Z", R"("2001-01-01T00:00:00Z")"},
-      {"!!float 1", "1"}, {"!!int 7", "7"}, {"!!binary aGk=", R"("hi")"}, {"!custom x", R"("x")"},
-      {"1Gi", R"("1Gi")"}, {"500m", R"("500m")"}, {"a: b", R"({"a":"b"})"}, {"1.2.3", R"("1.2.3")"},
+      {"1.5", "1.5"},
+      {".5", "0.5"},
+      {"1.", "1"},
+      {"1e3", "1000"},
+      {"-1.5E-3", "-0.0015"},
+      {"1e400", R"("1e400")"},
+      {"1e-400", "0"},
+      {"+.5", "0.5"},
+      {"0x", R"("0x")"},
+      {"-", R"([null])"},
+      {"1:30", R"("1:30")"},
+      {"2001-01-01", R"("2001-01-01")"},
+      {"2001-01-01T00:00:00Z", R"("2001-01-01T00:00:00Z")"},
+      {"!!float 1", "1"},
+      {"!!int 7", "7"},
+      {"!!binary aGk=", R"("hi")"},
+      {"!custom x", R"("x")"},
+      {"1Gi", R"("1Gi")"},
+      {"500m", R"("500m")"},
+      {"a: b", R"({"a":"b"})"},
+      {"1.2.3", R"("1.2.3")"},
       {"- 1\n- [a, {b: c}]", R"([1,["a",{"b":"c"}]])"},
       {"b: 1\na: 2", R"({"a":2,"b":1})"},
-      {"{1: x, true: z, 1.5: q, 1e6: w, yes2: v}", R"({"1":"x","1.5":"q","1e+06":"w","true":"z","yes2":"v"})"},
+      {"{1: x, true: z, 1.5: q, 1e6: w, yes2: v}",
+       R"({"1":"x","1.5":"q","1e+06":"w","true":"z","yes2":"v"})"},
       {"a: |\n  x\n  y\nb: >-\n  x\n  y\n", R"({"a":"x\ny\n","b":"x y"})"},
       {R"({"a":{"b":[1,"é",null]}})", R"({"a":{"b":[1,"é",null]}})"},
       {"a:\nb:", R"({"a":null,"b":null})"},
@@ -51,7 +94,8 @@ TEST(YamlParse, reads_scalars_as_yaml_1_1) {
       {"# only a comment\n", "null"},
       {"a: &x {p: 1}\nb: *x\nc: [*x]", R"({"a":{"p":1},"b":{"p":1},"c":[{"p":1}]})"},
       {"a: &x 5\n*x : 6", R"({"5":6,"a":5})"},
-      {"a: &x {p: 1, q: 1}\nb:\n  <<: *x\n  r: 2", R"({"a":{"p":1,"q":1},"b":{"p":1,"q":1,"r":2}})"},
+      {"a: &x {p: 1, q: 1}\nb:\n  <<: *x\n  r: 2",
+       R"({"a":{"p":1,"q":1},"b":{"p":1,"q":1,"r":2}})"},
       {"b:\n  <<: [{p: 1, s: 0}, {q: 2}]", R"({"b":{"p":1,"q":2,"s":0}})"},
       {"'<<': 1", R"({"<<":1})"},
   };
@@ -80,7 +124,8 @@ TEST(YamlParse, says_what_upstream_says) {
       {"a: \x01", "yaml: control characters are not allowed"},
       {"a: 'x\n", "yaml: line 2: found unexpected end of stream"},
       {"k: 1\nk: 2\nl: {m: 1,\n m: 2}",
-       "yaml: unmarshal errors:\n  line 2: key \"k\" already set in map\n  line 4: key \"m\" already set in map"},
+       "yaml: unmarshal errors:\n  line 2: key \"k\" already set in map\n  line 4: key \"m\" "
+       "already set in map"},
       {"1: a\n1: b", "yaml: unmarshal errors:\n  line 2: key 1 already set in map"},
       {"yes: a\non: b", "yaml: unmarshal errors:\n  line 2: key true already set in map"},
   };
@@ -90,7 +135,8 @@ TEST(YamlParse, says_what_upstream_says) {
 TEST(YamlParse, collects_keys_that_occur_twice) {
   std::vector<std::string> duplicates;
   auto parsed = parse_yaml(
-      "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  lables: {}\ndata:\n  k: '1'\n  k: '2'\nextra: 1\n",
+      "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  lables: {}\ndata:\n  k: '1'\n  k: "
+      "'2'\nextra: 1\n",
       &duplicates);
   ASSERT_TRUE(parsed.ok());
   EXPECT_THAT(duplicates, ElementsAre(R"(line 8: key "k" already set in map)"));
@@ -126,8 +172,8 @@ TEST(YamlParse, bounds_aliases_and_depth) {
   EXPECT_EQ(read(dashes), "yaml: exceeded max depth of 500");
   std::string tower = "a0: &a0 []\n";
   for (int i = 1; i < 12; ++i) {
-    tower += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " " + std::string(50, '[') + "*a" +
-             std::to_string(i - 1) + std::string(50, ']') + "\n";
+    tower += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " " + std::string(50, '[') +
+             "*a" + std::to_string(i - 1) + std::string(50, ']') + "\n";
   }
   EXPECT_EQ(read(tower), "yaml: exceeded max depth of 500");
 }
@@ -149,19 +195,23 @@ TEST(YamlWrite, takes_the_form_of_upstream) {
        "a:\n- 1\n- - 2\n  - []\n- b: 1\n  c: {}\nd:\n  e:\n  - true\n  - null\n"},
       {R"([[[1,2]],[{"a":[1]}]])", "- - - 1\n    - 2\n- - a:\n    - 1\n"},
       {R"({"k":"a\nb\n","l":"a\n\n","m":"\n","n":" a\nb","o":"a \nb","p":"a\n b"})",
-       "k: |\n  a\n  b\nl: |+\n  a\n\nm: |2+\n\n\"n\": |2-\n   a\n  b\no: \"a \\nb\"\np: |-\n  a\n   b\n"},
+       "k: |\n  a\n  b\nl: |+\n  a\n\nm: |2+\n\n\"n\": |2-\n   a\n  b\no: \"a \\nb\"\np: |-\n  a\n "
+       "  b\n"},
       {R"(["1","1.5","0x1f","012","0o7","1e3","true","no","~","null","2001-01-01","1:30","-","- a","a: b","a:","a #b"])",
-       "- \"1\"\n- \"1.5\"\n- \"0x1f\"\n- \"012\"\n- \"0o7\"\n- \"1e3\"\n- \"true\"\n- \"no\"\n- \"~\"\n- \"null\"\n"
+       "- \"1\"\n- \"1.5\"\n- \"0x1f\"\n- \"012\"\n- \"0o7\"\n- \"1e3\"\n- \"true\"\n- \"no\"\n- "
+       "\"~\"\n- \"null\"\n"
        "- \"2001-01-01\"\n- \"1:30\"\n- '-'\n- '- a'\n- 'a: b'\n- 'a:'\n- 'a #b'\n"},
       {R"(["*a","it's: #x"," x","x ","a\tb","hé","😀","\u00a0","%","a,b","a[b","?x","? x","--- a","a\u2028b","\ufeff","\u0085"])",
-       "- '*a'\n- 'it''s: #x'\n- ' x'\n- 'x '\n- \"a\\tb\"\n- hé\n- \"\\U0001F600\"\n- \u00a0\n- '%'\n- a,b\n- a[b\n"
+       "- '*a'\n- 'it''s: #x'\n- ' x'\n- 'x '\n- \"a\\tb\"\n- hé\n- \"\\U0001F600\"\n- \u00a0\n- "
+       "'%'\n- a,b\n- a[b\n"
        "- ?x\n- '? x'\n- '--- a'\n- 'a\u2028  b'\n- \"\\uFEFF\"\n- \"\\N\"\n"},
       {R"({"n":1,"y":2,"no":3,"on":4,"null":5,"1":6,"":7})",
        "\"\": 7\n\"1\": 6\n\"n\": 1\n\"no\": 3\n\"null\": 5\n\"on\": 4\n\"y\": 2\n"},
       {R"({"a10":1,"a2":2,"a":3,"B":4,"_":5,"a-b":6,"ab":7,".":8,"f:x":9})",
        ".: 8\n_: 5\nB: 4\na: 3\na-b: 6\na2: 2\na10: 1\nab: 7\nf:x: 9\n"},
       {"[1.5,1e21,1e6,1e-7,-0.0,100000000000000000000,9223372036854775808,1234567.5]",
-       "- 1.5\n- 1e+21\n- 1000000\n- 1e-07\n- 0\n- 1e+20\n- 9223372036854776000\n- 1.2345675e+06\n"},
+       "- 1.5\n- 1e+21\n- 1000000\n- 1e-07\n- 0\n- 1e+20\n- 9223372036854776000\n- "
+       "1.2345675e+06\n"},
       {R"({"a\nb":1})", "? |-\n  a\n  b\n: 1\n"},
   };
   for (const Case& c : cases) {
@@ -178,10 +228,12 @@ TEST(YamlWrite, folds_long_lines) {
             "long: 'word word word word word word word word word word word word word word word\n"
             "  word word word word word word word word word word word word word word word word\n"
             "  word word word word word '\n");
-  EXPECT_EQ(write_yaml(Value::object({{"message", "resourceVersion: Invalid value: \"x\": strconv.ParseUint: "
-                                                  "parsing \"x\": invalid syntax"}})),
-            "message: 'resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid\n"
-            "  syntax'\n");
+  EXPECT_EQ(
+      write_yaml(Value::object({{"message",
+                                 "resourceVersion: Invalid value: \"x\": strconv.ParseUint: "
+                                 "parsing \"x\": invalid syntax"}})),
+      "message: 'resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid\n"
+      "  syntax'\n");
   const std::string plain = words.substr(0, words.size() - 1);
   EXPECT_EQ(write_yaml(Value::array({Value(plain)})),
             "- word word word word word word word word word word word word word word word word\n"

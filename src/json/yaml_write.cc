@@ -87,7 +87,8 @@ Analysis analyze(std::string_view text) {
     at = next;
   }
   const bool edge_space = text.front() == ' ' || text.back() == ' ';
-  can.plain = !edge_space && !can.multiline && !break_space && !space_break && !special && !indicators;
+  can.plain =
+      !edge_space && !can.multiline && !break_space && !space_break && !special && !indicators;
   can.single = !break_space && !space_break && !special;
   can.literal = text.back() != ' ' && !space_break && !special;
   return can;
@@ -139,7 +140,8 @@ class Writer {
     while (column_ < indent) put(' ');
   }
 
-  // A value after "key:", after "-", or as the whole; `indent` is that of the container it stands in.
+  // A value after "key:", after "-", or as the whole; `indent` is that of the container it stands
+  // in.
   void open(const Value& value, std::size_t indent, Place place, bool complex_key = false) {
     if ((value.is_array() || value.is_object()) && !value.empty()) {
       Frame frame;
@@ -157,13 +159,25 @@ class Writer {
     if (place != Place::root) put(' ');
     const std::size_t inside = indent + 2;
     switch (value.kind()) {
-      case Kind::null: put("null"); break;
-      case Kind::boolean: put(value.as_bool() ? "true" : "false"); break;
+      case Kind::null:
+        put("null");
+        break;
+      case Kind::boolean:
+        put(value.as_bool() ? "true" : "false");
+        break;
       case Kind::integer:
-      case Kind::number: put(number_text(value)); break;
-      case Kind::string: write_text(value.as_string(), inside, false); break;
-      case Kind::array: put("[]"); break;
-      case Kind::object: put("{}"); break;
+      case Kind::number:
+        put(number_text(value));
+        break;
+      case Kind::string:
+        write_text(value.as_string(), inside, false);
+        break;
+      case Kind::array:
+        put("[]");
+        break;
+      case Kind::object:
+        put("{}");
+        break;
     }
   }
 
@@ -221,8 +235,10 @@ class Writer {
     mended_.clear();
     for (at = 0; at < text.size();) {
       const std::size_t length = utf8_length(text.substr(at));
-      if (length == 0) append_utf8(mended_, 0xfffd);
-      else mended_.append(text.substr(at, length));
+      if (length == 0)
+        append_utf8(mended_, 0xfffd);
+      else
+        mended_.append(text.substr(at, length));
       at += length == 0 ? 1 : length;
     }
     return mended_;
@@ -320,21 +336,36 @@ class Writer {
   void write_escape(std::uint32_t c) {
     put('\\');
     switch (c) {
-      case 0x00: return put('0');
-      case 0x07: return put('a');
-      case 0x08: return put('b');
-      case 0x09: return put('t');
-      case 0x0a: return put('n');
-      case 0x0b: return put('v');
-      case 0x0c: return put('f');
-      case 0x0d: return put('r');
-      case 0x1b: return put('e');
-      case '"': return put('"');
-      case '\\': return put('\\');
-      case 0x85: return put('N');
-      case 0x2028: return put('L');
-      case 0x2029: return put('P');
-      default: break;
+      case 0x00:
+        return put('0');
+      case 0x07:
+        return put('a');
+      case 0x08:
+        return put('b');
+      case 0x09:
+        return put('t');
+      case 0x0a:
+        return put('n');
+      case 0x0b:
+        return put('v');
+      case 0x0c:
+        return put('f');
+      case 0x0d:
+        return put('r');
+      case 0x1b:
+        return put('e');
+      case '"':
+        return put('"');
+      case '\\':
+        return put('\\');
+      case 0x85:
+        return put('N');
+      case 0x2028:
+        return put('L');
+      case 0x2029:
+        return put('P');
+      default:
+        break;
     }
     const int digits = c <= 0xff ? 2 : c <= 0xffff ? 4 : 8;
     put(digits == 2 ? 'x' : digits == 4 ? 'u' : 'U');
@@ -432,9 +463,8 @@ bool key_before(std::string_view a, std::string_view b) {
 std::vector<const Member*> Writer::in_order(const Value& object) {
   std::vector<const Member*> order;
   for (const Member& member : object.members()) order.push_back(&member);
-  std::stable_sort(order.begin(), order.end(), [](const Member* a, const Member* b) {
-    return key_before(a->key(), b->key());
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Member* a, const Member* b) { return key_before(a->key(), b->key()); });
   return order;
 }
 

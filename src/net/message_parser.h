@@ -77,7 +77,4 @@ class ResponseParser {
   std::unique_ptr<Impl> impl_;
 };
 
-/// For fuzzing: the request parser over arbitrary bytes cut at arbitrary places.
-int fuzz_http(const std::uint8_t* data, std::size_t size);
-
 }  // namespace dibs::net

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
+#include "net/http_fuzz.h"
 
 namespace dibs::net {
 namespace {
@@ -63,6 +64,13 @@ TEST(RequestParser, joins_chunks_and_drops_trailers) {
     EXPECT_EQ(out.request.body, "hello world");
     EXPECT_EQ(out.request.headers.all("Host").size(), 1U);
   }
+}
+
+TEST(RequestParser, reads_an_empty_chunked_body_byte_by_byte) {
+  const Outcome out =
+      run("PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 1);
+  EXPECT_EQ(out.last, Parsed::complete);
+  EXPECT_EQ(out.request.body, "");
 }
 
 TEST(RequestParser, refuses_what_is_broken_or_ambiguous) {
@@ -174,7 +182,9 @@ TEST(FuzzHttp, survives_a_few_seeds) {
       "\0POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"sv,
       "\x03\r\n\r\n\r\n", "\x07GET /%zz?a=%1 HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"};
   for (const auto seed : seeds) {
-    EXPECT_EQ(fuzz_http(reinterpret_cast<const std::uint8_t*>(seed.data()), seed.size()), 0);
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(seed.data());
+    EXPECT_EQ(fuzz_http(bytes, seed.size()), 0);
+    EXPECT_EQ(fuzz_websocket(bytes, seed.size()), 0);
   }
 }
 

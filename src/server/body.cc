@@ -103,7 +103,12 @@ Result<Raw> parse_body(const Context& context, const Expected& expected) {
         return Error::bad_request(
             unrecognized(expected, cat("couldn't get version/kind; json parse error: ", fault), body));
       }
-      for (auto& text : duplicates) raw.strict.push_back(std::move(text));
+      if (!duplicates.empty()) {
+        raw.strict.push_back(context.validation == FieldValidation::strict
+                                 ? cat("yaml: unmarshal errors:\n  ", join(duplicates, "\n  "))
+                                 : std::string());
+        if (context.validation != FieldValidation::strict) raw.strict = std::move(duplicates);
+      }
       raw.value = std::move(value).value();
       break;
     }
@@ -248,13 +253,19 @@ Result<Value> decode_body(Context& context, const Expected& expected) {
 }
 
 Result<Value> decode_patched(Context& context, const Expected& expected, const Value& raw,
-                             std::vector<std::string> strict) {
+                             std::vector<std::string> strict, std::string_view patch) {
   auto refuse = [&](std::string_view why) -> Error {
     api::FieldErrors errors;
-    // Shows the patch as sent, then what is wrong with its result.
-    errors.invalid(api::Path("patch"), context.request.body, why);
+    errors.invalid(api::Path("patch"), patch, why);
     return errors.to_error("", "", "");
   };
+  if (!raw.is_object()) return refuse("the patch leaves no object");
+  auto kind = raw["kind"].as_string();
+  auto api_version = raw["apiVersion"].as_string();
+  if ((!kind.empty() && kind != expected.kind.kind) ||
+      (!api_version.empty() && api_version != expected.kind.api_version())) {
+    return refuse(cat("no kind ", quoted(kind), " is registered for version ", quoted(api_version)));
+  }
   context.forget_managers = api::resets_managed_fields(raw);
   auto object = decode_by(expected, raw, strict);
   if (!object.ok()) return refuse(object.error().message());

@@ -22,9 +22,10 @@ Expected expected_of(const Resource& resource);
 /// fieldValidation: to its warnings, or into the error. Errors: bad_request, unsupported_media_type.
 Result<Value> decode_body(Context& context, const Expected& expected);
 
-/// The same for a value that came out of a patch; `strict` lists faults found before. Errors: invalid.
+/// The same for a value that came out of a patch; `strict` lists faults found before, `patch` is how the patch is shown.
+/// Errors: invalid.
 Result<Value> decode_patched(Context& context, const Expected& expected, const Value& raw,
-                             std::vector<std::string> strict);
+                             std::vector<std::string> strict, std::string_view patch);
 
 /// dryRun, fieldValidation and fieldManager of a write; `options_kind` names them in errors ("CreateOptions").
 Result<> read_write_options(Context& context, std::string_view options_kind);

@@ -175,10 +175,10 @@ void Definitions::settle(const std::string& key, const Value& definition) {
   {
     std::lock_guard lock(mutex_);
     if (stopped_) return;
+    conflict = name_conflict(definition);
     auto& entry = entries_[key];
     bool was_served = entry && entry->kind;
     bool same_spec = was_served && entry->definition["spec"] == definition["spec"];
-    conflict = name_conflict(definition);
     auto next = std::make_shared<Entry>();
     next->definition = definition;
     if (same_spec) {

@@ -53,6 +53,27 @@ bool spec_changed(const Value& object, const Value& old) {
   return differs(object, old) || differs(old, object);
 }
 
+/// An owner named twice counts once.
+void unite_owners(Context& context, Value& object) {
+  const Value& owners = object["metadata"]["ownerReferences"];
+  Value kept = Value::array();
+  std::string twice;
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    bool seen = false;
+    for (const Value& other : kept.items()) seen = seen || other["uid"] == owners[i]["uid"];
+    if (!seen) {
+      kept.push(owners[i]);
+    } else {
+      append(twice, twice.empty() ? "" : ", ", owners[i]["uid"].as_string());
+    }
+  }
+  if (twice.empty()) return;
+  object.mut("metadata").set("ownerReferences", std::move(kept));
+  context.warn(cat(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
+                   "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ",
+                   twice));
+}
+
 void keep_from_old(Value& metadata, const Value& old, std::string_view key) {
   if (const Value* value = old.find(key)) {
     metadata.set(key, *value);
@@ -76,6 +97,7 @@ bool Objects::exists(const Resource& resource, std::string_view name_space, std:
 
 Result<Value> Objects::create(Context& context, const Resource& resource, std::string_view name_space,
                               Value object) {
+  unite_owners(context, object);
   Value& metadata = object.mut("metadata");
   if (resource.namespaced) {
     auto given = metadata["namespace"].as_string();
@@ -214,6 +236,7 @@ Result<Written> Objects::update(Context& context, const Resource& resource, std:
 
     DIBS_TRY(const Value old, decode_stored(*record));
     DIBS_TRY(Value object, make(&old));
+    if (context.info.subresource.empty()) unite_owners(context, object);
     auto version = object["metadata"]["resourceVersion"].as_string();
     if (kind == UpdateKind::put) {
       auto uid = object["metadata"]["uid"].as_string();
@@ -336,7 +359,6 @@ Result<Value> Objects::prepare_update(Context& context, const Resource& resource
   }
 
   FieldErrors errors;
-  api::validate_metadata(object, resource.namespaced, api::NameRule::path_segment, errors);
   api::validate_metadata_update(object, old, errors);
   const auto& validate = status_write ? rules.validate_status : rules.validate_update;
   if (validate) validate(object, old, errors);

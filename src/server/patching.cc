@@ -1,5 +1,6 @@
 // The four patch types of PATCH requests.
 #include "api/merge/apply.h"
+#include "api/merge/go_print.h"
 #include "api/merge/strategic_merge.h"
 #include "base/strings.h"
 #include "json/parse.h"
@@ -71,7 +72,11 @@ Result<Value> apply_patch(Context& context, const Expected& expected, const Reso
   }
   std::vector<std::string> duplicates;
   auto config = json::parse_yaml(context.request.body, &duplicates);
-  if (!config.ok()) return Error::bad_request(cat("error decoding patch: ", config.error().message()));
+  if (!config.ok()) {
+    bool flow = trim(context.request.body).starts_with('{');
+    return Error::bad_request(cat(flow ? "error decoding patch: error converting YAML to JSON: " : "error encoding patch: ",
+                                  config.error().message()));
+  }
   if (config->is_null()) config = Value::object();
   if (!config->is_object()) {
     return Error::bad_request(
@@ -122,7 +127,7 @@ Result<Value> apply_patch(Context& context, const Expected& expected, const Reso
   by.manager = context.target.get("fieldManager");
   DIBS_TRY(api::ApplyResult merged, api::apply(by, served, *config, query_flag(context.target, "force")));
   if (!served) merged.object.mut("metadata").erase("resourceVersion");
-  return decode_patched(context, expected, merged.object, {});
+  return decode_patched(context, expected, merged.object, {}, context.request.body);
 }
 
 }  // namespace
@@ -147,7 +152,12 @@ Result<Value> patched(Context& context, const Expected& expected, const Resource
       for (const Value& op : patch.items()) {
         if (!op.is_object()) return bad_patch(go_kind(op), "handlers.jsonPatchOp");
       }
-      DIBS_TRY(result, json::apply_json_patch(*served, patch));
+      auto applied = json::apply_json_patch(*served, patch);
+      if (!applied.ok()) {
+        const Error& error = applied.error();
+        return error.code() == Code::invalid ? Error(Code::invalid, error.message(), ErrorDetails{}) : error;
+      }
+      result = std::move(applied).value();
       break;
     }
     case PatchType::merge:
@@ -156,12 +166,17 @@ Result<Value> patched(Context& context, const Expected& expected, const Resource
       result = json::apply_merge_patch(*served, patch);
       break;
     default: {
-      if (!patch.is_object() && !patch.is_null()) return bad_patch(go_kind(patch), "map[string]interface {}");
+      if (!patch.is_object() && !patch.is_null()) {
+        return Error::bad_request(
+            cat("json: cannot unmarshal ", go_kind(patch), " into Go value of type map[string]interface {}"));
+      }
       DIBS_TRY(result, api::strategic_merge(*served, patch, *expected.schema));
       break;
     }
   }
-  DIBS_TRY(Value object, decode_patched(context, expected, result, std::move(strict)));
+  // A strategic patch is shown as Go prints the map it was read into.
+  std::string shown = type == PatchType::strategic ? api::go_value(patch) : context.request.body;
+  DIBS_TRY(Value object, decode_patched(context, expected, result, std::move(strict), shown));
   return check_name(context, std::move(object));
 }
 

@@ -11,7 +11,9 @@ namespace {
 class MemoryStore : public Store {
  public:
   explicit MemoryStore(const MemoryOptions& options)
-      : max_bytes_(options.max_transaction_bytes), mvcc_(std::make_shared<Mvcc>(options.history)) {}
+      : max_bytes_(options.max_transaction_bytes), mvcc_(std::make_shared<Mvcc>(options.history)) {
+    mvcc_->start_at(options.first_revision - 1);
+  }
 
   Result<Revision> commit(std::vector<Op> ops) override {
     DIBS_CHECK(check_ops(ops, max_bytes_));

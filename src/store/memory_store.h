@@ -14,6 +14,7 @@ namespace dibs::store {
 struct MemoryOptions {
   std::size_t max_transaction_bytes = std::size_t{8} << 20;
   HistoryLimits history = {};
+  Revision first_revision = 1;  // as SqliteOptions
 };
 
 std::unique_ptr<Store> make_memory_store(const MemoryOptions& options = {});

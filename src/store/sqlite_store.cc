@@ -57,6 +57,7 @@ class SqliteStore : public Store {
     loader.begin = [&](Revision compacted) { mvcc_->start_at(compacted); };
     loader.change = [&](Change change) { mvcc_->load(std::move(change), garbage); };
     DIBS_TRY(log_, SqliteLog::open({options_.path, options_.max_pages}, loader));
+    if (mvcc_->revision() == 0) mvcc_->start_at(options_.first_revision - 1);
     if (options_.check) DIBS_CHECK(log_->check());
     garbage_.assign(std::make_move_iterator(garbage.begin()), std::make_move_iterator(garbage.end()));
     writer_ = std::thread([this] { write_groups(); });

@@ -22,6 +22,8 @@ struct SqliteOptions {
   std::string path = {};  // the file; PATH-wal, PATH-shm and PATH.lock stand beside it
   std::size_t max_transaction_bytes = std::size_t{8} << 20;
   HistoryLimits history = {};
+  /// Of an empty store. Servers begin high, so that a version is not taken for a small number of another kind.
+  Revision first_revision = 1;
   /// A group ends at either.
   std::size_t group_transactions = 512;
   std::size_t group_bytes = std::size_t{8} << 20;

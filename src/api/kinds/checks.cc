@@ -134,6 +134,21 @@ void validate_conditions(const Value& conditions, const Path& path, FieldErrors&
   }
 }
 
+Value sorted_map(const Value& map) {
+  if (!map.is_object()) return map;
+  Value sorted = Value::object();
+  for (const std::string& key : sorted_keys(map)) sorted.set(key, map[key]);
+  return sorted;
+}
+
+void check_selector_immutable(const Value& selector, const Value& old, const Path& path,
+                              FieldErrors& errors) {
+  if (selector == old) return;
+  Value shown = selector;
+  if (is_set(shown, "matchLabels")) shown.set("matchLabels", sorted_map(shown["matchLabels"]));
+  errors.invalid(path, shown, "field is immutable");
+}
+
 std::string selector_text(const Value& selector) {
   std::vector<std::pair<std::string, std::string>> pieces;  // key, text
   for (const auto& [key, value] : selector["matchLabels"].members()) {

@@ -43,6 +43,12 @@ bool condition_is_true(const Value& conditions, std::string_view type);
 /// meta/v1 conditions: type, status, reason, message, lastTransitionTime.
 void validate_conditions(const Value& conditions, const Path& path, FieldErrors& errors);
 
+/// A map in the order in which messages show it: that of its keys.
+Value sorted_map(const Value& map);
+/// "field is immutable", with the map of the selector in order.
+void check_selector_immutable(const Value& selector, const Value& old, const Path& path,
+                              FieldErrors& errors);
+
 /// Text of a label selector as the `selector` of a Scale shows it: "app=web,tier in (a,b)".
 std::string selector_text(const Value& selector);
 

@@ -52,17 +52,20 @@ void set_job_defaults(Value& object) {
   if (!labels.empty() && metadata["labels"].empty()) metadata.set("labels", labels);
 }
 
+/// Sets what is absent; the map keeps its order, which is that of its keys.
+void add_labels(Value& labels, std::initializer_list<std::pair<std::string_view, Value>> more) {
+  for (const auto& [key, value] : more) set_default(labels, key, value);
+  labels = sorted_map(labels);
+}
+
 /// The labels by which a Job knows its pods, and the selector that goes with them.
 void generate_selector(Value& object) {
   Value name = object["metadata"]["name"];
   Value uid = object["metadata"]["uid"];
   Value& spec = object.mut("spec");
-  Value& labels = spec.mut("template").mut("metadata").mut("labels");
-  set_default(labels, kOldNameLabel, name);
-  set_default(labels, kNameLabel, name);
-  set_default(labels, kOldUidLabel, uid);
-  set_default(labels, kUidLabel, uid);
-  set_default(spec.mut("selector").mut("matchLabels"), kUidLabel, uid);
+  add_labels(spec.mut("template").mut("metadata").mut("labels"),
+             {{kOldNameLabel, name}, {kNameLabel, name}, {kOldUidLabel, uid}, {kUidLabel, uid}});
+  add_labels(spec.mut("selector").mut("matchLabels"), {{kUidLabel, uid}});
 }
 
 void prepare_job(Value& object, const RuleContext&) {
@@ -72,7 +75,12 @@ void prepare_job(Value& object, const RuleContext&) {
   bool follow = labels.empty() || labels.same_node(object["spec"]["template"]["metadata"]["labels"]);
   if (!object["spec"]["manualSelector"].as_bool()) generate_selector(object);
   Value template_labels = object["spec"]["template"]["metadata"]["labels"];
-  if (follow && !template_labels.empty()) object.mut("metadata").set("labels", template_labels);
+  // Faults of labels are told of the template alone.
+  FieldErrors faults;
+  validate_labels(template_labels, Path("labels"), faults);
+  if (follow && faults.empty() && !template_labels.empty()) {
+    object.mut("metadata").set("labels", template_labels);
+  }
 }
 
 void check_label(const Value& labels, std::string_view key, const Value& expected,
@@ -124,7 +132,7 @@ void validate_whole_spec(const Value& spec, const Value* old_spec, FieldErrors& 
   if (!label_selector_matches(spec["selector"], labels)) {
     Path pod_template = path.child("template");
     Path metadata = pod_template.child("metadata");
-    errors.invalid(metadata.child("labels"), labels,
+    errors.invalid(metadata.child("labels"), sorted_map(labels),
                    "`selector` does not match template `labels`");
   }
 }
@@ -206,7 +214,7 @@ void validate_job_update(const Value& job, const Value& old, FieldErrors& errors
     errors.invalid(path.child("completions"), completions,
                    "can only be modified in tandem with spec.parallelism");
   }
-  validate_immutable(spec["selector"], before["selector"], path.child("selector"), errors);
+  check_selector_immutable(spec["selector"], before["selector"], path.child("selector"), errors);
   check_template_unchanged(job, old, errors);
   for (std::string_view key : {"completionMode", "podFailurePolicy", "backoffLimitPerIndex",
                                "managedBy", "successPolicy"}) {

@@ -1,6 +1,7 @@
 #include "api/kinds/metadata.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
 
 #include "base/strings.h"
@@ -58,6 +59,7 @@ void validate_common(const Value& metadata, const Path& path, FieldErrors& error
   validate_annotations(metadata["annotations"], path.child("annotations"), errors);
   validate_owner_references(metadata["ownerReferences"], path.child("ownerReferences"), errors);
   validate_finalizers(metadata["finalizers"], path.child("finalizers"), errors);
+  validate_managed_fields(metadata["managedFields"], path.child("managedFields"), errors);
 }
 
 void validate_known_finalizers(const Value& finalizers, const Path& path, FieldErrors& errors) {
@@ -247,6 +249,31 @@ void validate_owner_references(const Value& references, const Path& path, FieldE
       }
     }
     ++i;
+  }
+}
+
+void validate_field_manager(std::string_view manager, const Path& path, FieldErrors& errors) {
+  if (manager.size() > 128) errors.too_long(path, 128);
+  for (std::size_t i = 0; i < manager.size(); ++i) {
+    unsigned char c = static_cast<unsigned char>(manager[i]);
+    if (c >= ' ' && c != 0x7f) continue;
+    char shown[16];
+    std::snprintf(shown, sizeof shown, "U+%04X", c);
+    errors.invalid(path, Value(manager),
+                   cat("invalid character ", shown, " (at position ", i, ")"));
+    return;
+  }
+}
+
+void validate_managed_fields(const Value& entries, const Path& path, FieldErrors& errors) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Value& entry = entries[i];
+    Path at = path.index(i);
+    // Entries with a wrong operation or type never get here: they are dropped when read.
+    validate_field_manager(entry["manager"].as_string(), at.child("manager"), errors);
+    if (entry["subresource"].as_string().size() > 256) {
+      errors.too_long(at.child("subresource"), 256);
+    }
   }
 }
 

@@ -12,7 +12,7 @@
 namespace dibs::api {
 
 /// Judges object["metadata"] of a new object. The order of faults is that of the API: names, namespace,
-/// generation, labels, annotations, owner references, finalizers. `builtin`: finalizers without a domain must be
+/// generation, labels, annotations, owner references, finalizers, managedFields. `builtin`: finalizers without a domain must be
 /// well known; custom resources may have any.
 void validate_metadata(const Value& object, bool is_namespaced, NameRule rule, FieldErrors& errors,
                        bool builtin = true);
@@ -37,6 +37,10 @@ void validate_finalizers(const Value& finalizers, const Path& path, FieldErrors&
 /// One finalizer's name, as in metadata.finalizers and Namespace spec.finalizers.
 void validate_finalizer_name(std::string_view name, const Path& path, FieldErrors& errors);
 void validate_owner_references(const Value& references, const Path& path, FieldErrors& errors);
+
+/// The name of a field manager: up to 128 bytes, printable.
+void validate_field_manager(std::string_view manager, const Path& path, FieldErrors& errors);
+void validate_managed_fields(const Value& entries, const Path& path, FieldErrors& errors);
 
 struct SelectorOptions {
   /// Values of existing objects may break the rules of label values.

@@ -29,6 +29,9 @@ void unite_addresses(Value& status, std::string_view one, std::string_view list)
 
 void set_pod_defaults(Value& pod) {
   set_pod_spec_defaults(pod.mut("spec"), false);
+  if (pod["spec"]["terminationGracePeriodSeconds"].as_int() < 0) {
+    pod.mut("spec").set("terminationGracePeriodSeconds", 1);
+  }
   if (!pod["status"].is_null()) unite_addresses(pod.mut("status"), "podIP", "podIPs");
 }
 

@@ -158,22 +158,20 @@ void validate_resource_health(const Value& statuses, const Value& spec, const Pa
     const Value& entries = statuses[i]["allocatedResourcesStatus"];
     if (entries.empty()) continue;
     const Value* container = container_of(spec, statuses[i]["name"].as_string());
+    if (container == nullptr) continue;
     Path status_at = path.index(i);
     Path list = status_at.child("allocatedResourcesStatus");
-    std::set<std::string> seen;
     for (std::size_t e = 0; e < entries.size(); ++e) {
       Path at = list.index(e);
       std::string name = entries[e]["name"].str();
-      if (!seen.insert(name).second) errors.duplicate(at.child("name"), Value(name));
       if (name.substr(0, 6) == "claim:") {
-        if (container == nullptr || !names_claim(*container, name)) {
+        if (!names_claim(*container, name)) {
           errors.invalid(at.child("name"), Value(name),
                          "must match one of the container's resource claims as "
                          "'claim:<claimName>/<requestName>' when container.resources.claims[*].request "
                          "is set or 'claim:<claimName>' when it is empty");
         }
-      } else if (container == nullptr ||
-                 !(*container)["resources"]["requests"].contains(name)) {
+      } else if (!(*container)["resources"]["requests"].contains(name)) {
         errors.invalid(at.child("name"), Value(name),
                        "must match one of the container's resource requests");
       }
@@ -219,9 +217,15 @@ void validate_pod_status_update(const Value& pod, const Value& old, FieldErrors&
                           path.child("resourceClaimStatuses"), errors);
   validate_extended_claim_status(status["extendedResourceClaimStatus"], spec,
                                  path.child("extendedResourceClaimStatus"), errors);
-  for (const char* list :
-       {"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"}) {
+  for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
     validate_resource_health(status[list], spec, path.child(list), errors);
+  }
+  Path ephemeral_at = path.child("ephemeralContainerStatuses");
+  for (std::size_t i = 0; i < status["ephemeralContainerStatuses"].size(); ++i) {
+    if (status["ephemeralContainerStatuses"][i]["allocatedResourcesStatus"].empty()) continue;
+    Path at = ephemeral_at.index(i);
+    errors.forbidden(at.child("allocatedResourcesStatus"),
+                     "must not be specified in container status");
   }
   if (!(status["podIPs"] == before["podIPs"])) {
     validate_ips(status["podIPs"], path.child("podIPs"), errors);

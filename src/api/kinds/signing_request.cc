@@ -173,7 +173,8 @@ void validate_csr(const Value& csr, const Value* old, FieldErrors& errors) {
   const Value& spec = csr["spec"];
   Path path("spec");
   if (std::string fault = request_fault(spec["request"]); !fault.empty()) {
-    errors.invalid(path.child("request"), spec["request"], fault);
+    bool is_empty = spec["request"].as_string().empty();
+    errors.invalid(path.child("request"), is_empty ? Value() : spec["request"], fault);
   }
   Path usages_path = path.child("usages");
   if (spec["usages"].empty()) errors.required(usages_path);

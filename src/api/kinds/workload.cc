@@ -153,8 +153,8 @@ KindRules deployment_rules() {
   rules.validate_update = [](const Value& object, const Value& old, FieldErrors& errors) {
     validate_deployment_spec(object["spec"], &old["spec"], errors);
     Path spec("spec");
-    validate_immutable(object["spec"]["selector"], old["spec"]["selector"],
-                       spec.child("selector"), errors);
+    check_selector_immutable(object["spec"]["selector"], old["spec"]["selector"],
+                             spec.child("selector"), errors);
   };
   rules.validate_status = validate_deployment_status;
   rules.warnings = replica_warnings;
@@ -199,8 +199,8 @@ KindRules replica_set_rules() {
   rules.validate_update = [](const Value& object, const Value& old, FieldErrors& errors) {
     validate_replica_set_spec(object["spec"], &old["spec"], errors);
     Path spec("spec");
-    validate_immutable(object["spec"]["selector"], old["spec"]["selector"],
-                       spec.child("selector"), errors);
+    check_selector_immutable(object["spec"]["selector"], old["spec"]["selector"],
+                             spec.child("selector"), errors);
   };
   rules.validate_status = validate_replica_status;
   rules.warnings = replica_warnings;
@@ -232,7 +232,7 @@ void validate_controller_spec(const Value& spec, const Value* old_spec, FieldErr
     Path pod_template = path.child("template");
     if (!map_contains(labels, spec["selector"])) {
       Path metadata = pod_template.child("metadata");
-      errors.invalid(metadata.child("labels"), labels,
+      errors.invalid(metadata.child("labels"), sorted_map(labels),
                      "`selector` does not match template `labels`");
     }
     validate_pod_template(spec["template"], pod_template, errors,

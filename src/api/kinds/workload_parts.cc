@@ -12,7 +12,7 @@ void check_selector_fits(const Value& spec, const Path& spec_path, FieldErrors& 
   if (label_selector_matches(spec["selector"], labels)) return;
   Path pod_template = spec_path.child("template");
   Path metadata = pod_template.child("metadata");
-  errors.invalid(metadata.child("labels"), labels,
+  errors.invalid(metadata.child("labels"), sorted_map(labels),
                  "`selector` does not match template `labels`");
 }
 

@@ -160,8 +160,8 @@ void validate_stateful_set_update(const Value& object, const Value& old, FieldEr
   const Value& before = old["spec"];
   validate_stateful_set_spec(spec, &before, errors);
   Path path("spec");
-  for (std::string_view key :
-       {"selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy"}) {
+  check_selector_immutable(spec["selector"], before["selector"], path.child("selector"), errors);
+  for (std::string_view key : {"volumeClaimTemplates", "serviceName", "podManagementPolicy"}) {
     validate_immutable(spec[key], before[key], path.child(key), errors);
   }
 }
@@ -311,8 +311,8 @@ KindRules daemon_set_rules() {
   };
   rules.validate_update = [](const Value& object, const Value& old, FieldErrors& errors) {
     Path spec("spec");
-    validate_immutable(object["spec"]["selector"], old["spec"]["selector"],
-                       spec.child("selector"), errors);
+    check_selector_immutable(object["spec"]["selector"], old["spec"]["selector"],
+                             spec.child("selector"), errors);
     validate_daemon_set_spec(object["spec"], &old["spec"], errors);
   };
   rules.validate_status = validate_daemon_set_status;

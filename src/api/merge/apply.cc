@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t kMaxUpdateManagers = 10;
 constexpr std::string_view kBeforeFirstApply = "before-first-apply";
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
-// kubectl keeps its own record of what it applied in an annotation; these two rules hold for it alone.
+// kubectl keeps its own record of what it applied in an annotation; these two rules hold for it
+// alone.
 constexpr std::string_view kKubectl = "kubectl";
 
 struct Conflict {
@@ -60,12 +61,14 @@ Error conflict_error(const std::vector<Conflict>& conflicts) {
     const std::string label = conflict->manager->label();
     append(list, list.empty() ? "" : "\n", "conflicts with ", label, ':');
     conflict->fields.for_each([&](const FieldPath& path) {
-      details.causes.push_back({"FieldManagerConflict", cat("conflict with ", label), to_string(path)});
+      details.causes.push_back(
+          {"FieldManagerConflict", cat("conflict with ", label), to_string(path)});
       append(list, "\n- ", details.causes.back().field);
     });
   }
   const std::size_t count = details.causes.size();
-  std::string message = cat("Apply failed with ", count, count == 1 ? " conflict: " : " conflicts: ");
+  std::string message =
+      cat("Apply failed with ", count, count == 1 ? " conflict: " : " conflicts: ");
   if (count == 1) {
     append(message, details.causes[0].message, ": ", details.causes[0].field);
   } else {
@@ -80,11 +83,13 @@ class Tracker {
   explicit Tracker(const FieldWriter& writer) : writer_(writer) {}
 
   // The object in a version, with the schema of it; nothing when that version is not known.
-  Result<std::optional<VersionedObject>> convert(const Value& object, std::string_view version) const {
+  Result<std::optional<VersionedObject>> convert(const Value& object,
+                                                 std::string_view version) const {
     if (!is_version(version)) {
       return Error::plain(cat("unexpected GroupVersion string: ", version));
     }
-    const bool is_own = version == writer_.api_version && object["apiVersion"].as_string() == version;
+    const bool is_own =
+        version == writer_.api_version && object["apiVersion"].as_string() == version;
     if (is_own || writer_.convert == nullptr) {
       return std::optional(VersionedObject{object, writer_.schema});
     }
@@ -104,8 +109,8 @@ class Tracker {
     return success();
   }
 
-  // Takes from the managers what the write removed or changed, but from `self` nothing; what is `allowed` is taken without
-  // force. Returns what differs in the writer's version.
+  // Takes from the managers what the write removed or changed, but from `self` nothing; what is
+  // `allowed` is taken without force. Returns what differs in the writer's version.
   Result<Comparison> update(const Value& live, const Value& object, Managers& managers,
                             const Manager* self, bool force, const FieldSet& allowed = {}) const {
     DIBS_TRY(auto own, compared(live, object, *writer_.schema));
@@ -130,8 +135,8 @@ class Tracker {
         }
         comparison = &known->second;
       }
-      FieldSet taken =
-          manager.fields.common(comparison->modified).united(manager.fields.common(comparison->added));
+      FieldSet taken = manager.fields.common(comparison->modified)
+                           .united(manager.fields.common(comparison->added));
       if (!taken.empty()) conflicts.push_back({&manager, std::move(taken)});
     }
     if (!force) {
@@ -141,8 +146,9 @@ class Tracker {
     }
     for (Manager& manager : managers.list()) {
       if (self != nullptr && manager.is(*self)) continue;
-      const auto known = std::find_if(others.begin(), others.end(),
-                                      [&](const auto& o) { return o.first == manager.api_version; });
+      const auto known = std::find_if(others.begin(), others.end(), [&](const auto& o) {
+        return o.first == manager.api_version;
+      });
       const Comparison& comparison = known == others.end() ? own : known->second;
       manager.fields = manager.fields.without(comparison.modified)
                            .without(comparison.added)
@@ -242,8 +248,10 @@ class Tracker {
                            const Managers& managers) const {
     std::vector<std::pair<std::string, FieldSet>> owned = {{std::string(version), FieldSet()}};
     for (const Manager& manager : managers.list()) {
-      const std::string& key = writer_.convert == nullptr ? owned.front().first : manager.api_version;
-      auto at = std::find_if(owned.begin(), owned.end(), [&](const auto& o) { return o.first == key; });
+      const std::string& key =
+          writer_.convert == nullptr ? owned.front().first : manager.api_version;
+      auto at =
+          std::find_if(owned.begin(), owned.end(), [&](const auto& o) { return o.first == key; });
       if (at == owned.end()) at = owned.insert(owned.end(), {key, FieldSet()});
       at->second = at->second.united(manager.fields);
     }
@@ -272,8 +280,8 @@ Value first_state(const FieldWriter& writer) {
   return object;
 }
 
-// kubectl's annotation tells what it applied before it applied at the server: of that it may take over what is still
-// as it was.
+// kubectl's annotation tells what it applied before it applied at the server: of that it may take
+// over what is still as it was.
 FieldSet client_side_fields(const FieldWriter& writer, const Value& live) {
   const std::string_view text = live["metadata"]["annotations"][kLastApplied].as_string();
   if (text.empty()) return {};
@@ -283,7 +291,9 @@ FieldSet client_side_fields(const FieldWriter& writer, const Value& live) {
   auto fields = field_set_of(*last, *writer.schema);
   auto comparison = compare_objects(*last, live, *writer.schema);
   if (!fields.ok() || !comparison.ok()) return {};
-  return fields->without(comparison->modified).without(comparison->added).without(comparison->removed);
+  return fields->without(comparison->modified)
+      .without(comparison->added)
+      .without(comparison->removed);
 }
 
 Value sorted(const Value& value) {
@@ -312,18 +322,21 @@ void update_last_applied(Value& object, const Value& config) {
   Value& annotations = object.mut("metadata").mut("annotations");
   annotations.set(kLastApplied, cat(json::write(bare, true), '\n'));
   std::size_t size = 0;
-  for (const auto& [key, value] : annotations.members()) size += key.size() + value.as_string().size();
+  for (const auto& [key, value] : annotations.members()) {
+    size += key.size() + value.as_string().size();
+  }
   if (size > kMaxAnnotations) annotations.erase(kLastApplied);
 }
 
 }  // namespace
 
 Value track_update(const FieldWriter& writer, const Value* live, Value object, bool forget) {
-  const Value& live_entries = live != nullptr ? (*live)["metadata"]["managedFields"] : json::null_value();
+  const Value& live_entries =
+      live != nullptr ? (*live)["metadata"]["managedFields"] : json::null_value();
   Managers managers;
   if (!writer.subresource.empty() || !(forget || resets_managed_fields(object))) {
-    // Clients that do not know of the entries drop them by accident, and some write what is none: those of the
-    // live object count then. Through a sub-resource they cannot be written at all.
+    // Clients that do not know of the entries drop them by accident, and some write what is none:
+    // those of the live object count then. Through a sub-resource they cannot be written at all.
     auto decoded = Managers::decode(writer.subresource.empty() ? object["metadata"]["managedFields"]
                                                                : json::null_value());
     if (!decoded.ok() || decoded->empty()) decoded = Managers::decode(live_entries);
@@ -343,7 +356,8 @@ Value track_update(const FieldWriter& writer, const Value* live, Value object, b
   return object;
 }
 
-Result<ApplyResult> apply(const FieldWriter& writer, const Value* live, const Value& config, bool force) {
+Result<ApplyResult> apply(const FieldWriter& writer, const Value* live, const Value& config,
+                          bool force) {
   if (config["apiVersion"].as_string() != writer.api_version ||
       config["kind"].as_string() != writer.kind) {
     return Error::bad_request(cat("invalid object type: ", group_version_kind(config)));

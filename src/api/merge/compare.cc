@@ -42,8 +42,12 @@ struct Level {
   }
 };
 
-bool has_members(const Value* value) { return value != nullptr && value->is_object() && !value->empty(); }
-bool has_items(const Value* value) { return value != nullptr && value->is_array() && !value->empty(); }
+bool has_members(const Value* value) {
+  return value != nullptr && value->is_object() && !value->empty();
+}
+bool has_items(const Value* value) {
+  return value != nullptr && value->is_array() && !value->empty();
+}
 
 Mark united(Mark a, const Mark& b) {
   a.member = a.member || b.member;
@@ -55,8 +59,10 @@ class Comparer {
  public:
   // At most one of the two is absent.
   Difference compare(SchemaPtr schema, const Value* before, const Value* after, bool is_root) {
-    if (before == nullptr) return compare_as(atom_of(schema, *after), schema, before, after, is_root);
-    if (after == nullptr) return compare_as(atom_of(schema, *before), schema, before, after, is_root);
+    if (before == nullptr || after == nullptr) {
+      const Value& present = before == nullptr ? *after : *before;
+      return compare_as(atom_of(schema, present), schema, before, after, is_root);
+    }
     if (before->same_node(*after)) return {};
     const Atom left = atom_of(schema, *before);
     const Atom right = atom_of(schema, *after);
@@ -77,8 +83,10 @@ class Comparer {
     // Two empty containers are leaves: so an empty one and null differ.
     const bool leaf =
         atom == Atom::scalar ||
-        (atom == Atom::list && (is_atomic_list(schema) || (!has_items(before) && !has_items(after)))) ||
-        (atom == Atom::map && (is_atomic_map(schema) || (!has_members(before) && !has_members(after))));
+        (atom == Atom::list &&
+         (is_atomic_list(schema) || (!has_items(before) && !has_items(after)))) ||
+        (atom == Atom::map &&
+         (is_atomic_map(schema) || (!has_members(before) && !has_members(after))));
     Difference out;
     if (leaf) {
       if (before != nullptr && after != nullptr) out.modified.member = !(*before == *after);
@@ -139,8 +147,8 @@ class Comparer {
       std::size_t r_end = r;
       while (l_end < left.size() && left[l_end].element == element) ++l_end;
       while (r_end < right.size() && right[r_end].element == element) ++r_end;
-      Difference difference =
-          compare_items(element_of(schema), {left.data() + l, l_end - l}, {right.data() + r, r_end - r});
+      Difference difference = compare_items(element_of(schema), {left.data() + l, l_end - l},
+                                            {right.data() + r, r_end - r});
       level.add(element, difference);
       l = l_end;
       r = r_end;
@@ -148,8 +156,8 @@ class Comparer {
     level.finish(out);
   }
 
-  // The items of one element on both sides. Lists that clients wrote may repeat an element; then all its items are
-  // owned as one.
+  // The items of one element on both sides. Lists that clients wrote may repeat an element; then
+  // all its items are owned as one.
   Difference compare_items(SchemaPtr schema, std::span<const ListItem> left,
                            std::span<const ListItem> right) {
     if (left.size() <= 1 && right.size() <= 1) {
@@ -195,7 +203,8 @@ class Collector {
     for (const auto& [key, item] : value.members()) {
       const ChildSchema child = child_of(schema, key, is_root);
       Mark mark = collect(child.schema, item, false);
-      // Entries of a map are owned beside what is in them, fields of a structure only when that is nothing.
+      // Entries of a map are owned beside what is in them, fields of a structure only when that is
+      // nothing.
       const bool nothing = item.is_null() || (item.is_object() && item.empty());
       mark.member = mark.member || nothing || !child.declared;
       add_entry(entries, PathElement::field(key), mark);

@@ -1,12 +1,14 @@
 #pragma once
 // Sets of field paths: which parts of an object a manager owns.
 //
-// A path element is a field's name, the keys that tell an item of a keyed list, the value of an item of a set, or
-// an index. A FieldSet is a trie of them. An entry may be a member (this path itself is in the set), have members
-// below it, or both: owning `labels` is another thing than owning `labels.app`.
+// A path element is a field's name, the keys that tell an item of a keyed list, the value of an
+// item of a set, or an index. A FieldSet is a trie of them. An entry may be a member (this path
+// itself is in the set), have members below it, or both: owning `labels` is another thing than
+// owning `labels.app`.
 //
-// Nodes are immutable and shared: the algebra copies only what differs, and an operation that changes
-// nothing returns the same nodes. On the wire a set is FieldsV1: {"f:data":{".":{},"f:k":{}}}.
+// Nodes are immutable and shared: the algebra copies only what differs, and an operation that
+// changes nothing returns the same nodes. On the wire a set is FieldsV1:
+// {"f:data":{".":{},"f:k":{}}}.
 
 #include <cstdint>
 #include <functional>
@@ -32,7 +34,9 @@ class PathElement {
   /// `keys` is an object whose members are sorted by name.
   static PathElement key(Value keys) { return {Form::key, std::move(keys)}; }
   static PathElement value(Value item) { return {Form::value, std::move(item)}; }
-  static PathElement index(std::int64_t i) { return {Form::index, Value(static_cast<long long>(i))}; }
+  static PathElement index(std::int64_t i) {
+    return {Form::index, Value(static_cast<long long>(i))};
+  }
 
   Form form() const { return form_; }
   bool is_field() const { return form_ == Form::field; }

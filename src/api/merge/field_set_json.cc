@@ -48,7 +48,9 @@ Result<std::optional<PathElement>> read_element(std::string_view key) {
       DIBS_TRY(auto value, json::parse(rest));
       if (!value.is_object()) return malformed(key, "not an object");
       std::vector<std::pair<std::string_view, const Value*>> members;
-      for (const auto& member : value.members()) members.emplace_back(member.key(), &member.value());
+      for (const auto& member : value.members()) {
+        members.emplace_back(member.key(), &member.value());
+      }
       const auto less = [](const auto& a, const auto& b) { return a.first < b.first; };
       if (std::is_sorted(members.begin(), members.end(), less)) {
         return std::optional(PathElement::key(std::move(value)));
@@ -71,7 +73,8 @@ Result<std::optional<PathElement>> read_element(std::string_view key) {
   }
 }
 
-// The node, and whether the path that leads to it is a member: by ".", or for want of anything below.
+// The node, and whether the path that leads to it is a member: by ".", or for want of anything
+// below.
 Result<FieldNodePtr> read_node(const Value& value, bool& member, int depth) {
   if (depth > kMaxDepth) return Error::bad_request("fieldsV1 is nested too deeply");
   if (!value.is_object() && !value.is_null()) {

@@ -1,6 +1,6 @@
 #pragma once
-// Values as Go prints them. Some messages of the API hold a structure in Go's own notation; clients and
-// users see it, so ours are spelled the same.
+// Values as Go prints them. Some messages of the API hold a structure in Go's own notation; clients
+// and users see it, so ours are spelled the same.
 
 #include <string>
 #include <string_view>

@@ -34,7 +34,8 @@ bool is_subdomain(std::string_view text) {
 
 std::string name_text(std::string_view what) {
   return cat(what,
-             " must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+             " must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+                 "with an "
              "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
              "validation is '",
              kNamePattern, "')");
@@ -79,8 +80,10 @@ std::vector<std::string> label_value_faults(std::string_view value) {
   if (value.size() > 63) faults.push_back("must be no more than 63 bytes");
   if (!value.empty() && !is_name_text(value)) {
     faults.push_back(
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
-        "and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or "
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
+            "'.', "
+        "and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  "
+            "or "
         "'12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')");
   }
   return faults;
@@ -429,8 +432,10 @@ LabelSelector LabelSelector::nothing() {
 
 LabelSelector::LabelSelector(std::vector<LabelRequirement> requirements)
     : requirements_(std::move(requirements)) {
-  std::stable_sort(requirements_.begin(), requirements_.end(),
-                   [](const LabelRequirement& a, const LabelRequirement& b) { return a.key < b.key; });
+  const auto less = [](const LabelRequirement& a, const LabelRequirement& b) {
+    return a.key < b.key;
+  };
+  std::stable_sort(requirements_.begin(), requirements_.end(), less);
 }
 
 bool LabelSelector::matches(const Value& labels) const {
@@ -462,7 +467,8 @@ std::string LabelSelector::str() const {
     if (!out.empty()) out.push_back(',');
     if (requirement.op == LabelOperator::does_not_exist) out.push_back('!');
     append(out, requirement.key, spelling(requirement.op));
-    const bool list = requirement.op == LabelOperator::in || requirement.op == LabelOperator::not_in;
+    const bool list =
+        requirement.op == LabelOperator::in || requirement.op == LabelOperator::not_in;
     if (list) out.push_back('(');
     auto values = requirement.values;
     std::sort(values.begin(), values.end());

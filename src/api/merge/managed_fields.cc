@@ -152,7 +152,8 @@ void Managers::drop_empty() {
 
 void Managers::cap_updates(std::size_t limit) {
   std::vector<std::pair<std::string, Manager>> updates;
-  const auto count = std::count_if(list_.begin(), list_.end(), [](const Manager& m) { return !m.applies; });
+  const auto count =
+      std::count_if(list_.begin(), list_.end(), [](const Manager& m) { return !m.applies; });
   if (static_cast<std::size_t>(count) <= limit) return;
   for (const Manager& manager : list_) {
     if (!manager.applies) updates.emplace_back(manager.identity(), manager);
@@ -164,7 +165,8 @@ void Managers::cap_updates(std::size_t limit) {
   const auto drop = [&](const Manager& manager) {
     std::erase_if(list_, [&](const Manager& m) { return m.is(manager); });
   };
-  // The first of a version is only remembered; from the second on they go into the version's bucket.
+  // The first of a version is only remembered; from the second on they go into the version's
+  // bucket.
   std::vector<Manager> firsts;
   std::size_t left = updates.size();
   for (auto& [identity, manager] : updates) {

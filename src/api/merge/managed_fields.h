@@ -1,8 +1,9 @@
 #pragma once
 // metadata.managedFields: who owns which fields of an object, and since when.
 //
-// A manager is known by its name, its operation, the sub-resource it writes through and, for Update, the version it writes
-// in. Apply has one entry per name and sub-resource, whatever version it wrote last.
+// A manager is known by its name, its operation, the sub-resource it writes through and, for
+// Update, the version it writes in. Apply has one entry per name and sub-resource, whatever version
+// it wrote last.
 
 #include <functional>
 #include <optional>
@@ -51,7 +52,8 @@ class Managers {
   void put(Manager manager);
   /// Drops those that own nothing.
   void drop_empty();
-  /// Joins the oldest Update entries of a version into one named ancient-changes, until `limit` are left.
+  /// Joins the oldest Update entries of a version into one named ancient-changes, until `limit` are
+  /// left.
   void cap_updates(std::size_t limit);
 
  private:
@@ -61,16 +63,20 @@ class Managers {
 /// What nobody owns: names, versions, times and counters that the server keeps.
 const FieldSet& unmanaged_fields();
 
-/// True for [] and [{}]: a client wants the list forgotten. Ask before the object is brought to normal form, where [] is gone.
+/// True for [] and [{}]: a client wants the list forgotten. Ask before the object is brought to
+/// normal form, where [] is gone.
 bool resets_managed_fields(const Value& object);
 
-/// The entries of an object as the Scale made of it shows them: those who own the replicas, in autoscaling/v1.
+/// The entries of an object as the Scale made of it shows them: those who own the replicas, in
+/// autoscaling/v1.
 Value managed_fields_to_scale(const Value& entries, const FieldPath& replicas_path);
-/// The entries of the object after a write of its Scale. `scale_entries` are those of the Scale then.
+/// The entries of the object after a write of its Scale. `scale_entries` are those of the Scale
+/// then.
 Value managed_fields_from_scale(const Value& entries, const Value& scale_entries,
                                 const FieldPath& replicas_path, std::string_view api_version);
 
-/// The object with the times of `old` in managedFields when nothing but times differs: such a write is none.
+/// The object with the times of `old` in managedFields when nothing but times differs: such a write
+/// is none.
 Value keep_times(const Value& old, Value object);
 
 }  // namespace dibs::api

@@ -16,14 +16,16 @@ struct ElementLess {
 class Merger {
  public:
   // Null for "nothing there": a container of nothing but nothing.
-  std::optional<Value> merge(SchemaPtr schema, const Value& live, const Value& applied, bool is_root) {
+  std::optional<Value> merge(SchemaPtr schema, const Value& live, const Value& applied,
+                             bool is_root) {
     if (live.same_node(applied)) return applied;
     const Atom atom = atom_of(schema, applied);
     if (atom == Atom::list && !is_atomic_list(schema) &&
         (is_filled_list(live) || is_filled_list(applied))) {
       return merge_lists(schema, live, applied);
     }
-    if (atom == Atom::map && !is_atomic_map(schema) && (is_filled_map(live) || is_filled_map(applied))) {
+    if (atom == Atom::map && !is_atomic_map(schema) &&
+        (is_filled_map(live) || is_filled_map(applied))) {
       return merge_maps(schema, live, applied, is_root);
     }
     return applied;
@@ -58,8 +60,8 @@ class Merger {
     return {};
   }
 
-  // Items that only one side has keep their place beside their neighbours; those of both stand in the order in
-  // which they are applied.
+  // Items that only one side has keep their place beside their neighbours; those of both stand in
+  // the order in which they are applied.
   std::optional<Value> merge_lists(SchemaPtr schema, const Value& live, const Value& applied) {
     const auto right = items_of(schema, applied);
     const auto left = items_of(schema, live);
@@ -80,7 +82,9 @@ class Merger {
       if (left_values.contains(&item.element)) shared.push_back(&item.element);
     }
     std::size_t next = 0;
-    const auto is_next = [&](const PathElement& e) { return next < shared.size() && *shared[next] == e; };
+    const auto is_next = [&](const PathElement& e) {
+      return next < shared.size() && *shared[next] == e;
+    };
 
     Value out = Value::array();
     std::set<const PathElement*, ElementLess> done;
@@ -164,8 +168,8 @@ std::optional<Value> remove_from(SchemaPtr schema, const Value& value, const Fie
         if (entry.member) {
           out.erase(key);
         } else {
-          out.set(key, remove_from(child_of(schema, key, is_root).schema, *child, *entry.below, false)
-                           .value_or(Value()));
+          const SchemaPtr below = child_of(schema, key, is_root).schema;
+          out.set(key, remove_from(below, *child, *entry.below, false).value_or(Value()));
         }
       }
       if (out.empty()) return std::nullopt;

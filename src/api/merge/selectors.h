@@ -1,9 +1,9 @@
 #pragma once
 // Selectors: which objects a request is about, by their labels or by a few fields.
 //
-// A selector is a list of requirements that must all hold; an empty list holds for everything. Both kinds
-// are parsed from query parameters, label selectors also from meta/v1 LabelSelector objects. Values: immutable
-// once made, free to copy.
+// A selector is a list of requirements that must all hold; an empty list holds for everything. Both
+// kinds are parsed from query parameters, label selectors also from meta/v1 LabelSelector objects.
+// Values: immutable once made, free to copy.
 
 #include <cstddef>
 #include <cstdint>
@@ -70,8 +70,9 @@ class LabelSelector {
 /// The labelSelector parameter. Errors are bad_request in the API's words.
 Result<LabelSelector> parse_label_selector(std::string_view text);
 
-/// A meta/v1 LabelSelector (matchLabels, matchExpressions); null selects nothing, {} everything. For
-/// objects that have been judged by validation: the error is a plain text about the first fault.
+/// A meta/v1 LabelSelector (matchLabels, matchExpressions); null selects nothing, {} everything.
+/// For objects that have been judged by validation: the error is a plain text about the first
+/// fault.
 Result<LabelSelector> to_label_selector(const Value& selector);
 
 /// The faults of a meta/v1 LabelSelector at `path`.

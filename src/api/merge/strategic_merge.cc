@@ -62,7 +62,8 @@ Result<Meta> lookup(const Schema* schema, std::string_view name) {
   if (schema != nullptr && schema->shape == Shape::map) return Meta{schema->element, false, {}};
   const Field* field = schema == nullptr ? nullptr : schema->field(name);
   if (field == nullptr) {
-    return Error::plain(cat("unable to find api field in struct ", schema == nullptr ? "" : schema->name,
+    return Error::plain(cat("unable to find api field in struct ", schema == nullptr ? ""
+        : schema->name,
                             " for the json field ", quoted(name)));
   }
   return Meta{field->schema, field->merge, field->merge_key};
@@ -100,7 +101,8 @@ Result<bool> are_maps(const List& original, const List& patch) {
         }
         type = go_type(item);
       } else if (*type != go_type(item)) {
-        return Error::plain(cat("list element types are not identical: [", go_value(to_array(original)),
+        return Error::plain(cat("list element types are not identical: [",
+            go_value(to_array(original)),
                                 ' ', go_value(to_array(patch)), ']'));
       }
     }
@@ -135,8 +137,8 @@ void sort_by(List& list, const List& order, std::string_view key, bool maps) {
                    [&](const Value& a, const Value& b) { return place(a) < place(b); });
 }
 
-// The patch's items in the order of `patch_order`; among them the server's own, as near to their old neighbours as
-// that leaves possible.
+// The patch's items in the order of `patch_order`; among them the server's own, as near to their
+// old neighbours as that leaves possible.
 Result<List> ordered(const List& merged, const List& patch_order, const List& server_order,
                      std::string_view key, bool maps) {
   List patch_items;
@@ -173,8 +175,8 @@ Result<List> ordered(const List& merged, const List& patch_order, const List& se
   return out;
 }
 
-// What stands for a patch where there is nothing to merge with: parts with a directive go. Nothing: the
-// value itself is one.
+// What stands for a patch where there is nothing to merge with: parts with a directive go. Nothing:
+// the value itself is one.
 std::optional<Value> without_directives(const Value& value) {
   if (value.is_object()) {
     if (value.contains(kDirective)) return std::nullopt;
@@ -217,7 +219,8 @@ Value without_nulls(const Value& value) {
 
 Result<Value> merge_maps(Value original, Value patch, const Schema* schema);
 
-// The patch's items with a directive, done and taken out. "replace" anywhere makes the others the whole list.
+// The patch's items with a directive, done and taken out. "replace" anywhere makes the others the
+// whole list.
 Result<bool> run_list_directives(List& original, List& patch, std::string_view key) {
   bool replace = false;
   List plain;
@@ -245,7 +248,8 @@ Result<bool> run_list_directives(List& original, List& patch, std::string_view k
   return replace;
 }
 
-Result<Value> merge_lists(const Value& original_list, const Value& patch_list, const Schema* element,
+Result<Value> merge_lists(const Value& original_list, const Value& patch_list,
+    const Schema* element,
                           std::string_view key, bool is_delete_list) {
   List original = to_list(original_list);
   List patch = to_list(patch_list);
@@ -329,7 +333,8 @@ Result<> check_order(const List& patch, const Value& order, std::string_view key
     if (key_of(items[at], key, !key.empty()) == key_of(order[place], key, !key.empty())) ++at;
   }
   if (at < items.size()) {
-    return Error::plain(cat("The order in patch list:\n", go_value(to_array(patch)), "\n doesn't match ",
+    return Error::plain(cat("The order in patch list:\n", go_value(to_array(patch)),
+        "\n doesn't match ",
                             kSetOrder, " list:\n", go_value(order), "\n"));
   }
   return success();
@@ -349,7 +354,8 @@ Result<> merge_ordered_list(Value& original, Value& patch, std::string_view dire
   if (original_list != nullptr && !original_list->is_array()) {
     return bad_type("[]interface {}", *original_list);
   }
-  if (patch_list != nullptr && !patch_list->is_array()) return bad_type("[]interface {}", *patch_list);
+  if (patch_list != nullptr && !patch_list->is_array()) return bad_type("[]interface {}",
+      *patch_list);
   DIBS_TRY(const auto meta, lookup_list(schema, name));
   const List patch_items = patch_list == nullptr ? List() : to_list(*patch_list);
   DIBS_CHECK(check_order(patch_items, order, meta.key));
@@ -360,13 +366,15 @@ Result<> merge_ordered_list(Value& original, Value& patch, std::string_view dire
   if (original_list == nullptr) {
     merged = to_list(*without_directives(*patch_list));
   } else if (patch_list != nullptr && meta.merge) {
-    DIBS_TRY(const auto list, merge_lists(*original_list, *patch_list, meta.schema, meta.key, false));
+    DIBS_TRY(const auto list, merge_lists(*original_list, *patch_list, meta.schema, meta.key,
+        false));
     merged = to_list(list);
   } else if (patch_list != nullptr) {
     merged = patch_items;
   }
   DIBS_TRY(const bool maps, are_maps(server_order, patch_items));
-  if (maps && meta.key.empty()) return Error::plain("cannot merge lists without merge key for struct");
+  if (maps && meta.key.empty()) return Error::plain("cannot merge lists without merge key for "
+      "struct");
   DIBS_TRY(const auto out, ordered(merged, to_list(order), server_order, meta.key, maps));
   original.set(name, to_array(out));
   patch.erase(name);

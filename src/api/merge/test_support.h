@@ -31,8 +31,9 @@ class SchemaBuilder {
   /// From an OpenAPI schema of a custom resource.
   const Schema& from_openapi(const Value& openapi);
 
-  /// A kind with something of everything: spec has replicas, image, ports (keyed by port and protocol, which defaults to
-  /// TCP), set, args (atomic), selector (atomic), labels (map), any; status has conditions (keyed by type).
+  /// A kind with something of everything: spec has replicas, image, ports (keyed by port and
+  /// protocol, which defaults to TCP), set, args (atomic), selector (atomic), labels (map), any
+  /// (granular), opaque (atomic); status has conditions (keyed by type).
   const Schema& thing();
 
  private:
@@ -43,8 +44,6 @@ class SchemaBuilder {
 /// The folder of recordings, or "" when it is not there.
 std::string conformance_folder();
 std::string read_file(const std::string& path);
-/// The names of the sessions in conformance/http/FILE.json.
-std::vector<std::string> session_names(std::string_view file);
 /// The steps of a session in conformance/http/FILE.json; null when absent.
 Value session_steps(std::string_view file, std::string_view session);
 

@@ -74,7 +74,8 @@ const Schema& SchemaBuilder::from_openapi(const Value& openapi) {
     std::map<std::string, Field> fields;
     for (const auto& [name, property] : openapi["properties"].members()) {
       Field property_field = field(std::string(name), from_openapi(property));
-      if (const Value* fallback = property.find("default")) property_field.default_value = *fallback;
+      if (const Value* fallback = property.find("default")) property_field.default_value =
+          *fallback;
       fields.emplace(name, std::move(property_field));
     }
     schema = &object("", {});
@@ -106,9 +107,12 @@ const Schema& SchemaBuilder::thing() {
   Field protocol = field("protocol", text);
   protocol.default_value = Value("TCP");
   const Schema& port =
-      object("Port", {field("name", text), field("port", number), protocol, field("target", number)});
+      object("Port", {field("name", text), field("port", number), protocol, field("target",
+          number)});
   Schema& selector = map(text);
   selector.atomic = true;
+  Schema& free_form = scalar(Shape::any);
+  free_form.preserve_unknown = true;
   const Schema& container = object(
       "Container", {merged("env", list(object("Env", {field("name", text), field("value", text)}),
                                        ListType::map, {"name"}),
@@ -116,9 +120,10 @@ const Schema& SchemaBuilder::thing() {
                     field("image", text), field("name", text)});
   const Schema& spec = object(
       "ThingSpec",
-      {field("any", scalar(Shape::any)), field("args", list(text)),
+      {field("any", free_form), field("args", list(text)),
        merged("containers", list(container, ListType::map, {"name"}), "name"), field("image", text),
        field("labels", map(text)),
+       field("opaque", scalar(Shape::any)),
        merged("ports", list(port, ListType::map, {"port", "protocol"}), "port"),
        field("replicas", number), field("selector", selector),
        merged("set", list(text, ListType::set))});
@@ -158,21 +163,14 @@ const Value& session_file(std::string_view file) {
   auto at = files.find(file);
   if (at == files.end()) {
     const std::string folder = conformance_folder();
-    auto parsed = json::parse(folder.empty() ? "null" : read_file(cat(folder, "/http/", file, ".json")));
+    auto parsed = json::parse(folder.empty() ? "null" : read_file(cat(folder, "/http/", file,
+        ".json")));
     at = files.emplace(std::string(file), parsed.ok() ? *parsed : Value()).first;
   }
   return at->second;
 }
 
 }  // namespace
-
-std::vector<std::string> session_names(std::string_view file) {
-  std::vector<std::string> names;
-  for (const Value& session : session_file(file)["sessions"].items()) {
-    names.push_back(session["name"].str());
-  }
-  return names;
-}
 
 Value session_steps(std::string_view file, std::string_view session) {
   for (const Value& candidate : session_file(file)["sessions"].items()) {

@@ -153,7 +153,8 @@ class Checker {
       case Shape::string:
       case Shape::bytes:
         if (!value.is_string()) {
-          fault(trail, cat("expected string, got &value.valueUnstructured{Value:", go_syntax(value), '}'));
+          fault(trail, cat("expected string, got &value.valueUnstructured{Value:",
+              go_syntax(value), '}'));
         }
         return;
       case Shape::boolean:
@@ -255,7 +256,10 @@ bool is_atomic_list(SchemaPtr schema) {
   return is_loose(schema) || schema->list_type == ListType::atomic;
 }
 
-bool is_atomic_map(SchemaPtr schema) { return !is_loose(schema) && schema->atomic; }
+bool is_atomic_map(SchemaPtr schema) {
+  if (!is_loose(schema)) return schema->atomic;
+  return schema != nullptr && !schema->preserve_unknown;
+}
 
 Result<std::vector<ListItem>> list_items(SchemaPtr list, const Value& value) {
   std::vector<ListItem> items;

@@ -1,10 +1,11 @@
 #pragma once
 // Objects seen through their schema, as server-side apply sees them.
 //
-// Every value is a scalar, a list or a map. Lists are atomic (owned as a whole), sets (items told apart by value) or
-// keyed (items told apart by some of their fields, with defaults where the schema has them). Maps and structures are
-// granular unless the schema says atomic. Where there is no schema (Shape::any, fields of custom resources that are
-// not declared) maps are granular and lists atomic.
+// Every value is a scalar, a list or a map. Lists are atomic (owned as a whole), sets (items told
+// apart by value) or keyed (items told apart by some of their fields, with defaults where the
+// schema has them). Maps and structures are granular unless the schema says atomic. A free part of
+// a built-in kind (Shape::any) is atomic; where a custom resource preserves what it does not
+// declare, and below, maps are granular and lists atomic.
 //
 // An absent value is not the same as null: null is owned and compared, absent is not.
 
@@ -34,7 +35,8 @@ struct ChildSchema {
   bool known = true;      // false: the structure has no such field
 };
 
-/// The schema of a member. The root's metadata is always that of ObjectMeta, whatever a custom resource declares.
+/// The schema of a member. The root's metadata is always that of ObjectMeta, whatever a custom
+/// resource declares.
 ChildSchema child_of(SchemaPtr schema, std::string_view name, bool is_root = false);
 SchemaPtr element_of(SchemaPtr schema);
 bool is_atomic_list(SchemaPtr schema);
@@ -52,12 +54,13 @@ struct ListItem {
 /// The items in their order. The error is a text without a path: "element 0: …".
 Result<std::vector<ListItem>> list_items(SchemaPtr list, const Value& value);
 
-/// The zero value of a built-in kind: the normal form of an object with nothing set. The schema must live as long
-/// as the process.
+/// The zero value of a built-in kind: the normal form of an object with nothing set. The schema
+/// must live as long as the process.
 Value zero_object(const Schema& schema);
 
-/// Checks that the object is one of the schema's: types, declared fields, no duplicates in sets and keyed
-/// lists. The error's message is ".data.k: expected string, got …"; several faults are listed.
+/// Checks that the object is one of the schema's: types, declared fields, no duplicates in sets and
+/// keyed lists. The error's message is ".data.k: expected string, got …"; several faults are
+/// listed.
 Result<> check_typed(const Value& object, const Schema& schema);
 
 /// All that an applied object mentions: leaves, items, entries of maps, and what is empty or null.
@@ -82,8 +85,8 @@ Value remove_items(const Value& object, const FieldSet& set, const Schema& schem
 /// The set with every structure field on the way to a member as a member too.
 FieldSet with_named_fields(const FieldSet& set, const Schema& schema);
 
-/// The set fitted to a schema in which parts have become atomic since it was written: they are owned as
-/// a whole.
+/// The set fitted to a schema in which parts have become atomic since it was written: they are
+/// owned as a whole.
 FieldSet reconciled(const FieldSet& set, const Schema& schema);
 
 }  // namespace dibs::api

@@ -41,11 +41,16 @@ Value reduced(const Value& schema, int depth) {
   bool any_type = schema["nullable"].as_bool() || schema["x-kubernetes-int-or-string"].as_bool();
   Value out = Value::object();
   for (const auto& [key, value] : schema.members()) {
-    if (key == "nullable" || key == "oneOf" || key == "anyOf" || key == "allOf" || key == "not" || key == "default") continue;
-    if (any_type && (key == "type" || key == "items" || key == "properties" || key == "additionalProperties" || key == "required")) continue;
+    if (key == "nullable" || key == "oneOf" || key == "anyOf" || key == "allOf" || key == "not" ||
+        key == "default")
+      continue;
+    if (any_type && (key == "type" || key == "items" || key == "properties" ||
+                     key == "additionalProperties" || key == "required"))
+      continue;
     if (key == "properties") {
       Value properties = Value::object();
-      for (const auto& [name, property] : value.members()) properties.set(name, reduced(property, depth + 1));
+      for (const auto& [name, property] : value.members())
+        properties.set(name, reduced(property, depth + 1));
       out.set(key, std::move(properties));
     } else if (key == "items" || (key == "additionalProperties" && value.is_object())) {
       out.set(key, reduced(value, depth + 1));
@@ -62,7 +67,8 @@ Value object_definition(const ResourceInfo& resource, Definitions& definitions) 
   out.set("type", "object");
   Value properties = out["properties"].is_object() ? out["properties"] : Value::object();
   add_type_meta(properties);
-  properties.set("metadata", described_ref(definitions, *builtin_type("meta/v1.ObjectMeta"), "Names, labels and other data that all objects have."));
+  properties.set("metadata", described_ref(definitions, *builtin_type("meta/v1.ObjectMeta"),
+                                           "Names, labels and other data that all objects have."));
   out.set("properties", std::move(properties));
   out.set("x-kubernetes-group-version-kind",
           Value::array({group_version_kind({resource.group, resource.version, resource.kind})}));
@@ -73,22 +79,24 @@ Value list_definition(const ResourceInfo& resource, const Value& item, Definitio
   Value properties = Value::object();
   add_type_meta(properties);
   properties.set("items", Value::object({{"type", "array"}, {"items", item}}));
-  properties.set("metadata", described_ref(definitions, *builtin_type("meta/v1.ListMeta"), "Data of the list itself."));
-  return Value::object(
-      {{"description", Value(cat("A list of objects of kind ", resource.kind))},
-       {"type", "object"},
-       {"properties", std::move(properties)},
-       {"required", Value::array({"items"})},
-       {"x-kubernetes-group-version-kind",
-        Value::array({group_version_kind({resource.group, resource.version, resource.list_kind})})}});
+  properties.set("metadata", described_ref(definitions, *builtin_type("meta/v1.ListMeta"),
+                                           "Data of the list itself."));
+  return Value::object({{"description", Value(cat("A list of objects of kind ", resource.kind))},
+                        {"type", "object"},
+                        {"properties", std::move(properties)},
+                        {"required", Value::array({"items"})},
+                        {"x-kubernetes-group-version-kind",
+                         Value::array({group_version_kind(
+                             {resource.group, resource.version, resource.list_kind})})}});
 }
 
 }  // namespace
 
 Value custom_ref(const ResourceInfo& resource, bool list, Definitions& definitions) {
   std::string name = definition_name(resource, resource.kind);
-  Value item = definitions.contains(name) ? reference(definitions.dialect(), name)
-                                          : definitions.ref(name, object_definition(resource, definitions));
+  Value item = definitions.contains(name)
+                   ? reference(definitions.dialect(), name)
+                   : definitions.ref(name, object_definition(resource, definitions));
   if (!list) return item;
   std::string list_name = definition_name(resource, resource.list_kind);
   if (definitions.contains(list_name)) return reference(definitions.dialect(), list_name);

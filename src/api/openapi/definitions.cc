@@ -8,17 +8,20 @@ using json::Value;
 
 Value reference(Dialect dialect, std::string_view name) {
   return Value::object(
-      {{"$ref", Value(cat(dialect == Dialect::v3 ? "#/components/schemas/" : "#/definitions/", name))}});
+      {{"$ref",
+        Value(cat(dialect == Dialect::v3 ? "#/components/schemas/" : "#/definitions/", name))}});
 }
 
 Value group_version_kind(const GroupVersionKind& kind) {
-  return Value::object({{"group", Value(kind.group)}, {"kind", Value(kind.kind)}, {"version", Value(kind.version)}});
+  return Value::object(
+      {{"group", Value(kind.group)}, {"kind", Value(kind.kind)}, {"version", Value(kind.version)}});
 }
 
 namespace {
 
 constexpr std::string_view kMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.";
-constexpr std::string_view kExtensions = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
+constexpr std::string_view kExtensions =
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
 
 Value alternatives(std::string_view a, std::string_view b) {
   return Value::array({Value::object({{"type", Value(a)}}), Value::object({{"type", Value(b)}})});
@@ -27,22 +30,34 @@ Value alternatives(std::string_view a, std::string_view b) {
 /// The name under which a shape of its own is defined, or "".
 std::string special_name(const Schema& schema) {
   switch (schema.shape) {
-    case Shape::quantity: return "io.k8s.apimachinery.pkg.api.resource.Quantity";
-    case Shape::int_or_string: return "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
-    case Shape::time: return cat(kMeta, "Time");
-    case Shape::micro_time: return cat(kMeta, "MicroTime");
-    case Shape::duration: return cat(kMeta, "Duration");
-    case Shape::fields_v1: return cat(kMeta, "FieldsV1");
+    case Shape::quantity:
+      return "io.k8s.apimachinery.pkg.api.resource.Quantity";
+    case Shape::int_or_string:
+      return "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
+    case Shape::time:
+      return cat(kMeta, "Time");
+    case Shape::micro_time:
+      return cat(kMeta, "MicroTime");
+    case Shape::duration:
+      return cat(kMeta, "Duration");
+    case Shape::fields_v1:
+      return cat(kMeta, "FieldsV1");
     case Shape::any:
       switch (schema.any_form) {
-        case AnyForm::raw: return "io.k8s.apimachinery.pkg.runtime.RawExtension";
-        case AnyForm::json: return cat(kExtensions, "JSON");
-        case AnyForm::schema_or_array: return cat(kExtensions, "JSONSchemaPropsOrArray");
-        case AnyForm::schema_or_bool: return cat(kExtensions, "JSONSchemaPropsOrBool");
-        case AnyForm::schema_or_strings: return cat(kExtensions, "JSONSchemaPropsOrStringArray");
+        case AnyForm::raw:
+          return "io.k8s.apimachinery.pkg.runtime.RawExtension";
+        case AnyForm::json:
+          return cat(kExtensions, "JSON");
+        case AnyForm::schema_or_array:
+          return cat(kExtensions, "JSONSchemaPropsOrArray");
+        case AnyForm::schema_or_bool:
+          return cat(kExtensions, "JSONSchemaPropsOrBool");
+        case AnyForm::schema_or_strings:
+          return cat(kExtensions, "JSONSchemaPropsOrStringArray");
       }
       return "";
-    default: return "";
+    default:
+      return "";
   }
 }
 
@@ -51,12 +66,16 @@ Value special_definition(const Schema& schema, Dialect dialect) {
   bool v3 = dialect == Dialect::v3;
   switch (schema.shape) {
     case Shape::quantity:
-      if (v3) out.set("oneOf", alternatives("string", "number"));
-      else out.set("type", "string");
+      if (v3)
+        out.set("oneOf", alternatives("string", "number"));
+      else
+        out.set("type", "string");
       break;
     case Shape::int_or_string:
-      if (v3) out.set("oneOf", alternatives("integer", "string"));
-      else out.set("type", "string");
+      if (v3)
+        out.set("oneOf", alternatives("integer", "string"));
+      else
+        out.set("type", "string");
       out.set("format", "int-or-string");
       break;
     case Shape::time:
@@ -64,11 +83,15 @@ Value special_definition(const Schema& schema, Dialect dialect) {
       out.set("type", "string");
       out.set("format", "date-time");
       break;
-    case Shape::duration: out.set("type", "string"); break;
+    case Shape::duration:
+      out.set("type", "string");
+      break;
     case Shape::any:
       if (schema.any_form == AnyForm::raw) out.set("type", "object");
       break;
-    default: out.set("type", "object"); break;
+    default:
+      out.set("type", "object");
+      break;
   }
   std::string_view words = description(special_name(schema), "");
   if (!words.empty()) out.set("description", Value(words));
@@ -89,13 +112,18 @@ Value strings(const std::vector<std::string>& texts) {
 Value zero_default(const Field& field) {
   if (field.pointer || field.zero != Zero::keep) return {};
   switch (field.schema->shape) {
-    case Shape::string: return "";
-    case Shape::boolean: return false;
+    case Shape::string:
+      return "";
+    case Shape::boolean:
+      return false;
     case Shape::int32:
     case Shape::int64:
-    case Shape::number: return 0;
-    case Shape::object: return Value::object();
-    default: return {};
+    case Shape::number:
+      return 0;
+    case Shape::object:
+      return Value::object();
+    default:
+      return {};
   }
 }
 
@@ -123,11 +151,16 @@ Value Definitions::type_of(const Schema& schema) {
       out.set("type", "string");
       if (!schema.enum_values.empty()) out.set("enum", strings(schema.enum_values));
       return out;
-    case Shape::bytes: return Value::object({{"type", "string"}, {"format", "byte"}});
-    case Shape::boolean: return Value::object({{"type", "boolean"}});
-    case Shape::int32: return Value::object({{"type", "integer"}, {"format", "int32"}});
-    case Shape::int64: return Value::object({{"type", "integer"}, {"format", "int64"}});
-    case Shape::number: return Value::object({{"type", "number"}, {"format", "double"}});
+    case Shape::bytes:
+      return Value::object({{"type", "string"}, {"format", "byte"}});
+    case Shape::boolean:
+      return Value::object({{"type", "boolean"}});
+    case Shape::int32:
+      return Value::object({{"type", "integer"}, {"format", "int32"}});
+    case Shape::int64:
+      return Value::object({{"type", "integer"}, {"format", "int64"}});
+    case Shape::number:
+      return Value::object({{"type", "number"}, {"format", "double"}});
     case Shape::list:
       out.set("type", "array");
       out.set("items", type_of(*schema.element));
@@ -139,7 +172,8 @@ Value Definitions::type_of(const Schema& schema) {
       out.set("type", "object");
       out.set("additionalProperties", type_of(*schema.element));
       return out;
-    default: return ref(schema);
+    default:
+      return ref(schema);
   }
 }
 
@@ -160,10 +194,12 @@ Value Definitions::property(const Schema& holder, const Field& field) {
     if (!schema.map_keys.empty()) extra.set("x-kubernetes-list-map-keys", strings(schema.map_keys));
   }
   if (schema.shape == Shape::map && schema.atomic) extra.set("x-kubernetes-map-type", "atomic");
-  if (field.merge && !field.merge_key.empty()) extra.set("x-kubernetes-patch-merge-key", Value(field.merge_key));
+  if (field.merge && !field.merge_key.empty())
+    extra.set("x-kubernetes-patch-merge-key", Value(field.merge_key));
   if (field.merge || field.retain_keys) {
-    extra.set("x-kubernetes-patch-strategy",
-              field.merge && field.retain_keys ? "merge,retainKeys" : field.merge ? "merge" : "retainKeys");
+    extra.set("x-kubernetes-patch-strategy", field.merge && field.retain_keys ? "merge,retainKeys"
+                                             : field.merge                    ? "merge"
+                                                                              : "retainKeys");
   }
   if (extra.empty()) return type;
   // Version 3 knows no words beside a reference.

@@ -35,7 +35,8 @@ Value resource_entry(const ResourceInfo& resource) {
                              {"verbs", strings(resource.verbs)}});
   if (!resource.short_names.empty()) out.set("shortNames", strings(resource.short_names));
   if (!resource.categories.empty()) out.set("categories", strings(resource.categories));
-  if (!resource.list_kind.empty()) out.set("storageVersionHash", Value(storage_version_hash(resource)));
+  if (!resource.list_kind.empty())
+    out.set("storageVersionHash", Value(storage_version_hash(resource)));
   return out;
 }
 
@@ -92,7 +93,8 @@ Value api_versions(std::string_view server_address) {
       {{"kind", "APIVersions"},
        {"versions", Value::array({"v1"})},
        {"serverAddressByClientCIDRs",
-        Value::array({Value::object({{"clientCIDR", "0.0.0.0/0"}, {"serverAddress", Value(server_address)}})})}});
+        Value::array({Value::object(
+            {{"clientCIDR", "0.0.0.0/0"}, {"serverAddress", Value(server_address)}})})}});
 }
 
 Value api_group_list(const Catalog& catalog) {
@@ -100,7 +102,8 @@ Value api_group_list(const Catalog& catalog) {
   for (const GroupInfo& group : catalog.groups) {
     if (!group.name.empty()) groups.push(group_body(group, Value::object()));
   }
-  return Value::object({{"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", std::move(groups)}});
+  return Value::object(
+      {{"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", std::move(groups)}});
 }
 
 Value api_group(const GroupInfo& group) {
@@ -111,12 +114,13 @@ Value api_resource_list(const GroupInfo& group, const VersionInfo& version) {
   Value out = Value::object({{"kind", "APIResourceList"}});
   // The core group's list has never had one.
   if (!group.name.empty()) out.set("apiVersion", "v1");
-  out.set("groupVersion",
-          group.name.empty() ? Value(version.version) : Value(cat(group.name, '/', version.version)));
+  out.set("groupVersion", group.name.empty() ? Value(version.version)
+                                             : Value(cat(group.name, '/', version.version)));
   Value resources = Value::array();
   for (const ResourceInfo& resource : version.resources) {
     resources.push(resource_entry(resource));
-    for (const SubresourceInfo& sub : resource.subresources) resources.push(subresource_entry(resource, sub));
+    for (const SubresourceInfo& sub : resource.subresources)
+      resources.push(subresource_entry(resource, sub));
   }
   out.set("resources", std::move(resources));
   return out;
@@ -129,14 +133,16 @@ Value aggregated_discovery(const Catalog& catalog, bool core, std::string_view v
     Value versions = Value::array();
     for (const VersionInfo& info : group.versions) {
       Value resources = Value::array();
-      for (const ResourceInfo& resource : info.resources) resources.push(aggregated_resource(resource));
+      for (const ResourceInfo& resource : info.resources)
+        resources.push(aggregated_resource(resource));
       versions.push(Value::object({{"version", Value(info.version)},
                                    {"resources", std::move(resources)},
                                    {"freshness", "Current"}}));
     }
     Value metadata = Value::object();
     if (!core) metadata.set("name", Value(group.name));
-    items.push(Value::object({{"metadata", std::move(metadata)}, {"versions", std::move(versions)}}));
+    items.push(
+        Value::object({{"metadata", std::move(metadata)}, {"versions", std::move(versions)}}));
   }
   return Value::object({{"kind", "APIGroupDiscoveryList"},
                         {"apiVersion", Value(cat("apidiscovery.k8s.io/", version))},

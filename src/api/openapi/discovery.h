@@ -17,7 +17,8 @@ json::Value api_group(const GroupInfo& group);
 /// GET /api/v1, /apis/GROUP/VERSION: APIResourceList.
 json::Value api_resource_list(const GroupInfo& group, const VersionInfo& version);
 
-/// GET /api (core) or /apis (all other groups) as APIGroupDiscoveryList of apidiscovery.k8s.io; `version` is "v2" or "v2beta1".
+/// GET /api (core) or /apis (all other groups) as APIGroupDiscoveryList of apidiscovery.k8s.io;
+/// `version` is "v2" or "v2beta1".
 json::Value aggregated_discovery(const Catalog& catalog, bool core, std::string_view version);
 
 }  // namespace dibs::api

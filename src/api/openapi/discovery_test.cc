@@ -17,7 +17,8 @@ Catalog recorded_catalog() {
   Catalog catalog = builtin_catalog();
   for (GroupInfo& group : catalog.groups) {
     std::erase_if(group.versions, [](const VersionInfo& v) {
-      return (v.last_release != 0 && v.last_release < 37) || v.version == "v1beta1" || v.version.starts_with("v1alpha");
+      return (v.last_release != 0 && v.last_release < 37) || v.version == "v1beta1" ||
+             v.version.starts_with("v1alpha");
     });
   }
   for (const GroupInfo& group : builtin_catalog().groups) {
@@ -42,18 +43,21 @@ void add_gadgets(Catalog& catalog, std::string_view group) {
     gadgets.list_kind = "GadgetList";
     gadgets.short_names = {"gg", "gdg"};
     gadgets.categories = {"all", "things"};
-    gadgets.verbs = {"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"};
+    gadgets.verbs = {"delete", "deletecollection", "get",    "list",
+                     "patch",  "create",           "update", "watch"};
     gadgets.custom = true;
     gadgets.storage_version = "v1";
     if (version == "v1") {
-      gadgets.subresources = {{"status", {std::string(group), "v1", "Gadget"}, {"get", "patch", "update"}},
-                              {"scale", {"autoscaling", "v1", "Scale"}, {"get", "patch", "update"}}};
+      gadgets.subresources = {
+          {"status", {std::string(group), "v1", "Gadget"}, {"get", "patch", "update"}},
+          {"scale", {"autoscaling", "v1", "Scale"}, {"get", "patch", "update"}}};
     }
     catalog.add(std::move(gadgets));
   }
 }
 
-/// What `expected` names is there: members of objects; in lists of objects with a name, the objects of that name.
+/// What `expected` names is there: members of objects; in lists of objects with a name, the objects
+/// of that name.
 bool covers(const Value& got, const Value& expected, std::string& where) {
   if (expected.is_object()) {
     for (const auto& [key, value] : expected.members()) {
@@ -107,8 +111,10 @@ TEST(Discovery, documents_are_those_of_a_real_server) {
     bool aggregated = step["headers"]["Accept"].as_string().find("v=v2;") != std::string_view::npos;
     Value got;
     if (parts.size() == 2) {
-      if (aggregated) got = aggregated_discovery(catalog, parts[1] == "api", "v2");
-      else got = parts[1] == "api" ? api_versions("127.0.0.1:6443") : api_group_list(catalog);
+      if (aggregated)
+        got = aggregated_discovery(catalog, parts[1] == "api", "v2");
+      else
+        got = parts[1] == "api" ? api_versions("127.0.0.1:6443") : api_group_list(catalog);
     } else {
       bool core = parts[1] == "api";
       const GroupInfo* group = catalog.group(core ? "" : parts[2]);
@@ -127,13 +133,16 @@ TEST(Discovery, documents_are_those_of_a_real_server) {
     ++compared;
     for (const Value& ignored : step["ignore"].items()) {
       if (ignored.as_string() == "/resources/*/storageVersionHash") drop_hashes(got);
-      if (ignored.as_string() == "/serverAddressByClientCIDRs") got.erase("serverAddressByClientCIDRs");
+      if (ignored.as_string() == "/serverAddressByClientCIDRs")
+        got.erase("serverAddressByClientCIDRs");
     }
     if (step["subset"].as_bool()) {
       std::string where;
       EXPECT_TRUE(covers(got, wanted, where)) << session << " " << index << " " << where;
     } else {
-      EXPECT_EQ(got, wanted) << session << " " << index << "\n" << json::write(got) << "\n" << json::write(wanted);
+      EXPECT_EQ(got, wanted) << session << " " << index << "\n"
+                             << json::write(got) << "\n"
+                             << json::write(wanted);
     }
   };
   if (!for_each_step("reading", check)) GTEST_SKIP() << "no conformance data";

@@ -1,4 +1,5 @@
-// An OpenAPI v2 document as the protobuf message openapi.v2.Document, which older kubectl asks for. The numbers are those of gnostic.
+// An OpenAPI v2 document as the protobuf message openapi.v2.Document, which older kubectl asks for.
+// The numbers are those of gnostic.
 
 #include "api/openapi/openapi.h"
 #include "api/schema/protobuf_wire.h"
@@ -175,7 +176,8 @@ std::string operation(const Value& value) {
 
 std::string path_item(const Value& value) {
   constexpr std::pair<std::string_view, std::uint32_t> kMethods[] = {
-      {"get", 2}, {"put", 3}, {"post", 4}, {"delete", 5}, {"options", 6}, {"head", 7}, {"patch", 8}};
+      {"get", 2},     {"put", 3},  {"post", 4}, {"delete", 5},
+      {"options", 6}, {"head", 7}, {"patch", 8}};
   std::string out;
   for (const auto& [method, number] : kMethods) {
     if (value.contains(method)) put_bytes(out, number, operation(value[method]));

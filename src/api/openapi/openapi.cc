@@ -17,7 +17,8 @@ using openapi::Definitions;
 using openapi::Dialect;
 
 std::string version_path(const GroupInfo& group, const VersionInfo& version) {
-  return group.name.empty() ? cat("api/", version.version) : cat("apis/", group.name, '/', version.version);
+  return group.name.empty() ? cat("api/", version.version)
+                            : cat("apis/", group.name, '/', version.version);
 }
 
 struct Found {
@@ -53,11 +54,13 @@ Value v3_document(std::string_view release, Value paths, Value schemas) {
                                 {"description", Value(security_words())},
                                 {"name", "authorization"},
                                 {"in", "header"}});
-  return Value::object({{"openapi", "3.0.0"},
-                        {"info", info(release)},
-                        {"paths", std::move(paths)},
-                        {"components", Value::object({{"schemas", std::move(schemas)},
-                                                      {"securitySchemes", Value::object({{"BearerToken", std::move(scheme)}})}})}});
+  return Value::object(
+      {{"openapi", "3.0.0"},
+       {"info", info(release)},
+       {"paths", std::move(paths)},
+       {"components", Value::object({{"schemas", std::move(schemas)},
+                                     {"securitySchemes",
+                                      Value::object({{"BearerToken", std::move(scheme)}})}})}});
 }
 
 Value plain_operation(Dialect dialect, std::string_view words, const Value& schema) {
@@ -69,7 +72,8 @@ Value plain_operation(Dialect dialect, std::string_view words, const Value& sche
   }
   return Value::object(
       {{"description", Value(words)},
-       {"responses", Value::object({{"200", ok}, {"401", Value::object({{"description", "Unauthorized"}})}})}});
+       {"responses",
+        Value::object({{"200", ok}, {"401", Value::object({{"description", "Unauthorized"}})}})}});
 }
 
 void add_plain_path(Value& paths, std::string_view path, Dialect dialect) {
@@ -83,9 +87,11 @@ void add_plain_path(Value& paths, std::string_view path, Dialect dialect) {
 }
 
 void digest_resource(std::string& out, const ResourceInfo& resource) {
-  append(out, resource.plural, '\n', resource.kind, '\n', resource.namespaced, '\n', join(resource.verbs, ","), '\n');
+  append(out, resource.plural, '\n', resource.kind, '\n', resource.namespaced, '\n',
+         join(resource.verbs, ","), '\n');
   for (const SubresourceInfo& sub : resource.subresources) {
-    append(out, sub.name, ' ', sub.kind.api_version(), ' ', sub.kind.kind, ' ', join(sub.verbs, ","), '\n');
+    append(out, sub.name, ' ', sub.kind.api_version(), ' ', sub.kind.kind, ' ',
+           join(sub.verbs, ","), '\n');
   }
   if (!resource.openapi.is_null()) json::write_to(out, resource.openapi);
 }
@@ -119,13 +125,15 @@ std::string openapi_v3_hash(const Catalog& catalog, std::string_view path) {
 Value openapi_v3_index(const Catalog& catalog) {
   Value paths = Value::object();
   for (const std::string& path : openapi_v3_paths(catalog)) {
-    paths.set(path, Value::object({{"serverRelativeURL",
-                                    Value(cat("/openapi/v3/", path, "?hash=", openapi_v3_hash(catalog, path)))}}));
+    paths.set(path,
+              Value::object({{"serverRelativeURL", Value(cat("/openapi/v3/", path, "?hash=",
+                                                             openapi_v3_hash(catalog, path)))}}));
   }
   return Value::object({{"paths", std::move(paths)}});
 }
 
-std::optional<Value> openapi_v3(const Catalog& catalog, std::string_view path, std::string_view release) {
+std::optional<Value> openapi_v3(const Catalog& catalog, std::string_view path,
+                                std::string_view release) {
   Value paths = Value::object();
   Found found = find_version(catalog, path);
   if (found.version == nullptr) {
@@ -135,29 +143,33 @@ std::optional<Value> openapi_v3(const Catalog& catalog, std::string_view path, s
   }
   Definitions definitions(Dialect::v3);
   add_plain_path(paths, path, Dialect::v3);
-  for (const ResourceInfo& resource : found.version->resources) openapi::add_paths(paths, resource, definitions);
+  for (const ResourceInfo& resource : found.version->resources)
+    openapi::add_paths(paths, resource, definitions);
   return v3_document(release, std::move(paths), definitions.finish());
 }
 
 Value openapi_v2(const Catalog& catalog, std::string_view release) {
   Definitions definitions(Dialect::v2);
   Value paths = Value::object();
-  for (const std::string& path : openapi_v3_paths(catalog)) add_plain_path(paths, path, Dialect::v2);
+  for (const std::string& path : openapi_v3_paths(catalog))
+    add_plain_path(paths, path, Dialect::v2);
   for (const GroupInfo& group : catalog.groups) {
     for (const VersionInfo& version : group.versions) {
-      for (const ResourceInfo& resource : version.resources) openapi::add_paths(paths, resource, definitions);
+      for (const ResourceInfo& resource : version.resources)
+        openapi::add_paths(paths, resource, definitions);
     }
   }
   Value scheme = Value::object({{"description", Value(security_words())},
                                 {"type", "apiKey"},
                                 {"name", "authorization"},
                                 {"in", "header"}});
-  return Value::object({{"swagger", "2.0"},
-                        {"info", info(release)},
-                        {"paths", std::move(paths)},
-                        {"definitions", definitions.finish()},
-                        {"securityDefinitions", Value::object({{"BearerToken", std::move(scheme)}})},
-                        {"security", Value::array({Value::object({{"BearerToken", Value::array()}})})}});
+  return Value::object(
+      {{"swagger", "2.0"},
+       {"info", info(release)},
+       {"paths", std::move(paths)},
+       {"definitions", definitions.finish()},
+       {"securityDefinitions", Value::object({{"BearerToken", std::move(scheme)}})},
+       {"security", Value::array({Value::object({{"BearerToken", Value::array()}})})}});
 }
 
 }  // namespace dibs::api

@@ -27,7 +27,8 @@ Catalog with_widgets() {
   widgets.list_kind = "WidgetList";
   widgets.namespaced = true;
   widgets.custom = true;
-  widgets.verbs = {"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"};
+  widgets.verbs = {"delete", "deletecollection", "get",    "list",
+                   "patch",  "create",           "update", "watch"};
   widgets.openapi = *json::parse(
       R"({"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer","nullable":true}}}}})");
   catalog.add(std::move(widgets));
@@ -51,13 +52,15 @@ TEST(OpenApi, every_reference_of_a_document_is_in_it) {
     std::set<std::string> refs;
     collect_refs(*document, refs);
     for (const std::string& ref : refs) {
-      EXPECT_TRUE((*document)["components"]["schemas"].contains(ref.substr(strlen("#/components/schemas/"))))
+      EXPECT_TRUE((*document)["components"]["schemas"].contains(
+          ref.substr(strlen("#/components/schemas/"))))
           << path << " " << ref;
     }
   }
   auto spent = std::chrono::steady_clock::now() - begin;
-  std::printf("all v3 documents in %lld ms\n",
-              static_cast<long long>(std::chrono::duration_cast<std::chrono::milliseconds>(spent).count()));
+  std::printf(
+      "all v3 documents in %lld ms\n",
+      static_cast<long long>(std::chrono::duration_cast<std::chrono::milliseconds>(spent).count()));
   EXPECT_FALSE(openapi_v3(catalog, "apis/nothing.example.com/v1", "v1.37.0").has_value());
 
   Value v2 = openapi_v2(catalog, "v1.37.0");
@@ -73,9 +76,12 @@ bool supports_field_validation(const Value& document, const GroupVersionKind& ki
   for (const auto& [path, item] : document["paths"].members()) {
     const Value& patch = item["patch"];
     const Value& gvk = patch["x-kubernetes-group-version-kind"];
-    if (gvk["group"] != Value(kind.group) || gvk["version"] != Value(kind.version) || gvk["kind"] != Value(kind.kind)) continue;
+    if (gvk["group"] != Value(kind.group) || gvk["version"] != Value(kind.version) ||
+        gvk["kind"] != Value(kind.kind))
+      continue;
     for (const Value& parameter : patch["parameters"].items()) {
-      if (parameter["name"] == Value("fieldValidation") && parameter["in"] == Value("query")) return true;
+      if (parameter["name"] == Value("fieldValidation") && parameter["in"] == Value("query"))
+        return true;
     }
   }
   return false;
@@ -84,11 +90,13 @@ bool supports_field_validation(const Value& document, const GroupVersionKind& ki
 TEST(OpenApi, kubectl_finds_what_it_needs_for_every_kind_it_can_patch) {
   for (const GroupInfo& group : builtin_catalog().groups) {
     for (const VersionInfo& version : group.versions) {
-      std::string path = group.name.empty() ? "api/v1" : cat("apis/", group.name, '/', version.version);
+      std::string path =
+          group.name.empty() ? "api/v1" : cat("apis/", group.name, '/', version.version);
       Value document = *openapi_v3(builtin_catalog(), path, "v1.37.0");
       for (const ResourceInfo& resource : version.resources) {
         if (resource.list_kind.empty()) continue;
-        EXPECT_TRUE(supports_field_validation(document, {resource.group, resource.version, resource.kind}))
+        EXPECT_TRUE(
+            supports_field_validation(document, {resource.group, resource.version, resource.kind}))
             << resource.kind;
       }
     }
@@ -104,12 +112,14 @@ TEST(OpenApi, documents_say_how_lists_merge) {
   EXPECT_EQ(containers["x-kubernetes-list-type"], Value("map"));
   const Value& strategy = schemas["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]["strategy"];
   EXPECT_EQ(strategy["x-kubernetes-patch-strategy"], Value("retainKeys"));
-  EXPECT_EQ(strategy["allOf"][0]["$ref"], Value("#/components/schemas/io.k8s.api.apps.v1.DeploymentStrategy"));
+  EXPECT_EQ(strategy["allOf"][0]["$ref"],
+            Value("#/components/schemas/io.k8s.api.apps.v1.DeploymentStrategy"));
   const Value& deployment = schemas["io.k8s.api.apps.v1.Deployment"];
   EXPECT_EQ(deployment["x-kubernetes-group-version-kind"][0]["kind"], Value("Deployment"));
   EXPECT_EQ(schemas["io.k8s.api.apps.v1.DeploymentStrategy"]["properties"]["type"]["enum"],
             Value::array({"Recreate", "RollingUpdate"}));
-  const Value& patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
+  const Value& patch =
+      document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
   EXPECT_TRUE(patch["requestBody"]["content"].contains("application/strategic-merge-patch+json"));
   EXPECT_EQ(patch["operationId"], Value("patchAppsV1NamespacedDeployment"));
 }
@@ -122,10 +132,12 @@ TEST(OpenApi, custom_resources_are_published) {
   EXPECT_EQ(widget["properties"]["metadata"]["allOf"][0]["$ref"],
             Value("#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
   const Value& patch =
-      document["paths"]["/apis/stable.example.com/v1/namespaces/{namespace}/widgets/{name}"]["patch"];
+      document["paths"]["/apis/stable.example.com/v1/namespaces/{namespace}/widgets/{name}"]
+              ["patch"];
   EXPECT_FALSE(patch["requestBody"]["content"].contains("application/strategic-merge-patch+json"));
   EXPECT_TRUE(supports_field_validation(document, {"stable.example.com", "v1", "Widget"}));
-  EXPECT_EQ(openapi_v2(catalog, "v1.37.0")["definitions"]["com.example.stable.v1.Widget"]["properties"]["spec"]["properties"]["size"],
+  EXPECT_EQ(openapi_v2(catalog, "v1.37.0")["definitions"]["com.example.stable.v1.Widget"]
+                                          ["properties"]["spec"]["properties"]["size"],
             Value::object());
 }
 
@@ -137,18 +149,19 @@ TEST(OpenApi, hashes_change_with_what_is_served) {
   EXPECT_NE(openapi_v3_hash(catalog, "apis/stable.example.com/v1"), before);
   EXPECT_EQ(openapi_v3_hash(catalog, "apis/apps/v1"), apps);
   Value index = openapi_v3_index(catalog);
-  EXPECT_EQ(index["paths"]["apis/apps/v1"]["serverRelativeURL"], Value(cat("/openapi/v3/apis/apps/v1?hash=", apps)));
-  for (const char* path : {"api", "api/v1", "apis", "version", "apis/apps", "apis/resource.k8s.io/v1alpha3"}) {
+  EXPECT_EQ(index["paths"]["apis/apps/v1"]["serverRelativeURL"],
+            Value(cat("/openapi/v3/apis/apps/v1?hash=", apps)));
+  for (const char* path :
+       {"api", "api/v1", "apis", "version", "apis/apps", "apis/resource.k8s.io/v1alpha3"}) {
     EXPECT_TRUE(index["paths"].contains(path)) << path;
   }
 }
 
 TEST(OpenApi, the_protobuf_form_has_definitions_and_extensions) {
-  Value document = Value::object(
-      {{"swagger", "2.0"},
-       {"info", Value::object({{"title", "x"}, {"version", "v1"}})},
-       {"paths", Value::object()},
-       {"definitions", Value::object()}});
+  Value document = Value::object({{"swagger", "2.0"},
+                                  {"info", Value::object({{"title", "x"}, {"version", "v1"}})},
+                                  {"paths", Value::object()},
+                                  {"definitions", Value::object()}});
   EXPECT_EQ(hex_encode(openapi_v2_protobuf(document)), "0a03322e3012070a01781202763142004a00");
 
   std::string all = openapi_v2_protobuf(openapi_v2(builtin_catalog(), "v1.37.0"));

@@ -25,21 +25,27 @@ constexpr Parameter kListParameters[] = {
     {"limit", "integer", "At most this many objects in one answer; the rest follows by continue."},
     {"resourceVersion", "string", "How fresh the answer must be, or where a watch begins."},
     {"resourceVersionMatch", "string", "How resourceVersion is meant: Exact or NotOlderThan."},
-    {"sendInitialEvents", "boolean", "Lets a watch begin with the objects there are, closed by a bookmark."},
+    {"sendInitialEvents", "boolean",
+     "Lets a watch begin with the objects there are, closed by a bookmark."},
     {"timeoutSeconds", "integer", "Ends the list or watch after this time."},
     {"watch", "boolean", "Answers with a stream of changes."},
 };
 constexpr Parameter kDryRun = {"dryRun", "string", "All: do everything but store."};
-constexpr Parameter kFieldManager = {"fieldManager", "string", "The name of who writes, for managedFields."};
-constexpr Parameter kFieldValidation = {"fieldValidation", "string",
-                                        "What to do about unknown or duplicate fields: Ignore, Warn or Strict."};
-constexpr Parameter kForce = {"force", "boolean", "Lets an apply take over fields of other managers."};
+constexpr Parameter kFieldManager = {"fieldManager", "string",
+                                     "The name of who writes, for managedFields."};
+constexpr Parameter kFieldValidation = {
+    "fieldValidation", "string",
+    "What to do about unknown or duplicate fields: Ignore, Warn or Strict."};
+constexpr Parameter kForce = {"force", "boolean",
+                              "Lets an apply take over fields of other managers."};
 constexpr Parameter kPretty = {"pretty", "string", "true: the answer is indented."};
 constexpr Parameter kDeleteParameters[] = {
     {"gracePeriodSeconds", "integer", "The time until the object goes; 0 is at once."},
-    {"ignoreStoreReadErrorWithClusterBreakingPotential", "boolean", "Deletes even what cannot be read."},
+    {"ignoreStoreReadErrorWithClusterBreakingPotential", "boolean",
+     "Deletes even what cannot be read."},
     {"orphanDependents", "boolean", "Deprecated: use propagationPolicy."},
-    {"propagationPolicy", "string", "What happens to dependents: Orphan, Background or Foreground."},
+    {"propagationPolicy", "string",
+     "What happens to dependents: Orphan, Background or Foreground."},
 };
 
 struct OpenApiPath {
@@ -50,8 +56,12 @@ struct OpenApiPath {
 class PathBuilder {
  public:
   PathBuilder(Value& paths, const ResourceInfo& resource, Definitions& definitions)
-      : paths_(paths), resource_(resource), definitions_(definitions), v3_(definitions.dialect() == Dialect::v3) {
-    root_ = resource.group.empty() ? cat("/api/", resource.version) : cat("/apis/", resource.group, '/', resource.version);
+      : paths_(paths),
+        resource_(resource),
+        definitions_(definitions),
+        v3_(definitions.dialect() == Dialect::v3) {
+    root_ = resource.group.empty() ? cat("/api/", resource.version)
+                                   : cat("/apis/", resource.group, '/', resource.version);
   }
 
   void add() {
@@ -63,7 +73,8 @@ class PathBuilder {
     Value item = Value::object();
     if (has("list")) operation(item, "get", "list", cat("list", scoped));
     if (has("create")) operation(item, "post", "post", cat("create", scoped));
-    if (has("deletecollection")) operation(item, "delete", "deletecollection", cat("deleteCollection", scoped));
+    if (has("deletecollection"))
+      operation(item, "delete", "deletecollection", cat("deleteCollection", scoped));
     finish(collection, std::move(item), false);
 
     if (resource_.namespaced && has("list")) {
@@ -87,7 +98,8 @@ class PathBuilder {
     return std::find(resource_.verbs.begin(), resource_.verbs.end(), verb) != resource_.verbs.end();
   }
 
-  void add_sub(const std::string& collection, const std::string& scoped, const SubresourceInfo& sub) {
+  void add_sub(const std::string& collection, const std::string& scoped,
+               const SubresourceInfo& sub) {
     kind_ = sub.kind;
     std::string tail = sub.name;
     tail[0] = static_cast<char>(tail[0] - 'a' + 'A');
@@ -97,10 +109,14 @@ class PathBuilder {
       if (connect) {
         operation(item, verb == "create" ? "post" : "get", "connect",
                   cat(verb == "create" ? "connectPost" : "connectGet", scoped), tail);
-      } else if (verb == "get") operation(item, "get", "get", cat("read", scoped), tail);
-      else if (verb == "create") operation(item, "post", "post", cat("create", scoped), tail);
-      else if (verb == "update") operation(item, "put", "put", cat("replace", scoped), tail);
-      else if (verb == "patch") operation(item, "patch", "patch", cat("patch", scoped), tail);
+      } else if (verb == "get")
+        operation(item, "get", "get", cat("read", scoped), tail);
+      else if (verb == "create")
+        operation(item, "post", "post", cat("create", scoped), tail);
+      else if (verb == "update")
+        operation(item, "put", "put", cat("replace", scoped), tail);
+      else if (verb == "patch")
+        operation(item, "patch", "patch", cat("patch", scoped), tail);
     }
     finish(cat(collection, "/{name}/", sub.name), std::move(item), true);
   }
@@ -114,7 +130,8 @@ class PathBuilder {
     for (std::string_view part : split(group, '.')) {
       for (std::string_view piece : split(part, '-')) {
         if (piece.empty()) continue;
-        out.push_back(piece[0] >= 'a' && piece[0] <= 'z' ? static_cast<char>(piece[0] - 'a' + 'A') : piece[0]);
+        out.push_back(piece[0] >= 'a' && piece[0] <= 'z' ? static_cast<char>(piece[0] - 'a' + 'A')
+                                                         : piece[0]);
         out.append(piece.substr(1));
       }
     }
@@ -140,7 +157,8 @@ class PathBuilder {
   }
 
   Value path_parameter(const char* name, const char* words) const {
-    Value out = Value::object({{"name", name}, {"in", "path"}, {"description", words}, {"required", true}});
+    Value out =
+        Value::object({{"name", name}, {"in", "path"}, {"description", words}, {"required", true}});
     if (v3_) {
       out.set("schema", Value::object({{"type", "string"}, {"uniqueItems", true}}));
     } else {
@@ -156,11 +174,13 @@ class PathBuilder {
     if (action == "list" || action == "deletecollection") {
       for (const Parameter& p : kListParameters) {
         std::string_view name = p.name;
-        if (action == "deletecollection" && (name == "watch" || name == "allowWatchBookmarks")) continue;
+        if (action == "deletecollection" && (name == "watch" || name == "allowWatchBookmarks"))
+          continue;
         list.push(parameter(p));
       }
     }
-    if (deletes || action == "post" || action == "put" || action == "patch") list.push(parameter(kDryRun));
+    if (deletes || action == "post" || action == "put" || action == "patch")
+      list.push(parameter(kDryRun));
     if (deletes) {
       for (const Parameter& p : kDeleteParameters) list.push(parameter(p));
     }
@@ -173,23 +193,28 @@ class PathBuilder {
   }
 
   Value body_ref(std::string_view action) {
-    if (action == "deletecollection" || action == "delete") return definitions_.ref(*builtin_type(cat(kMeta, "DeleteOptions")));
+    if (action == "deletecollection" || action == "delete")
+      return definitions_.ref(*builtin_type(cat(kMeta, "DeleteOptions")));
     if (action == "patch") {
-      return definitions_.ref("io.k8s.apimachinery.pkg.apis.meta.v1.Patch", Value::object({{"type", "object"}}));
+      return definitions_.ref("io.k8s.apimachinery.pkg.apis.meta.v1.Patch",
+                              Value::object({{"type", "object"}}));
     }
     return object_ref(false);
   }
 
   Value object_ref(bool list) {
-    if (resource_.custom && kind_.kind == resource_.kind) return custom_ref(resource_, list, definitions_);
-    const Schema* schema = builtin_schema(kind_.group, kind_.version, list ? kind_.kind + "List" : kind_.kind);
+    if (resource_.custom && kind_.kind == resource_.kind)
+      return custom_ref(resource_, list, definitions_);
+    const Schema* schema =
+        builtin_schema(kind_.group, kind_.version, list ? kind_.kind + "List" : kind_.kind);
     if (schema == nullptr) return Value::object({{"type", "string"}});
     return definitions_.ref(*schema);
   }
 
   Value answer_ref(std::string_view action) {
     if (action == "connect") return Value::object({{"type", "string"}});
-    if (action == "delete" || action == "deletecollection") return definitions_.ref(*builtin_type(cat(kMeta, "Status")));
+    if (action == "delete" || action == "deletecollection")
+      return definitions_.ref(*builtin_type(cat(kMeta, "Status")));
     return object_ref(action == "list");
   }
 
@@ -222,7 +247,8 @@ class PathBuilder {
     Value schema = answer_ref(action);
     if (v3_) {
       Value content = Value::object();
-      for (const std::string& type : answer_types(action)) content.set(type, Value::object({{"schema", schema}}));
+      for (const std::string& type : answer_types(action))
+        content.set(type, Value::object({{"schema", schema}}));
       out.set("content", std::move(content));
     } else {
       out.set("schema", std::move(schema));
@@ -230,8 +256,11 @@ class PathBuilder {
     return out;
   }
 
-  static std::string words_of(std::string_view action, std::string_view kind, std::string_view tail) {
-    std::string what = tail.empty() || tail == "ForAllNamespaces" ? std::string(kind) : cat(to_lower(tail), " of a ", kind);
+  static std::string words_of(std::string_view action, std::string_view kind,
+                              std::string_view tail) {
+    std::string what = tail.empty() || tail == "ForAllNamespaces"
+                           ? std::string(kind)
+                           : cat(to_lower(tail), " of a ", kind);
     if (action == "list") return cat("Lists or watches objects of kind ", what);
     if (action == "get") return cat("Reads one ", what);
     if (action == "post") return cat("Creates a ", what);
@@ -242,12 +271,13 @@ class PathBuilder {
     return cat("Connects to the ", what);
   }
 
-  void operation(Value& item, std::string_view method, std::string_view action, std::string_view id_start,
-                 std::string_view tail = {}) {
-    bool takes_body = action == "post" || action == "put" || action == "patch" || action == "delete" ||
-                      action == "deletecollection";
+  void operation(Value& item, std::string_view method, std::string_view action,
+                 std::string_view id_start, std::string_view tail = {}) {
+    bool takes_body = action == "post" || action == "put" || action == "patch" ||
+                      action == "delete" || action == "deletecollection";
     Value op = Value::object();
-    std::string tag = cat(resource_.group.empty() ? "core" : resource_.group, '_', resource_.version);
+    std::string tag =
+        cat(resource_.group.empty() ? "core" : resource_.group, '_', resource_.version);
     if (tag.find(".k8s.io") != std::string::npos) tag.erase(tag.find(".k8s.io"), 7);
     op.set("tags", Value::array({Value(tag)}));
     op.set("description", Value(words_of(action, resource_.kind, tail)));
@@ -259,7 +289,8 @@ class PathBuilder {
         Value content = Value::object();
         std::vector<std::string> types = {"*/*"};
         if (action == "patch") types = patch_types();
-        for (const std::string& type : types) content.set(type, Value::object({{"schema", body_ref(action)}}));
+        for (const std::string& type : types)
+          content.set(type, Value::object({{"schema", body_ref(action)}}));
         op.set("requestBody", Value::object({{"content", std::move(content)}}));
         if (required) op.mut("requestBody").set("required", true);
       }
@@ -268,14 +299,16 @@ class PathBuilder {
       op.set("produces", strings(answer_types(action)));
       op.set("schemes", Value::array({"https"}));
       if (takes_body) {
-        Value body = Value::object({{"name", "body"}, {"in", "body"}, {"schema", body_ref(action)}});
+        Value body =
+            Value::object({{"name", "body"}, {"in", "body"}, {"schema", body_ref(action)}});
         if (required) body.set("required", true);
         params.insert(0, std::move(body));
       }
     }
     if (!params.empty()) op.set("parameters", std::move(params));
     Value responses = Value::object({{"200", response(action, "OK")}});
-    if (action == "post" || action == "put" || action == "patch") responses.set("201", response(action, "Created"));
+    if (action == "post" || action == "put" || action == "patch")
+      responses.set("201", response(action, "Created"));
     if (action == "post" || action == "delete") responses.set("202", response(action, "Accepted"));
     responses.set("401", Value::object({{"description", "Unauthorized"}}));
     op.set("responses", std::move(responses));
@@ -288,7 +321,8 @@ class PathBuilder {
     if (item.empty()) return;
     Value params = Value::array();
     if (named) params.push(path_parameter("name", "The name of the object."));
-    if (resource_.namespaced && in_namespace) params.push(path_parameter("namespace", "The namespace of the object."));
+    if (resource_.namespaced && in_namespace)
+      params.push(path_parameter("namespace", "The namespace of the object."));
     params.push(parameter(kPretty));
     item.set("parameters", std::move(params));
     paths_.set(path, std::move(item));

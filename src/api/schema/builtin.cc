@@ -48,7 +48,8 @@ const Descriptions& descriptions() {
     for (std::string_view line : split(descriptions_text(), '\n')) {
       if (line.empty() || line[0] == '#') continue;
       std::size_t blank = line.find(' ');
-      if (blank != std::string_view::npos) (*words)[line.substr(0, blank)] = trim(line.substr(blank));
+      if (blank != std::string_view::npos)
+        (*words)[line.substr(0, blank)] = trim(line.substr(blank));
     }
     return words;
   }();
@@ -64,7 +65,8 @@ const Schema* builtin_schema(std::string_view group, std::string_view version,
   auto it = book().kinds.find(cat(group, '/', version, '/', kind));
   if (it != book().kinds.end()) return it->second;
   auto meta = book().meta_kinds.find(kind);
-  return meta != book().meta_kinds.end() && builtin_version(group, version) ? meta->second : nullptr;
+  return meta != book().meta_kinds.end() && builtin_version(group, version) ? meta->second
+                                                                            : nullptr;
 }
 
 bool builtin_version(std::string_view group, std::string_view version) {

@@ -1,8 +1,8 @@
 #pragma once
 // The built-in kinds, read from the texts under schema/ that are compiled into the binary.
 //
-// All functions are thread-safe; the first call reads the texts (a few milliseconds). What they return lives
-// as long as the process.
+// All functions are thread-safe; the first call reads the texts (a few milliseconds). What they
+// return lives as long as the process.
 
 #include <string>
 #include <string_view>
@@ -16,16 +16,19 @@ namespace dibs::api {
 /// Everything known, all versions; a server leaves out what it does not serve.
 const Catalog& builtin_catalog();
 
-/// The schema of a kind, also of those that are bodies only (DeleteOptions, Status, Scale, Eviction, TokenRequest,
-/// lists). Kinds of meta/v1 are found in every group-version. Null when unknown.
-const Schema* builtin_schema(std::string_view group, std::string_view version, std::string_view kind);
+/// The schema of a kind, also of those that are bodies only (DeleteOptions, Status, Scale,
+/// Eviction, TokenRequest, lists). Kinds of meta/v1 are found in every group-version. Null when
+/// unknown.
+const Schema* builtin_schema(std::string_view group, std::string_view version,
+                             std::string_view kind);
 /// True when the group-version itself is known.
 bool builtin_version(std::string_view group, std::string_view version);
 
 /// By package and name: "meta/v1.ObjectMeta", "core/v1.PodSpec". Null when unknown.
 const Schema* builtin_type(std::string_view name);
 
-/// The group, version and kind of a schema, or null when it is no kind. Kinds of meta/v1 are given as core's.
+/// The group, version and kind of a schema, or null when it is no kind. Kinds of meta/v1 are given
+/// as core's.
 const GroupVersionKind* builtin_kind(const Schema& schema);
 
 /// A digest of all schema texts, for hashes of what is made from them.
@@ -34,8 +37,8 @@ const std::string& builtin_digest();
 /// All object schemas of a package ("core/v1"), sorted by name.
 std::vector<const Schema*> builtin_types(std::string_view package);
 
-/// The words of ours about a type or field: ("io.k8s.api.core.v1.PodSpec", "containers"); field "" is the type. "" when
-/// there are none.
+/// The words of ours about a type or field: ("io.k8s.api.core.v1.PodSpec", "containers"); field ""
+/// is the type. "" when there are none.
 std::string_view description(std::string_view full_name, std::string_view field);
 
 }  // namespace dibs::api

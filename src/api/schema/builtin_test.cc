@@ -17,9 +17,10 @@ TEST(Builtin, reads_the_texts_in_a_few_milliseconds) {
   auto spent = std::chrono::steady_clock::now() - begin;
 
   ASSERT_TRUE(book.ok()) << book.error().message();
-  std::printf("schemas read in %lld us: %zu types, %zu schemas\n",
-              static_cast<long long>(std::chrono::duration_cast<std::chrono::microseconds>(spent).count()),
-              (*book)->types.size(), (*book)->schemas.size());
+  std::printf(
+      "schemas read in %lld us: %zu types, %zu schemas\n",
+      static_cast<long long>(std::chrono::duration_cast<std::chrono::microseconds>(spent).count()),
+      (*book)->types.size(), (*book)->schemas.size());
 }
 
 TEST(Builtin, knows_resources_by_path_and_kind) {
@@ -47,7 +48,8 @@ TEST(Builtin, every_resource_has_a_schema) {
         EXPECT_NE(resource.schema, nullptr) << group.name << " " << resource.plural;
         for (const SubresourceInfo& sub : resource.subresources) {
           bool options = sub.kind.kind.ends_with("Options");
-          EXPECT_TRUE(options || builtin_schema(sub.kind.group, sub.kind.version, sub.kind.kind) != nullptr)
+          EXPECT_TRUE(options ||
+                      builtin_schema(sub.kind.group, sub.kind.version, sub.kind.kind) != nullptr)
               << resource.plural << "/" << sub.name;
         }
       }
@@ -57,7 +59,8 @@ TEST(Builtin, every_resource_has_a_schema) {
 
 TEST(Builtin, knows_kinds_that_are_bodies_only) {
   EXPECT_NE(builtin_schema("", "v1", "DeleteOptions"), nullptr);
-  EXPECT_EQ(builtin_schema("resource.k8s.io", "v1", "DeleteOptions"), builtin_schema("", "v1", "DeleteOptions"));
+  EXPECT_EQ(builtin_schema("resource.k8s.io", "v1", "DeleteOptions"),
+            builtin_schema("", "v1", "DeleteOptions"));
   EXPECT_NE(builtin_schema("autoscaling", "v1", "Scale"), nullptr);
   EXPECT_NE(builtin_schema("authentication.k8s.io", "v1", "TokenRequest"), nullptr);
   EXPECT_NE(builtin_schema("", "v1", "List"), nullptr);
@@ -106,7 +109,8 @@ TEST(Builtin, descriptions_name_types_and_fields_that_exist) {
     if (type == "Time" || type == "MicroTime" || type == "FieldsV1") continue;
     bool found = false;
     for (std::string_view version : {"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}) {
-      std::string name = package.ends_with("/*") ? cat(package.substr(0, package.size() - 1), version) : package;
+      std::string name =
+          package.ends_with("/*") ? cat(package.substr(0, package.size() - 1), version) : package;
       const Schema* schema = builtin_type(cat(name, '.', type));
       found = found || (schema != nullptr && (field.empty() || schema->field(field) != nullptr));
     }
@@ -125,8 +129,10 @@ TEST(Catalog, orders_versions_as_the_api_does) {
 }
 
 TEST(Catalog, hashes_the_storage_version) {
-  EXPECT_EQ(storage_version_hash(*builtin_catalog().find("resource.k8s.io", "v1", "deviceclasses")), "Yk2PTc1Ybxk=");
-  EXPECT_EQ(storage_version_hash(*builtin_catalog().find("resource.k8s.io", "v1alpha3", "devicetaintrules")),
+  EXPECT_EQ(storage_version_hash(*builtin_catalog().find("resource.k8s.io", "v1", "deviceclasses")),
+            "Yk2PTc1Ybxk=");
+  EXPECT_EQ(storage_version_hash(
+                *builtin_catalog().find("resource.k8s.io", "v1alpha3", "devicetaintrules")),
             "i+85+TcIKpA=");
 }
 

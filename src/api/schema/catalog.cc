@@ -100,8 +100,9 @@ void Catalog::add(ResourceInfo resource) {
     group_at = groups.end() - 1;
   }
   auto& versions = group_at->versions;
-  auto version_at = std::find_if(versions.begin(), versions.end(),
-                                 [&](const VersionInfo& v) { return v.version == resource.version; });
+  auto version_at = std::find_if(versions.begin(), versions.end(), [&](const VersionInfo& v) {
+    return v.version == resource.version;
+  });
   if (version_at == versions.end()) {
     VersionInfo info;
     info.version = resource.version;

@@ -1,8 +1,9 @@
 #pragma once
 // What is served under which names: groups, versions, resources, and the schema of every kind.
 //
-// The built-in catalog (builtin.h) is made once from the schema texts. A server that serves less of it, or custom
-// resources beside it, makes a Catalog of its own; discovery and OpenAPI documents are functions of a Catalog.
+// The built-in catalog (builtin.h) is made once from the schema texts. A server that serves less of
+// it, or custom resources beside it, makes a Catalog of its own; discovery and OpenAPI documents
+// are functions of a Catalog.
 
 #include <memory>
 #include <string>

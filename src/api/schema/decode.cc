@@ -22,10 +22,10 @@ constexpr int kMaxDepth = 1000;
 /// Where decoding stands: a chain on the stack, spelled only when there is something to tell.
 struct Place {
   const Place* parent = nullptr;
-  const Field* field = nullptr;     // of a struct's field
-  const Schema* holder = nullptr;   // the struct that has the field
-  std::string_view key;             // of a map's entry, or an unknown field
-  std::size_t index = 0;            // of a list's element
+  const Field* field = nullptr;    // of a struct's field
+  const Schema* holder = nullptr;  // the struct that has the field
+  std::string_view key;            // of a map's entry, or an unknown field
+  std::size_t index = 0;           // of a list's element
   enum class Form : char { root, field, key, index } form = Form::root;
 
   /// "spec.containers[0].name"
@@ -37,7 +37,8 @@ struct Place {
     out.append(form == Form::field ? std::string_view(field->name) : key);
   }
 
-  /// Fields alone, embedded structs among them: "spec.containers.livenessProbe.ProbeHandler.httpGet".
+  /// Fields alone, embedded structs among them:
+  /// "spec.containers.livenessProbe.ProbeHandler.httpGet".
   void append_fields(std::string& out) const {
     if (parent != nullptr) parent->append_fields(out);
     if (form != Form::field) return;
@@ -57,13 +58,19 @@ struct Place {
 
 std::string_view json_word(const Value& value) {
   switch (value.kind()) {
-    case Kind::null: return "null";
-    case Kind::boolean: return "bool";
+    case Kind::null:
+      return "null";
+    case Kind::boolean:
+      return "bool";
     case Kind::integer:
-    case Kind::number: return "number";
-    case Kind::string: return "string";
-    case Kind::array: return "array";
-    case Kind::object: return "object";
+    case Kind::number:
+      return "number";
+    case Kind::string:
+      return "string";
+    case Kind::array:
+      return "array";
+    case Kind::object:
+      return "object";
   }
   return "";
 }
@@ -75,14 +82,17 @@ std::string number_text(const Value& value) {
   if (text.size() < 17) return text + ".0";
   // Go writes the shortest digits that read back; an integer beyond int64 stood there in full.
   char digits[32];
-  auto end = std::to_chars(digits, digits + sizeof digits, value.as_double(), std::chars_format::fixed, 0).ptr;
+  auto end =
+      std::to_chars(digits, digits + sizeof digits, value.as_double(), std::chars_format::fixed, 0)
+          .ptr;
   return std::string(digits, end);
 }
 
 /// The place of the first byte that is no base64, as Go counts it.
 std::size_t base64_fault(std::string_view text) {
   auto is_digit = [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/';
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '/';
   };
   std::size_t quantum = 0;
   std::size_t at = 0;
@@ -132,15 +142,18 @@ class Decoder {
   }
 
  private:
-  // Each decode_…() returns whether the value changed, and then leaves the new one in `out`. A fault that ends decoding sets
-  // fatal_; a mismatch of types is noted once and decoding goes on, since a fatal one beats it.
+  // Each decode_…() returns whether the value changed, and then leaves the new one in `out`. A
+  // fault that ends decoding sets fatal_; a mismatch of types is noted once and decoding goes on,
+  // since a fatal one beats it.
 
-  void mismatch(const Place& place, const Value& value, std::string_view go_type, bool with_number = false) {
+  void mismatch(const Place& place, const Value& value, std::string_view go_type,
+                bool with_number = false) {
     if (fault_) return;
     fault_ = Error::bad_request(mismatch_text(place, value, go_type, with_number));
   }
 
-  void fatal_mismatch(const Place& place, const Value& value, std::string_view go_type, bool with_number = false) {
+  void fatal_mismatch(const Place& place, const Value& value, std::string_view go_type,
+                      bool with_number = false) {
     fault_ = Error::bad_request(mismatch_text(place, value, go_type, with_number));
     fatal_ = true;
   }
@@ -177,12 +190,18 @@ class Decoder {
 
   static bool is_zero(const Value& value) {
     switch (value.kind()) {
-      case Kind::null: return true;
-      case Kind::boolean: return !value.as_bool();
-      case Kind::integer: return value.as_int() == 0;
-      case Kind::number: return value.as_double() == 0;
-      case Kind::string: return value.as_string().empty();
-      default: return value.empty();
+      case Kind::null:
+        return true;
+      case Kind::boolean:
+        return !value.as_bool();
+      case Kind::integer:
+        return value.as_int() == 0;
+      case Kind::number:
+        return value.as_double() == 0;
+      case Kind::string:
+        return value.as_string().empty();
+      default:
+        return value.empty();
     }
   }
 
@@ -220,8 +239,10 @@ class Decoder {
       case Shape::time:
       case Shape::micro_time:
       case Shape::any:
-      case Shape::fields_v1: return Fate::same;
-      default: break;
+      case Shape::fields_v1:
+        return Fate::same;
+      default:
+        break;
     }
     out = zero_value(schema);
     return Fate::changed;
@@ -230,16 +251,23 @@ class Decoder {
   static Value zero_value(const Schema& schema) {
     switch (schema.shape) {
       case Shape::string:
-      case Shape::bytes: return "";
-      case Shape::boolean: return false;
+      case Shape::bytes:
+        return "";
+      case Shape::boolean:
+        return false;
       case Shape::int32:
       case Shape::int64:
       case Shape::number:
-      case Shape::int_or_string: return 0;
-      case Shape::quantity: return "0";
-      case Shape::duration: return "0s";
-      case Shape::object: return schema.empty;
-      default: return {};
+      case Shape::int_or_string:
+        return 0;
+      case Shape::quantity:
+        return "0";
+      case Shape::duration:
+        return "0s";
+      case Shape::object:
+        return schema.empty;
+      default:
+        return {};
     }
   }
 
@@ -251,8 +279,10 @@ class Decoder {
           return false;
         }
         return decode_object(value, schema, place, out);
-      case Shape::list: return decode_list(value, schema, place, out);
-      case Shape::map: return decode_map(value, schema, place, out);
+      case Shape::list:
+        return decode_list(value, schema, place, out);
+      case Shape::map:
+        return decode_map(value, schema, place, out);
       case Shape::string:
         if (!value.is_string()) mismatch(place, value, schema.go_type);
         return false;
@@ -260,18 +290,26 @@ class Decoder {
         if (!value.is_boolean()) mismatch(place, value, schema.go_type);
         return false;
       case Shape::int32:
-      case Shape::int64: return decode_integer(value, schema, place);
+      case Shape::int64:
+        return decode_integer(value, schema, place);
       case Shape::number:
         if (!value.is_number()) mismatch(place, value, schema.go_type);
         return false;
-      case Shape::bytes: return decode_bytes(value, schema, place, out);
-      case Shape::quantity: return decode_quantity(value, out);
-      case Shape::int_or_string: return decode_int_or_string(value, place);
+      case Shape::bytes:
+        return decode_bytes(value, schema, place, out);
+      case Shape::quantity:
+        return decode_quantity(value, out);
+      case Shape::int_or_string:
+        return decode_int_or_string(value, place);
       case Shape::time:
-      case Shape::micro_time: return decode_time(value, schema, place, out);
-      case Shape::duration: return decode_duration(value, place, out);
-      case Shape::any: return decode_any(value, schema, out);
-      case Shape::fields_v1: return false;
+      case Shape::micro_time:
+        return decode_time(value, schema, place, out);
+      case Shape::duration:
+        return decode_duration(value, place, out);
+      case Shape::any:
+        return decode_any(value, schema, out);
+      case Shape::fields_v1:
+        return false;
     }
     return false;
   }
@@ -397,7 +435,8 @@ class Decoder {
     }
     if (value.is_integer()) {
       std::int64_t number = value.as_int();
-      if (schema.shape == Shape::int64 || (number >= INT32_MIN && number <= INT32_MAX)) return false;
+      if (schema.shape == Shape::int64 || (number >= INT32_MIN && number <= INT32_MAX))
+        return false;
     }
     mismatch(place, value, schema.go_type, true);
     return false;
@@ -411,7 +450,8 @@ class Decoder {
     std::string_view text = value.as_string();
     std::string bytes;
     if (!base64_decode(text, bytes)) {
-      if (!fault_) fault_ = Error::bad_request(cat("illegal base64 data at input byte ", base64_fault(text)));
+      if (!fault_)
+        fault_ = Error::bad_request(cat("illegal base64 data at input byte ", base64_fault(text)));
       return false;
     }
     std::string written = base64_encode(bytes);
@@ -434,7 +474,8 @@ class Decoder {
 
   bool decode_int_or_string(const Value& value, const Place& place) {
     if (value.is_string()) return false;
-    if (value.is_integer() && value.as_int() >= INT32_MIN && value.as_int() <= INT32_MAX) return false;
+    if (value.is_integer() && value.as_int() >= INT32_MIN && value.as_int() <= INT32_MAX)
+      return false;
     fatal_mismatch(place, value, "int32", value.is_number());
     return false;
   }
@@ -523,7 +564,8 @@ Result<Value> decode(const Value& raw, const Schema& schema, Strictness strictne
                      std::vector<std::string>& strict_errors) {
   Decoder decoder(strictness != Strictness::ignore, strict_errors);
   DIBS_TRY(Value value, decoder.run(raw, schema));
-  if (strictness == Strictness::strict && !strict_errors.empty()) return strict_error(strict_errors);
+  if (strictness == Strictness::strict && !strict_errors.empty())
+    return strict_error(strict_errors);
   return value;
 }
 

@@ -28,7 +28,8 @@ struct Decoded {
   std::vector<std::string> strict;
 };
 
-Decoded decoded(std::string_view type, std::string_view text, Strictness strictness = Strictness::warn) {
+Decoded decoded(std::string_view type, std::string_view text,
+                Strictness strictness = Strictness::warn) {
   Decoded out;
   const Schema* schema = builtin_type(type);
   EXPECT_NE(schema, nullptr) << type;
@@ -46,43 +47,54 @@ struct NormalForm {
 TEST(Decode, gives_the_normal_form) {
   const NormalForm cases[] = {
       {"core/v1.ConfigMap", "{}", R"({"metadata":{}})"},
-      {"core/v1.ConfigMap", R"({"metadata":null,"data":{},"immutable":null})", R"({"metadata":{}})"},
-      {"core/v1.ConfigMap", R"({"metadata":{},"immutable":false})", R"({"metadata":{},"immutable":false})"},
-      {"core/v1.ConfigMap", R"({"metadata":{"labels":{"a":null}}})", R"({"metadata":{"labels":{"a":""}}})"},
-      {"core/v1.ConfigMap", R"({"metadata":{"creationTimestamp":null,"generation":0,"finalizers":[]}})",
+      {"core/v1.ConfigMap", R"({"metadata":null,"data":{},"immutable":null})",
+       R"({"metadata":{}})"},
+      {"core/v1.ConfigMap", R"({"metadata":{},"immutable":false})",
+       R"({"metadata":{},"immutable":false})"},
+      {"core/v1.ConfigMap", R"({"metadata":{"labels":{"a":null}}})",
+       R"({"metadata":{"labels":{"a":""}}})"},
+      {"core/v1.ConfigMap",
+       R"({"metadata":{"creationTimestamp":null,"generation":0,"finalizers":[]}})",
        R"({"metadata":{}})"},
       {"core/v1.ConfigMap", R"({"metadata":{"creationTimestamp":"2020-01-01T01:00:00.5+01:00"}})",
        R"({"metadata":{"creationTimestamp":"2020-01-01T00:00:00Z"}})"},
       {"core/v1.Pod", "{}", R"({"metadata":{},"spec":{"containers":null},"status":{}})"},
       {"core/v1.Pod", R"({"spec":{"containers":[null]}})",
        R"({"spec":{"containers":[{"name":"","resources":{}}]},"metadata":{},"status":{}})"},
-      {"core/v1.PodSpec", R"({"containers":[],"hostNetwork":false,"volumes":[{"name":"v","emptyDir":{}}]})",
+      {"core/v1.PodSpec",
+       R"({"containers":[],"hostNetwork":false,"volumes":[{"name":"v","emptyDir":{}}]})",
        R"({"containers":null,"volumes":[{"name":"v","emptyDir":{}}]})"},
       {"core/v1.ResourceRequirements", R"({"limits":{"cpu":1,"memory":"1024Mi"},"requests":{}})",
        R"({"limits":{"cpu":"1","memory":"1Gi"}})"},
-      {"core/v1.Secret", R"({"data":{"a":null,"b":"YQ\n=="}})", R"({"data":{"a":"","b":"YQ=="},"metadata":{}})"},
+      {"core/v1.Secret", R"({"data":{"a":null,"b":"YQ\n=="}})",
+       R"({"data":{"a":"","b":"YQ=="},"metadata":{}})"},
       {"core/v1.ServicePort", R"({"port":1})", R"({"port":1,"targetPort":0})"},
       {"apps/v1.DeploymentSpec", R"({"replicas":0,"template":{}})",
        R"({"replicas":0,"template":{"metadata":{},"spec":{"containers":null}},"selector":null,"strategy":{}})"},
       {"rbac/v1.Role", R"({"rules":[]})", R"({"rules":null,"metadata":{}})"},
       {"resource/v1.DeviceCapacity", "{}", R"({"value":"0"})"},
-      {"resource/v1beta1.ResourceSliceSpec", R"({"driver":"d","nodeName":"","allNodes":false,"pool":{}})",
+      {"resource/v1beta1.ResourceSliceSpec",
+       R"({"driver":"d","nodeName":"","allNodes":false,"pool":{}})",
        R"({"driver":"d","pool":{"generation":0,"name":"","resourceSliceCount":0}})"},
-      {"apiextensions/v1.JSONSchemaProps", R"({"default":null,"items":{"type":"string","nope":1},"additionalProperties":false})",
+      {"apiextensions/v1.JSONSchemaProps",
+       R"({"default":null,"items":{"type":"string","nope":1},"additionalProperties":false})",
        R"({"items":{"type":"string"},"additionalProperties":false})"},
       {"coordination/v1.LeaseSpec", R"({"renewTime":"2020-01-01T00:00:00.123456Z"})",
        R"({"renewTime":"2020-01-01T00:00:00.123456Z"})"},
   };
   for (const NormalForm& c : cases) {
     Decoded got = decoded(c.type, c.given);
-    EXPECT_EQ(parsed(got.text.starts_with('{') ? got.text : "null"), parsed(c.normal)) << c.given << "\n" << got.text;
+    EXPECT_EQ(parsed(got.text.starts_with('{') ? got.text : "null"), parsed(c.normal))
+        << c.given << "\n"
+        << got.text;
     EXPECT_THAT(got.strict, testing::IsEmpty()) << c.given;
     EXPECT_EQ(decoded(c.type, c.normal).text, c.normal) << "not stable";
   }
 }
 
 TEST(Decode, shares_what_does_not_change) {
-  Value pod = parsed(R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","resources":{}}]},"status":{}})");
+  Value pod = parsed(
+      R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","resources":{}}]},"status":{}})");
   std::vector<std::string> strict;
 
   auto same = decode(pod, *builtin_type("core/v1.Pod"), Strictness::warn, strict);
@@ -99,14 +111,17 @@ TEST(Decode, shares_what_does_not_change) {
 TEST(Decode, names_go_types_in_mismatches) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"spec":{"containers":[{"imagePullPolicy":5}]}})",
-       "json: cannot unmarshal number into Go struct field Container.spec.containers.imagePullPolicy of type v1.PullPolicy"},
+       "json: cannot unmarshal number into Go struct field "
+       "Container.spec.containers.imagePullPolicy of type v1.PullPolicy"},
       {R"({"metadata":{"uid":5}})",
-       "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.uid of type types.UID"},
+       "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.uid of type "
+       "types.UID"},
       {R"({"spec":{"containers":[{"resources":{"limits":[]}}]}})",
        "json: cannot unmarshal array into Go struct field "
        "ResourceRequirements.spec.containers.resources.limits of type v1.ResourceList"},
       {R"({"spec":{"volumes":[{"configMap":5}]}})",
-       "json: cannot unmarshal number into Go struct field Volume.spec.volumes.VolumeSource.configMap of type "
+       "json: cannot unmarshal number into Go struct field "
+       "Volume.spec.volumes.VolumeSource.configMap of type "
        "v1.ConfigMapVolumeSource"},
       // What an unmarshaler says beats an earlier mismatch.
       {R"({"metadata":{"name":5,"creationTimestamp":"x"}})",
@@ -127,11 +142,13 @@ TEST(Decode, tells_each_unknown_field_once_and_a_hundred_at_most) {
 }
 
 TEST(Decode, tells_duplicates_and_unknown_fields_in_the_order_of_the_text) {
-  EXPECT_THAT(strict_errors_of(R"({"metadata":{"name":"x","name":"a","lables":{"a":"b","a":[{"c":1}]}},
+  EXPECT_THAT(
+      strict_errors_of(R"({"metadata":{"name":"x","name":"a","lables":{"a":"b","a":[{"c":1}]}},
                                    "data":{"k":"1","k":"2"},"extra":1,"data":{"z":"9"}})",
-                               *builtin_type("core/v1.ConfigMap")),
-              ElementsAre("duplicate field \"metadata.name\"", "unknown field \"metadata.lables\"",
-                          "duplicate field \"data.k\"", "unknown field \"extra\"", "duplicate field \"data\""));
+                       *builtin_type("core/v1.ConfigMap")),
+      ElementsAre("duplicate field \"metadata.name\"", "unknown field \"metadata.lables\"",
+                  "duplicate field \"data.k\"", "unknown field \"extra\"",
+                  "duplicate field \"data\""));
 }
 
 TEST(Decode, bounds_the_depth) {
@@ -170,7 +187,8 @@ TEST(DecodeRecorded, errors_are_those_of_a_real_server) {
     if (yaml && !strict.empty()) return;  // the words around line numbers are the caller's
     bool duplicates = !strict.empty();
     strict.clear();
-    bool is_strict = step["path"].as_string().find("fieldValidation=Strict") != std::string_view::npos;
+    bool is_strict =
+        step["path"].as_string().find("fieldValidation=Strict") != std::string_view::npos;
     auto result = decode(*body, *schema, is_strict ? Strictness::strict : Strictness::warn, strict);
     std::string got = result.ok() ? "no error" : result.error().message();
     if (duplicates && is_strict && got.find("json:") == std::string::npos) {
@@ -194,7 +212,9 @@ TEST(DecodeRecorded, warnings_are_those_of_a_real_server) {
     std::vector<std::string> wanted;
     for (const Value& warning : step["expect"]["warnings"].items()) {
       std::string text = warning.str();
-      if (!text.starts_with("299 - \"unknown field") && !text.starts_with("299 - \"duplicate field")) continue;
+      if (!text.starts_with("299 - \"unknown field") &&
+          !text.starts_with("299 - \"duplicate field"))
+        continue;
       auto unquoted = json::parse(text.substr(6));
       ASSERT_TRUE(unquoted.ok()) << text;
       wanted.push_back(unquoted->str());
@@ -234,14 +254,20 @@ TEST(DecodeRecorded, answers_of_a_real_server_are_in_normal_form) {
   std::size_t shown = 0;
   auto check = [&](const std::string& session, std::size_t index, const Value& step) {
     const Value& answer = step["expect"]["body"];
-    if (step["subset"].as_bool() || step["expect"]["code"].as_int() >= 300 || !answer.is_object()) return;
+    if (step["subset"].as_bool() || step["expect"]["code"].as_int() >= 300 || !answer.is_object())
+      return;
     const Schema* schema = schema_of_object(answer);
-    if (schema == nullptr || answer["kind"].as_string() == "Status" || schema->name.starts_with("API")) return;
-    if (answer["kind"].as_string().ends_with("List")) return;  // an empty list of items is [], which the server writes
+    if (schema == nullptr || answer["kind"].as_string() == "Status" ||
+        schema->name.starts_with("API"))
+      return;
+    if (answer["kind"].as_string().ends_with("List"))
+      return;  // an empty list of items is [], which the server writes
     Value given = without_marks(answer);
     // Pointers that the recording leaves out.
     for (const Value& ignored : step["ignore"].items()) {
-      if (ignored.as_string() != "/metadata/managedFields" && !ignored.as_string().starts_with("/items/*")) return;
+      if (ignored.as_string() != "/metadata/managedFields" &&
+          !ignored.as_string().starts_with("/items/*"))
+        return;
     }
     std::vector<std::string> strict;
     auto result = decode(given, *schema, Strictness::warn, strict);
@@ -254,9 +280,12 @@ TEST(DecodeRecorded, answers_of_a_real_server_are_in_normal_form) {
       return;
     }
     if (!(*result == given) && ++shown < 20) {
-      ADD_FAILURE() << session << " " << index << "\n" << json::write(given) << "\n" << json::write(*result);
+      ADD_FAILURE() << session << " " << index << "\n"
+                    << json::write(given) << "\n"
+                    << json::write(*result);
     }
-    if (!strict.empty() && ++shown < 20) ADD_FAILURE() << session << " " << index << ": " << join(strict, ", ");
+    if (!strict.empty() && ++shown < 20)
+      ADD_FAILURE() << session << " " << index << ": " << join(strict, ", ");
   };
   bool present = false;
   for (std::string_view file : {"objects", "reading", "cluster", "resource"}) {

@@ -10,11 +10,16 @@ using json::Value;
 
 bool is_unset(const Value& value) {
   switch (value.kind()) {
-    case json::Kind::null: return true;
-    case json::Kind::boolean: return !value.as_bool();
-    case json::Kind::integer: return value.as_int() == 0;
-    case json::Kind::string: return value.as_string().empty();
-    default: return false;
+    case json::Kind::null:
+      return true;
+    case json::Kind::boolean:
+      return !value.as_bool();
+    case json::Kind::integer:
+      return value.as_int() == 0;
+    case json::Kind::string:
+      return value.as_string().empty();
+    default:
+      return false;
   }
 }
 
@@ -34,8 +39,10 @@ void walk(Value& value, const Schema& schema) {
   for (const Field& field : schema.fields) {
     const Value* member = value.find(field.name);
     if (field.default_value) {
-      if (member == nullptr || (!field.pointer && is_unset(*member))) value.set(field.name, *field.default_value);
-    } else if (member != nullptr && (member->is_object() || member->is_array()) && field.schema->may_default) {
+      if (member == nullptr || (!field.pointer && is_unset(*member)))
+        value.set(field.name, *field.default_value);
+    } else if (member != nullptr && (member->is_object() || member->is_array()) &&
+               field.schema->may_default) {
       walk(value.mut(field.name), *field.schema);
     }
   }

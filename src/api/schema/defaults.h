@@ -6,8 +6,8 @@
 
 namespace dibs::api {
 
-/// Sets fields that are absent, or zero and not a pointer, to Field::default_value, in every object there is. The object
-/// is in normal form and stays so.
+/// Sets fields that are absent, or zero and not a pointer, to Field::default_value, in every object
+/// there is. The object is in normal form and stays so.
 void apply_defaults(json::Value& object, const Schema& schema);
 
 }  // namespace dibs::api

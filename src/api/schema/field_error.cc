@@ -10,32 +10,52 @@ namespace {
 
 std::string_view title(Fault fault) {
   switch (fault) {
-    case Fault::required: return "Required value";
-    case Fault::invalid: return "Invalid value";
-    case Fault::not_supported: return "Unsupported value";
-    case Fault::duplicate: return "Duplicate value";
-    case Fault::forbidden: return "Forbidden";
-    case Fault::too_long: return "Too long";
-    case Fault::too_many: return "Too many";
-    case Fault::not_found: return "Not found";
-    case Fault::type_invalid: return "Invalid value";
-    case Fault::internal: return "Internal error";
+    case Fault::required:
+      return "Required value";
+    case Fault::invalid:
+      return "Invalid value";
+    case Fault::not_supported:
+      return "Unsupported value";
+    case Fault::duplicate:
+      return "Duplicate value";
+    case Fault::forbidden:
+      return "Forbidden";
+    case Fault::too_long:
+      return "Too long";
+    case Fault::too_many:
+      return "Too many";
+    case Fault::not_found:
+      return "Not found";
+    case Fault::type_invalid:
+      return "Invalid value";
+    case Fault::internal:
+      return "Internal error";
   }
   return "";
 }
 
 std::string_view cause_reason(Fault fault) {
   switch (fault) {
-    case Fault::required: return "FieldValueRequired";
-    case Fault::invalid: return "FieldValueInvalid";
-    case Fault::not_supported: return "FieldValueNotSupported";
-    case Fault::duplicate: return "FieldValueDuplicate";
-    case Fault::forbidden: return "FieldValueForbidden";
-    case Fault::too_long: return "FieldValueTooLong";
-    case Fault::too_many: return "FieldValueTooMany";
-    case Fault::not_found: return "FieldValueNotFound";
-    case Fault::type_invalid: return "FieldValueTypeInvalid";
-    case Fault::internal: return "InternalError";
+    case Fault::required:
+      return "FieldValueRequired";
+    case Fault::invalid:
+      return "FieldValueInvalid";
+    case Fault::not_supported:
+      return "FieldValueNotSupported";
+    case Fault::duplicate:
+      return "FieldValueDuplicate";
+    case Fault::forbidden:
+      return "FieldValueForbidden";
+    case Fault::too_long:
+      return "FieldValueTooLong";
+    case Fault::too_many:
+      return "FieldValueTooMany";
+    case Fault::not_found:
+      return "FieldValueNotFound";
+    case Fault::type_invalid:
+      return "FieldValueTypeInvalid";
+    case Fault::internal:
+      return "InternalError";
   }
   return "";
 }
@@ -65,9 +85,9 @@ std::string Path::str() const {
 }
 
 void Path::append_to(std::string& out) const {
-  bool parent_shows = parent_ != nullptr && (parent_->parent_ != nullptr ||
-                                             parent_->name_.data() != nullptr ||
-                                             parent_->form_ != Form::name);
+  bool parent_shows =
+      parent_ != nullptr && (parent_->parent_ != nullptr || parent_->name_.data() != nullptr ||
+                             parent_->form_ != Form::name);
   if (parent_shows) parent_->append_to(out);
   if (form_ == Form::index) {
     append(out, '[', index_, ']');
@@ -106,7 +126,8 @@ void FieldErrors::forbidden(const Path& path, std::string_view detail) {
 
 void FieldErrors::too_long(const Path& path, std::size_t limit) {
   add(Fault::too_long, path,
-      cat(title(Fault::too_long), ": may not be more than ", limit, limit == 1 ? " byte" : " bytes"));
+      cat(title(Fault::too_long), ": may not be more than ", limit,
+          limit == 1 ? " byte" : " bytes"));
 }
 
 void FieldErrors::too_many(const Path& path, std::size_t count, std::size_t limit) {
@@ -143,7 +164,8 @@ Error FieldErrors::to_error(std::string_view kind, std::string_view group,
   for (const FieldError& error : errors_) {
     details.causes.push_back({std::string(cause_reason(error.fault)), error.text, error.field});
     std::string line = cat(error.field, ": ", error.text);
-    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+    if (std::find(lines.begin(), lines.end(), line) == lines.end())
+      lines.push_back(std::move(line));
   }
   std::string message = std::string(kind);
   if (!group.empty()) append(message, '.', group);

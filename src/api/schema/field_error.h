@@ -10,8 +10,8 @@
 
 namespace dibs::api {
 
-/// Where a field is: "spec.containers[0].env[1].name", "metadata.labels[foo]". Lives on the stack: a child points to
-/// its parent, which must outlive it; no text is built before str().
+/// Where a field is: "spec.containers[0].env[1].name", "metadata.labels[foo]". Lives on the stack:
+/// a child points to its parent, which must outlive it; no text is built before str().
 class Path {
  public:
   Path() = default;  // the object itself: "<nil>"
@@ -57,8 +57,8 @@ struct FieldError {
 class FieldErrors {
  public:
   void required(const Path& path, std::string_view detail = {});
-  /// The value is shown as the API does: strings quoted, numbers and booleans plain, objects and lists as JSON,
-  /// null as "null".
+  /// The value is shown as the API does: strings quoted, numbers and booleans plain, objects and
+  /// lists as JSON, null as "null".
   void invalid(const Path& path, const json::Value& value, std::string_view detail);
   void not_supported(const Path& path, const json::Value& value,
                      const std::vector<std::string>& supported);

@@ -49,19 +49,17 @@ TEST(FieldErrors, uses_the_words_of_the_api) {
 
   std::vector<std::string> texts;
   for (const auto& error : e.errors()) texts.push_back(error.text);
-  EXPECT_THAT(texts, testing::ElementsAre(
-                         "Required value", "Required value: must be set",
-                         "Invalid value: \"a\\n\": bad", "Invalid value: 3: bad",
-                         "Invalid value: true: bad", "Invalid value: null: bad",
-                         "Invalid value: {\"a\":\"\\u003c\"}: bad",
-                         "Unsupported value: \"x\": supported values: \"a\", \"b\"",
-                         "Unsupported value: [\"None\"]: supported values: \"All\"",
-                         "Duplicate value: \"x\"", "Forbidden: no",
-                         "Too long: may not be more than 63 bytes",
-                         "Too long: may not be more than 1 byte",
-                         "Too many: 33: must have at most 32 items", "Not found: \"v\"",
-                         "Invalid value: \"string\": must be of type integer",
-                         "Internal error: oops"));
+  EXPECT_THAT(
+      texts, testing::ElementsAre(
+                 "Required value", "Required value: must be set", "Invalid value: \"a\\n\": bad",
+                 "Invalid value: 3: bad", "Invalid value: true: bad", "Invalid value: null: bad",
+                 "Invalid value: {\"a\":\"\\u003c\"}: bad",
+                 "Unsupported value: \"x\": supported values: \"a\", \"b\"",
+                 "Unsupported value: [\"None\"]: supported values: \"All\"",
+                 "Duplicate value: \"x\"", "Forbidden: no",
+                 "Too long: may not be more than 63 bytes", "Too long: may not be more than 1 byte",
+                 "Too many: 33: must have at most 32 items", "Not found: \"v\"",
+                 "Invalid value: \"string\": must be of type integer", "Internal error: oops"));
 }
 
 TEST(FieldErrors, makes_a_status_with_causes) {
@@ -73,14 +71,16 @@ TEST(FieldErrors, makes_a_status_with_causes) {
   e.forbidden(Path("spec"), "no");
   Error two = e.to_error("Pod", "", "");
 
-  EXPECT_EQ(one.message(), "ResourceClass.resource.k8s.io \"a\" is invalid: driverName: Required value");
+  EXPECT_EQ(one.message(),
+            "ResourceClass.resource.k8s.io \"a\" is invalid: driverName: Required value");
   EXPECT_EQ(one.message(), same.message());
   ASSERT_EQ(same.details()->causes.size(), 2u);
   EXPECT_EQ(same.details()->causes[1].reason, "FieldValueRequired");
   EXPECT_EQ(same.details()->causes[1].message, "Required value");
   EXPECT_EQ(same.details()->causes[1].field, "driverName");
   EXPECT_EQ(same.details()->kind, "ResourceClass");
-  EXPECT_EQ(two.message(), "Pod \"\" is invalid: [driverName: Required value, spec: Forbidden: no]");
+  EXPECT_EQ(two.message(),
+            "Pod \"\" is invalid: [driverName: Required value, spec: Forbidden: no]");
   EXPECT_EQ(two.code(), Code::invalid);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// What the server must know of a kind beyond its schema: names, scope, and the rules a schema cannot say.
+// What the server must know of a kind beyond its schema: names, scope, and the rules a schema
+// cannot say.
 
 #include <functional>
 #include <string>
@@ -46,17 +47,19 @@ struct SelectableField {
   std::function<std::string(const Value& object)> get;
 };
 
-/// The C++ rules of one kind; any may be empty. All see objects in normal form (decoded by the schema).
-/// They are called in this order on create: set_defaults, prepare_create, [admission], validate; on update:
-/// set_defaults, prepare_update, [admission], validate_update. validate_update is responsible for everything
-/// that must hold of the new object (so it usually calls validate). Metadata common to all kinds is
-/// judged by validate_metadata(), not here.
+/// The C++ rules of one kind; any may be empty. All see objects in normal form (decoded by the
+/// schema). They are called in this order on create: set_defaults, prepare_create, [admission],
+/// validate; on update: set_defaults, prepare_update, [admission], validate_update. validate_update
+/// is responsible for everything that must hold of the new object (so it usually calls validate).
+/// Metadata common to all kinds is judged by validate_metadata(), not here.
 struct KindRules {
   /// Versioned defaults, beside the constant ones of the schema.
   std::function<void(Value& object)> set_defaults;
-  /// What the server sets or clears on a new object: status, generation is done by `tracks_generation`.
+  /// What the server sets or clears on a new object: status, generation is done by
+  /// `tracks_generation`.
   std::function<void(Value& object, const RuleContext&)> prepare_create;
-  /// On a write of the main resource: keep what clients may not change here (status is reset by `has_status`).
+  /// On a write of the main resource: keep what clients may not change here (status is reset by
+  /// `has_status`).
   std::function<void(Value& object, const Value& old, const RuleContext&)> prepare_update;
   /// On a write of /status: everything but status has been reset to `old` already.
   std::function<void(Value& object, const Value& old, const RuleContext&)> prepare_status;

@@ -23,12 +23,14 @@ constexpr int kMaxDepth = 100;
 Error broken() { return Error::bad_request("unexpected EOF in protobuf"); }
 
 Error wrong_type(const Item& item) {
-  return Error::bad_request(cat("proto: wrong wireType = ", static_cast<int>(item.type), " for field ", item.number));
+  return Error::bad_request(
+      cat("proto: wrong wireType = ", static_cast<int>(item.type), " for field ", item.number));
 }
 
 const Field* field_numbered(const Schema& schema, std::uint32_t number) {
-  auto it = std::lower_bound(schema.wire.begin(), schema.wire.end(), number,
-                             [&](std::uint16_t i, std::uint32_t n) { return schema.fields[i].proto < n; });
+  auto it = std::lower_bound(
+      schema.wire.begin(), schema.wire.end(), number,
+      [&](std::uint16_t i, std::uint32_t n) { return schema.fields[i].proto < n; });
   if (it == schema.wire.end() || schema.fields[*it].proto != number) return nullptr;
   return &schema.fields[*it];
 }
@@ -88,7 +90,8 @@ class Reader {
     if (schema.shape == Shape::list && !schema.wrapped) {
       // Packed numbers come as bytes.
       Value& list = out.mut(field.name);
-      bool numeric = schema.element->shape == Shape::int32 || schema.element->shape == Shape::int64 ||
+      bool numeric = schema.element->shape == Shape::int32 ||
+                     schema.element->shape == Shape::int64 ||
                      schema.element->shape == Shape::boolean;
       if (numeric && item.type == Type::bytes) {
         std::string_view packed = item.bytes;
@@ -134,7 +137,8 @@ class Reader {
     if (!present) {
       Item nothing;
       nothing.type = Type::bytes;
-      bool numeric = schema.element->shape == Shape::int32 || schema.element->shape == Shape::int64 ||
+      bool numeric = schema.element->shape == Shape::int32 ||
+                     schema.element->shape == Shape::int64 ||
                      schema.element->shape == Shape::boolean;
       if (numeric) nothing.type = Type::varint;
       DIBS_TRY(value, read_value(nothing, *schema.element, depth + 1));
@@ -161,20 +165,26 @@ class Reader {
         std::memcpy(&number, &item.integer, sizeof number);
         return Value(number);
       }
-      default: break;
+      default:
+        break;
     }
     if (!is_bytes) return wrong_type(item);
     switch (schema.shape) {
-      case Shape::string: return Value(item.bytes);
-      case Shape::bytes: return Value(base64_encode(item.bytes));
+      case Shape::string:
+        return Value(item.bytes);
+      case Shape::bytes:
+        return Value(base64_encode(item.bytes));
       case Shape::object: {
         Value object = Value::object();
         DIBS_CHECK(message(item.bytes, schema, object, depth + 1));
         return object;
       }
-      case Shape::list: return read_wrapped(item, schema, depth);
-      case Shape::any: return read_any(item, schema, depth);
-      default: return read_special(item, schema);
+      case Shape::list:
+        return read_wrapped(item, schema, depth);
+      case Shape::any:
+        return read_any(item, schema, depth);
+      default:
+        return read_special(item, schema);
     }
   }
 
@@ -195,7 +205,8 @@ class Reader {
     DIBS_TRY(Small small, read_small(item.bytes));
     auto integer = [&](int i) { return static_cast<std::int64_t>(small.integers[i]); };
     switch (schema.shape) {
-      case Shape::quantity: return small.bytes[1].empty() ? Value("0") : Value(small.bytes[1]);
+      case Shape::quantity:
+        return small.bytes[1].empty() ? Value("0") : Value(small.bytes[1]);
       case Shape::int_or_string:
         if (integer(1) == 1) return Value(small.bytes[3]);
         return Value(static_cast<int>(static_cast<std::int32_t>(integer(2))));
@@ -210,13 +221,16 @@ class Reader {
         std::int64_t nanos = schema.shape == Shape::micro_time ? integer(2) : 0;
         if (nanos < 0 || nanos >= 1'000'000'000) nanos = 0;
         Time time{seconds * 1'000'000'000 + nanos};
-        return Value(schema.shape == Shape::time ? format_rfc3339(time) : format_rfc3339_micro(time));
+        return Value(schema.shape == Shape::time ? format_rfc3339(time)
+                                                 : format_rfc3339_micro(time));
       }
-      case Shape::duration: return Value(format_duration(Duration(integer(1))));
+      case Shape::duration:
+        return Value(format_duration(Duration(integer(1))));
       case Shape::fields_v1:
         if (small.bytes[1].empty()) return Value();
         return parse_embedded(small.bytes[1]);
-      default: return Error::internal("shape without a message");
+      default:
+        return Error::internal("shape without a message");
     }
   }
 
@@ -230,10 +244,13 @@ class Reader {
     GroupVersionKind gvk;
     std::size_t slash = envelope.api_version.find('/');
     gvk.group = slash == std::string::npos ? "" : envelope.api_version.substr(0, slash);
-    gvk.version = slash == std::string::npos ? envelope.api_version : envelope.api_version.substr(slash + 1);
+    gvk.version =
+        slash == std::string::npos ? envelope.api_version : envelope.api_version.substr(slash + 1);
     const Schema* inner = builtin_schema(gvk.group, gvk.version, envelope.kind);
-    if (inner == nullptr) return Error::bad_request(cat("no kind ", quoted(envelope.kind), " is known"));
-    Value object = Value::object({{"apiVersion", Value(envelope.api_version)}, {"kind", Value(envelope.kind)}});
+    if (inner == nullptr)
+      return Error::bad_request(cat("no kind ", quoted(envelope.kind), " is known"));
+    Value object = Value::object(
+        {{"apiVersion", Value(envelope.api_version)}, {"kind", Value(envelope.kind)}});
     DIBS_CHECK(message(envelope.raw, *inner, object, depth + 1));
     return object;
   }
@@ -270,7 +287,8 @@ bool is_protobuf(std::string_view bytes) { return bytes.starts_with(kMagic); }
 
 Result<ProtobufEnvelope> open_envelope(std::string_view bytes) {
   if (!is_protobuf(bytes)) {
-    return Error::bad_request("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
+    return Error::bad_request(
+        "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
   }
   ProtobufEnvelope envelope;
   std::string_view in = bytes.substr(kMagic.size());
@@ -297,9 +315,9 @@ Result<Value> decode_protobuf(std::string_view message, const Schema& schema) {
 
 int fuzz_protobuf(const std::uint8_t* data, std::size_t size) {
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  static const Schema* const kinds[] = {builtin_schema("", "v1", "Pod"),
-                                        builtin_schema("resource.k8s.io", "v1", "ResourceSlice"),
-                                        builtin_schema("apiextensions.k8s.io", "v1", "CustomResourceDefinition")};
+  static const Schema* const kinds[] = {
+      builtin_schema("", "v1", "Pod"), builtin_schema("resource.k8s.io", "v1", "ResourceSlice"),
+      builtin_schema("apiextensions.k8s.io", "v1", "CustomResourceDefinition")};
   auto envelope = open_envelope(bytes);
   std::string_view message = envelope.ok() ? envelope->raw : bytes;
   for (const Schema* schema : kinds) {

@@ -1,5 +1,5 @@
-// Objects to protobuf messages. As upstream writes them: fields in the order of their numbers, value fields always, pointers only
-// when set, maps by sorted keys.
+// Objects to protobuf messages. As upstream writes them: fields in the order of their numbers,
+// value fields always, pointers only when set, maps by sorted keys.
 
 #include <algorithm>
 #include <cstring>
@@ -33,7 +33,9 @@ std::string union_message(const Value& value, const Schema& schema) {
   if (or_bool) wire::put_integer(out, 1, value.is_object() || value.as_bool());
   if (value.is_object()) wire::put_bytes(out, or_bool ? 2 : 1, message_of(value, *schema.element));
   for (const Value& item : value.items()) {
-    wire::put_bytes(out, 2, item.is_string() ? std::string(item.as_string()) : message_of(item, *schema.element));
+    wire::put_bytes(
+        out, 2,
+        item.is_string() ? std::string(item.as_string()) : message_of(item, *schema.element));
   }
   return out;
 }
@@ -41,17 +43,24 @@ std::string union_message(const Value& value, const Schema& schema) {
 std::string message_of(const Value& value, const Schema& schema) {
   std::string out;
   switch (schema.shape) {
-    case Shape::object: put_message(out, value, schema); break;
-    case Shape::quantity: wire::put_bytes(out, 1, value.is_null() ? "0" : value.as_string()); break;
+    case Shape::object:
+      put_message(out, value, schema);
+      break;
+    case Shape::quantity:
+      wire::put_bytes(out, 1, value.is_null() ? "0" : value.as_string());
+      break;
     case Shape::int_or_string:
       wire::put_integer(out, 1, value.is_string());
       wire::put_integer(out, 2, value.as_int());
       wire::put_bytes(out, 3, value.as_string());
       break;
     case Shape::time:
-    case Shape::micro_time: out = time_message(value, schema.shape == Shape::micro_time); break;
+    case Shape::micro_time:
+      out = time_message(value, schema.shape == Shape::micro_time);
+      break;
     case Shape::duration:
-      if (auto parsed = parse_duration(value.as_string()); parsed.ok()) wire::put_integer(out, 1, parsed->count());
+      if (auto parsed = parse_duration(value.as_string()); parsed.ok())
+        wire::put_integer(out, 1, parsed->count());
       break;
     case Shape::fields_v1:
       if (!value.is_null()) wire::put_bytes(out, 1, json::write(value));
@@ -63,23 +72,30 @@ std::string message_of(const Value& value, const Schema& schema) {
     case Shape::list:
       for (const Value& item : value.items()) wire::put_bytes(out, 1, item.as_string());
       break;
-    default: break;
+    default:
+      break;
   }
   return out;
 }
 
 void put_value(std::string& out, std::uint32_t number, const Value& value, const Schema& schema) {
   switch (schema.shape) {
-    case Shape::string: wire::put_bytes(out, number, value.as_string()); break;
+    case Shape::string:
+      wire::put_bytes(out, number, value.as_string());
+      break;
     case Shape::bytes: {
       std::string bytes;
       base64_decode(value.as_string(), bytes);
       wire::put_bytes(out, number, bytes);
       break;
     }
-    case Shape::boolean: wire::put_integer(out, number, value.as_bool()); break;
+    case Shape::boolean:
+      wire::put_integer(out, number, value.as_bool());
+      break;
     case Shape::int32:
-    case Shape::int64: wire::put_integer(out, number, value.as_int()); break;
+    case Shape::int64:
+      wire::put_integer(out, number, value.as_int());
+      break;
     case Shape::number: {
       double number_value = value.as_double();
       std::uint64_t bits = 0;
@@ -87,7 +103,9 @@ void put_value(std::string& out, std::uint32_t number, const Value& value, const
       wire::put_fixed64(out, number, bits);
       break;
     }
-    default: wire::put_bytes(out, number, message_of(value, schema)); break;
+    default:
+      wire::put_bytes(out, number, message_of(value, schema));
+      break;
   }
 }
 

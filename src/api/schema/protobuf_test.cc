@@ -23,8 +23,13 @@ Value normal(const Value& raw, const Schema& schema) {
 
 /// The body that kubectl sends for `create ns foo`.
 std::string namespace_body() {
-  std::string meta("\x0a\x03" "foo" "\x12\x00\x1a\x00\x22\x00\x2a\x00\x32\x00\x38\x00\x42\x00", 19);
-  std::string message = std::string("\x0a\x13", 2) + meta + std::string("\x12\x00\x1a\x02\x0a\x00", 6);
+  std::string meta(
+      "\x0a\x03"
+      "foo"
+      "\x12\x00\x1a\x00\x22\x00\x2a\x00\x32\x00\x38\x00\x42\x00",
+      19);
+  std::string message =
+      std::string("\x0a\x13", 2) + meta + std::string("\x12\x00\x1a\x02\x0a\x00", 6);
   std::string body("k8s\0\x0a\x0f\x0a\x02v1\x12\x09Namespace\x12\x1b", 23);
   return body + message + std::string("\x1a\x00\x22\x00", 4);
 }
@@ -103,9 +108,12 @@ TEST(ProtobufRecorded, objects_survive_the_wire) {
   std::size_t shown = 0;
   auto check = [&](const std::string& session, std::size_t index, const Value& step) {
     const Value& answer = step["expect"]["body"];
-    if (step["subset"].as_bool() || step["expect"]["code"].as_int() >= 300 || !answer.is_object()) return;
+    if (step["subset"].as_bool() || step["expect"]["code"].as_int() >= 300 || !answer.is_object())
+      return;
     const Schema* schema = schema_of_object(answer);
-    if (schema == nullptr || answer["kind"].as_string() == "Status" || schema->name.starts_with("API")) return;
+    if (schema == nullptr || answer["kind"].as_string() == "Status" ||
+        schema->name.starts_with("API"))
+      return;
     std::vector<std::string> strict;
     auto object = decode(without_marks(answer), *schema, Strictness::warn, strict);
     if (!object.ok()) return;
@@ -126,7 +134,9 @@ TEST(ProtobufRecorded, objects_survive_the_wire) {
     back.set("kind", Value(envelope->kind));
     ++compared;
     if (!(back == *object) && ++shown < 10) {
-      ADD_FAILURE() << session << " " << index << "\n" << json::write(*object) << "\n" << json::write(back);
+      ADD_FAILURE() << session << " " << index << "\n"
+                    << json::write(*object) << "\n"
+                    << json::write(back);
     }
     // Bytes cut or changed anywhere are refused or read, nothing worse.
     if (compared % 50 == 0) {

@@ -7,7 +7,14 @@
 
 namespace dibs::api::wire {
 
-enum class Type : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, group = 3, group_end = 4, fixed32 = 5 };
+enum class Type : std::uint8_t {
+  varint = 0,
+  fixed64 = 1,
+  bytes = 2,
+  group = 3,
+  group_end = 4,
+  fixed32 = 5
+};
 
 struct Item {
   std::uint32_t number = 0;
@@ -46,9 +53,12 @@ inline bool take(std::string_view& in, Item& item) {
   item.number = static_cast<std::uint32_t>(tag >> 3);
   item.type = static_cast<Type>(tag & 7);
   switch (item.type) {
-    case Type::varint: return take_varint(in, item.integer);
-    case Type::fixed64: return take_fixed(in, 8, item.integer);
-    case Type::fixed32: return take_fixed(in, 4, item.integer);
+    case Type::varint:
+      return take_varint(in, item.integer);
+    case Type::fixed64:
+      return take_fixed(in, 8, item.integer);
+    case Type::fixed32:
+      return take_fixed(in, 4, item.integer);
     case Type::bytes: {
       std::uint64_t length = 0;
       if (!take_varint(in, length) || length > in.size()) return false;
@@ -56,7 +66,8 @@ inline bool take(std::string_view& in, Item& item) {
       in.remove_prefix(length);
       return true;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 

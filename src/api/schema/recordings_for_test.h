@@ -34,9 +34,11 @@ inline std::string read_file(const std::string& path) {
   return text.str();
 }
 
-/// Calls `each` with (session name, step index, step) for all sessions of a file. False when the file is absent.
-inline bool for_each_step(std::string_view file,
-                          const std::function<void(const std::string&, std::size_t, const json::Value&)>& each) {
+/// Calls `each` with (session name, step index, step) for all sessions of a file. False when the
+/// file is absent.
+inline bool for_each_step(
+    std::string_view file,
+    const std::function<void(const std::string&, std::size_t, const json::Value&)>& each) {
   std::string folder = conformance_folder();
   if (folder.empty()) return false;
   std::string text = read_file(cat(folder, "/http/", file, ".json"));
@@ -45,7 +47,8 @@ inline bool for_each_step(std::string_view file,
   if (!parsed.ok()) return false;
   for (const json::Value& session : (*parsed)["sessions"].items()) {
     std::size_t index = 0;
-    for (const json::Value& step : session["steps"].items()) each(session["name"].str(), index++, step);
+    for (const json::Value& step : session["steps"].items())
+      each(session["name"].str(), index++, step);
   }
   return true;
 }
@@ -67,12 +70,15 @@ inline const Schema* schema_of_path(std::string_view path) {
   } else {
     return nullptr;
   }
-  if (parts[at] == "namespaces" && parts.size() > at + 2 && parts[at + 2] != "status" && parts[at + 2] != "finalize") at += 2;
+  if (parts[at] == "namespaces" && parts.size() > at + 2 && parts[at + 2] != "status" &&
+      parts[at + 2] != "finalize")
+    at += 2;
   const ResourceInfo* resource = builtin_catalog().find(group, version, parts[at]);
   if (resource == nullptr) return nullptr;
   if (parts.size() > at + 2) {
     const SubresourceInfo* sub = resource->subresource(parts[at + 2]);
-    return sub == nullptr ? nullptr : builtin_schema(sub->kind.group, sub->kind.version, sub->kind.kind);
+    return sub == nullptr ? nullptr
+                          : builtin_schema(sub->kind.group, sub->kind.version, sub->kind.kind);
   }
   return resource->schema;
 }

@@ -1,10 +1,10 @@
 #pragma once
 // What an object is made of: one description for built-in kinds and custom resources.
 //
-// From a Schema follow strict decoding and pruning, normal form, defaults, OpenAPI, strategic merge,
-// server-side apply, protobuf. Built-in schemas are text under schema/, compiled into the
-// binary and read at start (builtin.h); those of custom resources are built at run time (structural.h).
-// A Schema is immutable once built and shared.
+// From a Schema follow strict decoding and pruning, normal form, defaults, OpenAPI, strategic
+// merge, server-side apply, protobuf. Built-in schemas are text under schema/, compiled into the
+// binary and read at start (builtin.h); those of custom resources are built at run time
+// (structural.h). A Schema is immutable once built and shared.
 
 #include <cstdint>
 #include <memory>
@@ -20,21 +20,21 @@ namespace dibs::api {
 /// The form of a value in JSON.
 enum class Shape : std::uint8_t {
   string,
-  bytes,          // base64
+  bytes,  // base64
   boolean,
   int32,
   int64,
-  number,         // double
-  object,         // fields
-  list,           // of element
-  map,            // string to element
-  any,            // whatever JSON it is (RawExtension, JSON, JSONSchemaProps unions)
+  number,  // double
+  object,  // fields
+  list,    // of element
+  map,     // string to element
+  any,     // whatever JSON it is (RawExtension, JSON, JSONSchemaProps unions)
   quantity,
   int_or_string,
-  time,           // RFC 3339, whole seconds
-  micro_time,     // RFC 3339, six decimals
-  duration,       // Go duration string
-  fields_v1,      // the set of managedFields
+  time,        // RFC 3339, whole seconds
+  micro_time,  // RFC 3339, six decimals
+  duration,    // Go duration string
+  fields_v1,   // the set of managedFields
 };
 
 enum class ListType : std::uint8_t { atomic, set, map };
@@ -57,7 +57,7 @@ struct Field {
   Zero zero = Zero::omit;
   std::optional<json::Value> default_value;  // a constant default of the API
   // Strategic merge.
-  std::string merge_key;       // of a list with strategy merge; "" for lists of scalars
+  std::string merge_key;  // of a list with strategy merge; "" for lists of scalars
   bool merge = false;
   bool retain_keys = false;
   /// Go's name of the embedded struct that holds it ("ProbeHandler"), for messages.
@@ -81,7 +81,8 @@ enum class AnyForm : std::uint8_t {
 
 struct Schema {
   Shape shape = Shape::object;
-  /// Of a struct: "PodSpec" in Go's words, for messages; and its OpenAPI name, "io.k8s.api.core.v1.PodSpec".
+  /// Of a struct: "PodSpec" in Go's words, for messages; and its OpenAPI name,
+  /// "io.k8s.api.core.v1.PodSpec".
   std::string name;
   std::string full_name;
   /// Go's word for the type in messages: "v1.PodSpec", "[]v1.Container", "v1.PullPolicy", "int32".
@@ -94,12 +95,12 @@ struct Schema {
   std::vector<std::string> enum_values;
   AnyForm any_form = AnyForm::json;
   // Built-in kinds only.
-  std::vector<Inlined> inlined;      // on the wire
-  bool wrapped = false;              // a list that is a message {1: items} on the wire
-  std::vector<std::uint16_t> wire;   // indices into fields, sorted by proto; those on the wire
-  std::vector<std::uint16_t> kept;   // indices of the fields with Zero::keep
-  json::Value empty;                 // of an object: its normal form when nothing is set
-  bool may_default = true;           // false: no default_value in it or below
+  std::vector<Inlined> inlined;     // on the wire
+  bool wrapped = false;             // a list that is a message {1: items} on the wire
+  std::vector<std::uint16_t> wire;  // indices into fields, sorted by proto; those on the wire
+  std::vector<std::uint16_t> kept;  // indices of the fields with Zero::keep
+  json::Value empty;                // of an object: its normal form when nothing is set
+  bool may_default = true;          // false: no default_value in it or below
   // Custom resources only.
   bool preserve_unknown = false;
   bool embedded_resource = false;

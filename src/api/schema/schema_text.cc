@@ -49,7 +49,8 @@ struct TypeFlags {
   bool wrapped = false;
 
   std::string key() const {
-    return cat(go, '|', has_enum ? enum_values : "-", '|', keys, '|', set, atomic, granular, wrapped);
+    return cat(go, '|', has_enum ? enum_values : "-", '|', keys, '|', set, atomic, granular,
+               wrapped);
   }
 };
 
@@ -87,8 +88,10 @@ bool is_struct(const Schema& schema) {
     case Shape::time:
     case Shape::micro_time:
     case Shape::duration:
-    case Shape::any: return true;
-    default: return false;
+    case Shape::any:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -201,18 +204,26 @@ class Reader {
   Result<> read_resource_line(const std::vector<std::string_view>& words) {
     std::string_view word = words[0];
     if (words.size() < 2) return Error::internal(cat("nothing after ", word));
-    if (word == "singular") resource_->singular = words[1];
-    else if (word == "scope") resource_->namespaced = words[1] == "namespaced";
-    else if (word == "short") resource_->short_names = strings_of(words, 1);
-    else if (word == "categories") resource_->categories = strings_of(words, 1);
-    else if (word == "verbs") resource_->verbs = strings_of(words, 1);
+    if (word == "singular")
+      resource_->singular = words[1];
+    else if (word == "scope")
+      resource_->namespaced = words[1] == "namespaced";
+    else if (word == "short")
+      resource_->short_names = strings_of(words, 1);
+    else if (word == "categories")
+      resource_->categories = strings_of(words, 1);
+    else if (word == "verbs")
+      resource_->verbs = strings_of(words, 1);
     else if (word == "prefix") {
-      resource_->storage_prefix = words[1][0] == '/' ? cat(words[1], '/') : cat("/registry/", words[1], '/');
-    } else if (word == "storage") resource_->storage_version = words[1];
+      resource_->storage_prefix =
+          words[1][0] == '/' ? cat(words[1], '/') : cat("/registry/", words[1], '/');
+    } else if (word == "storage")
+      resource_->storage_version = words[1];
     else if (word == "hub") {
       std::size_t slash = words[1].find('/');
       resource_->hub_group = slash == std::string_view::npos ? "" : words[1].substr(0, slash);
-      resource_->hub_version = slash == std::string_view::npos ? words[1] : words[1].substr(slash + 1);
+      resource_->hub_version =
+          slash == std::string_view::npos ? words[1] : words[1].substr(slash + 1);
     } else if (word == "sub" && words.size() > 3) {
       SubresourceInfo sub{std::string(words[1]), {}, strings_of(words, 3)};
       std::string_view kind = words[2];
@@ -235,8 +246,8 @@ class Reader {
   Result<> read_field(const std::vector<std::string_view>& words) {
     if (words[0] == "inline" && words.size() >= 3) {
       if (words.size() > 3 && words[3] == "untold") untold_.insert(type_);
-      type_->inlined.push_back({static_cast<std::uint32_t>(number_of(words[2])),
-                                named(cat(package_, '.', words[1]))});
+      type_->inlined.push_back(
+          {static_cast<std::uint32_t>(number_of(words[2])), named(cat(package_, '.', words[1]))});
       return success();
     }
     if (words.size() < 3) return Error::internal("a field has a name, a type and a number");
@@ -256,19 +267,29 @@ class Reader {
       std::size_t equals = flag.find('=');
       std::string_view value = equals == std::string_view::npos ? "" : flag.substr(equals + 1);
       flag = flag.substr(0, equals);
-      if (flag == "keep") keep = true;
-      else if (flag == "omit") omit = true;
-      else if (flag == "required") field.required = true;
-      else if (flag == "set") flags.set = true;
-      else if (flag == "keys") flags.keys = value;
+      if (flag == "keep")
+        keep = true;
+      else if (flag == "omit")
+        omit = true;
+      else if (flag == "required")
+        field.required = true;
+      else if (flag == "set")
+        flags.set = true;
+      else if (flag == "keys")
+        flags.keys = value;
       else if (flag == "merge") {
         field.merge = true;
         field.merge_key = value;
-      } else if (flag == "retain-keys") field.retain_keys = true;
-      else if (flag == "atomic") flags.atomic = true;
-      else if (flag == "granular") flags.granular = true;
-      else if (flag == "wrapped") flags.wrapped = true;
-      else if (flag == "go") flags.go = value;
+      } else if (flag == "retain-keys")
+        field.retain_keys = true;
+      else if (flag == "atomic")
+        flags.atomic = true;
+      else if (flag == "granular")
+        flags.granular = true;
+      else if (flag == "wrapped")
+        flags.wrapped = true;
+      else if (flag == "go")
+        flags.go = value;
       else if (flag == "enum") {
         flags.has_enum = true;
         flags.enum_values = value;
@@ -334,7 +355,9 @@ class Reader {
       schema->element = element;
       schema->wrapped = flags.wrapped && innermost;
       if (list) {
-        schema->list_type = !flags.keys.empty() ? ListType::map : flags.set ? ListType::set : ListType::atomic;
+        schema->list_type = !flags.keys.empty() ? ListType::map
+                            : flags.set         ? ListType::set
+                                                : ListType::atomic;
         if (!flags.keys.empty()) schema->map_keys = comma_list(flags.keys);
       }
       schema->atomic = flags.atomic;
@@ -350,7 +373,8 @@ class Reader {
       if (kind == "schema-or-array") schema->any_form = AnyForm::schema_or_array;
       if (kind == "schema-or-bool") schema->any_form = AnyForm::schema_or_bool;
       if (kind == "schema-or-strings") schema->any_form = AnyForm::schema_or_strings;
-      if (kind.starts_with("schema-or-")) schema->element = named(cat(package_, ".JSONSchemaProps"));
+      if (kind.starts_with("schema-or-"))
+        schema->element = named(cat(package_, ".JSONSchemaProps"));
       return schema;
     }
     return Error::internal(cat("unknown type \"", kind, "\""));
@@ -410,18 +434,24 @@ class Reader {
     if (field.pointer) return {};
     switch (field.schema->shape) {
       case Shape::string:
-      case Shape::bytes: return "";
-      case Shape::boolean: return false;
+      case Shape::bytes:
+        return "";
+      case Shape::boolean:
+        return false;
       case Shape::int32:
       case Shape::int64:
       case Shape::number:
-      case Shape::int_or_string: return 0;
-      case Shape::quantity: return "0";
-      case Shape::duration: return "0s";
+      case Shape::int_or_string:
+        return 0;
+      case Shape::quantity:
+        return "0";
+      case Shape::duration:
+        return "0s";
       case Shape::object:
         fill_empty(const_cast<Schema&>(*field.schema));
         return field.schema->empty;
-      default: return {};
+      default:
+        return {};
     }
   }
 
@@ -452,7 +482,8 @@ class Reader {
         for (ResourceInfo& resource : it->second.resources) {
           auto kind = book_.kinds.find(cat(group, '/', version, '/', resource.kind));
           if (kind != book_.kinds.end()) resource.schema = kind->second;
-          bool listed = std::find(resource.verbs.begin(), resource.verbs.end(), "list") != resource.verbs.end();
+          bool listed = std::find(resource.verbs.begin(), resource.verbs.end(), "list") !=
+                        resource.verbs.end();
           if (listed) resource.list_kind = resource.kind + "List";
         }
         info.versions.push_back(std::move(it->second));

@@ -1,5 +1,6 @@
 #pragma once
-// Reads the texts of schema/*.schema (docs/formats/schema.md) into schemas and a catalog. Of this library alone.
+// Reads the texts of schema/*.schema (docs/formats/schema.md) into schemas and a catalog. Of this
+// library alone.
 
 #include <deque>
 #include <map>
@@ -17,10 +18,11 @@ namespace dibs::api {
 /// Everything that the texts say. Schemas point to each other, so it stays where it was made.
 struct SchemaBook {
   std::deque<Schema> schemas;
-  std::map<std::string, Schema*, std::less<>> types;          // "core/v1.PodSpec"
-  std::map<std::string, const Schema*, std::less<>> kinds;    // "apps/v1/Deployment"; core: "/v1/Pod"
+  std::map<std::string, Schema*, std::less<>> types;        // "core/v1.PodSpec"
+  std::map<std::string, const Schema*, std::less<>> kinds;  // "apps/v1/Deployment"; core: "/v1/Pod"
   std::map<std::string, const Schema*, std::less<>> meta_kinds;  // "DeleteOptions"
-  std::map<std::string, std::string, std::less<>> versions;   // "apps/v1" of (group/version) to package
+  std::map<std::string, std::string, std::less<>>
+      versions;  // "apps/v1" of (group/version) to package
   Catalog catalog;
 };
 

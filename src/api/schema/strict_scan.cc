@@ -1,5 +1,6 @@
-// Tells unknown and duplicate fields of a JSON text in the order of the document. The parser's tree has lost where a key came
-// for the second time; this reads the text again, which happens only when there was a duplicate.
+// Tells unknown and duplicate fields of a JSON text in the order of the document. The parser's tree
+// has lost where a key came for the second time; this reads the text again, which happens only when
+// there was a duplicate.
 
 #include <algorithm>
 #include <string>
@@ -31,14 +32,18 @@ class Scanner {
     } else if (c == '"') {
       string();
     } else {
-      while (at_ < text_.size() && std::string_view(",]} \t\r\n").find(text_[at_]) == std::string_view::npos) ++at_;
+      while (at_ < text_.size() &&
+             std::string_view(",]} \t\r\n").find(text_[at_]) == std::string_view::npos)
+        ++at_;
     }
   }
 
  private:
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   void blank() {
-    while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
+    while (at_ < text_.size() &&
+           std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
+      ++at_;
   }
 
   std::string string() {
@@ -78,7 +83,9 @@ class Scanner {
         if (open == 0) return;
         ++at_;
       } else {
-        while (at_ < text_.size() && std::string_view(",:]} \t\r\n").find(text_[at_]) == std::string_view::npos) ++at_;
+        while (at_ < text_.size() &&
+               std::string_view(",:]} \t\r\n").find(text_[at_]) == std::string_view::npos)
+          ++at_;
       }
     } while (open > 0 && at_ < text_.size());
   }
@@ -89,7 +96,8 @@ class Scanner {
     if (!path.empty()) path.push_back('.');
     path.append(name);
     std::string error = cat(what, " field ", quoted(path));
-    if (std::find(errors_.begin(), errors_.end(), error) == errors_.end()) errors_.push_back(std::move(error));
+    if (std::find(errors_.begin(), errors_.end(), error) == errors_.end())
+      errors_.push_back(std::move(error));
   }
 
   void object(const Schema* schema, int depth) {
@@ -130,7 +138,8 @@ class Scanner {
 
   void array(const Schema* schema, int depth) {
     ++at_;
-    const Schema* inner = schema != nullptr && schema->shape == Shape::list ? schema->element : nullptr;
+    const Schema* inner =
+        schema != nullptr && schema->shape == Shape::list ? schema->element : nullptr;
     std::size_t length = path_.size();
     std::size_t index = 0;
     while (at_ < text_.size()) {

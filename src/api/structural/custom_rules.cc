@@ -1,10 +1,14 @@
 #include "api/structural/custom_rules.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 
+#include "api/kinds/metadata.h"
 #include "api/kinds/names.h"
+#include "api/merge/go_print.h"
 #include "api/structural/defaults.h"
 #include "api/structural/embedded.h"
 #include "api/structural/go_text.h"
@@ -50,14 +54,63 @@ void judge_list_types(const CustomVersion& version, const Value& object, const V
   for (const FieldError& error : found.errors()) errors.add(error.fault, Path(error.field), error.text);
 }
 
+/// The value at ".spec.replicas", or null. A value on the way that is no object is told, and then there is nothing.
+std::optional<Value> value_at(const Value& object, const std::string& path, const Value& zero, FieldErrors& errors) {
+  const Value* at = &object;
+  std::string seen;
+  for (std::string_view name : split(std::string_view(path).substr(path.starts_with('.') ? 1 : 0), '.')) {
+    if (!at->is_object()) {
+      errors.invalid(Path(path), zero,
+                     cat(seen, " accessor error: ", go_value(*at), " is of the type ", go_type(*at),
+                         ", expected map[string]interface{}"));
+      return std::nullopt;
+    }
+    at = at->find(name);
+    if (at == nullptr) return Value();
+    append(seen, ".", name);
+  }
+  return *at;
+}
+
+void judge_replicas(const Value& object, const std::string& path, FieldErrors& errors) {
+  const auto value = value_at(object, path, 0, errors);
+  if (!value || value->is_null()) return;
+  if (!value->is_integer()) {
+    errors.invalid(Path(path), 0,
+                   cat(path.starts_with('.') ? "" : ".", path, " accessor error: ", go_value(*value), " is of the type ",
+                       go_type(*value), ", expected int64"));
+  } else if (value->as_int() < 0) {
+    errors.invalid(Path(path), *value, "should be a non-negative integer");
+  } else if (value->as_int() > std::numeric_limits<std::int32_t>::max()) {
+    errors.invalid(Path(path), *value, "should be less than or equal to 2147483647");
+  }
+}
+
+void judge_scale_status(const ScalePaths& scale, const Value& object, FieldErrors& errors) {
+  judge_replicas(object, scale.status_replicas, errors);
+  if (scale.label_selector.empty()) return;
+  const auto selector = value_at(object, scale.label_selector, "", errors);
+  if (selector && !selector->is_null() && !selector->is_string()) {
+    errors.invalid(Path(scale.label_selector), "",
+                   cat(scale.label_selector, " accessor error: ", go_value(*selector), " is of the type ",
+                       go_type(*selector), ", expected string"));
+  }
+}
+
 void judge(const CustomVersion& version, const Value& object, const Value* old, FieldErrors& errors) {
   const Schema& root = version.schema->root();
   if (old == nullptr) {
     validate_value(object, root, Path(), errors);
   } else {
+    // Upstream judges the metadata of a changed custom object three times; one of them is done for every kind.
+    validate_metadata_update(object, *old, errors, false);
+    validate_metadata_update(object, *old, errors, false);
     validate_changed_value(object, *old, root, Path(), errors);
   }
-  if (version.scale) validate_custom_scale(object, *version.scale, errors);
+  if (version.scale) {
+    judge_replicas(object, version.scale->spec_replicas, errors);
+    judge_scale_status(*version.scale, object, errors);
+  }
   validate_embedded(object, root, errors);
   judge_list_types(version, object, old, errors);
   judge_cel(version, object, old, errors);
@@ -69,7 +122,7 @@ void judge_status(const CustomVersion& version, const Value& object, const Value
   if (status != nullptr && schema != nullptr) {
     validate_changed_value(*status, old["status"], *schema, Path("status"), errors);
   }
-  if (version.scale) validate_custom_scale(object, *version.scale, errors);
+  if (version.scale) judge_scale_status(*version.scale, object, errors);
   judge_list_types(version, object, &old, errors);
   judge_cel(version, object, &old, errors);
 }

@@ -24,8 +24,8 @@ struct CustomVersion {
   std::vector<std::string> selectable;
 };
 
-/// Defaults, validation with ratcheting, warnings, selectable fields. Metadata is not judged here, and decoding is
-/// decode_custom()'s.
+/// Defaults, validation with ratcheting, warnings, selectable fields. As for every kind, metadata is judged by the caller
+/// first; decoding is decode_custom()'s.
 KindRules make_custom_rules(CustomVersion version);
 
 /// The value of a simple path (".spec.color") as a field selector sees it; "" when absent.

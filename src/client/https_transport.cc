@@ -1,0 +1,202 @@
+#include "client/https_transport.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "base/strings.h"
+#include "net/http_client.h"
+
+namespace dibs::client {
+namespace {
+
+// How long a token read from a file is used before the file is read again.
+constexpr Duration kTokenAge = std::chrono::minutes(1);
+
+/// One stream: shared by its handle, its thread and the transport.
+struct OpenStream {
+  StreamHandlers handlers;
+  std::mutex mutex;
+  std::unique_ptr<net::ResponseStream> response;  // guarded by mutex for cancel()
+  std::atomic<bool> cancelled = false;
+
+  void cancel() {
+    cancelled = true;
+    std::lock_guard lock(mutex);
+    if (response != nullptr) response->cancel();
+  }
+};
+
+class Handle final : public TransportStream {
+ public:
+  explicit Handle(std::shared_ptr<OpenStream> stream) : stream_(std::move(stream)) {}
+  ~Handle() override { stream_->cancel(); }
+
+ private:
+  std::shared_ptr<OpenStream> stream_;
+};
+
+/// Shared with threads and tasks, which may outlive the transport by a moment.
+struct Core {
+  Core(Access what, runtime::Files& disk, runtime::Runtime& world, HttpsOptions how)
+      : access(std::move(what)), files(disk), runtime(world), options(std::move(how)) {}
+
+  Access access;
+  runtime::Files& files;
+  runtime::Runtime& runtime;
+  HttpsOptions options;
+  std::unique_ptr<net::HttpClient> http;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string token;                               // guarded by mutex, as all below
+  Duration token_read{-1};
+  std::set<std::shared_ptr<OpenStream>> streams;
+  std::size_t busy = 0;  // stream threads and asynchronous requests
+  bool stopping = false;
+
+  std::string current_token() {
+    if (access.token_file.empty()) return access.token;
+    const Duration now = runtime.clock.steady();
+    {
+      std::lock_guard lock(mutex);
+      if (token_read.count() >= 0 && now - token_read < kTokenAge) return token;
+    }
+    auto text = files.read(access.token_file);
+    std::lock_guard lock(mutex);
+    // A file that is being replaced leaves the token from before.
+    if (text) token = trim(*text);
+    if (token.empty()) token = access.token;
+    token_read = now;
+    return token;
+  }
+
+  void sign(net::Request& request) {
+    auto& headers = request.headers;
+    if (!headers.has("User-Agent")) headers.add("User-Agent", options.user_agent);
+    if (!headers.has("Accept-Encoding")) headers.add("Accept-Encoding", "gzip");
+    if (!headers.has("Authorization")) {
+      if (const std::string bearer = current_token(); !bearer.empty()) {
+        headers.add("Authorization", cat("Bearer ", bearer));
+      } else if (!access.username.empty()) {
+        headers.add("Authorization",
+                    cat("Basic ", base64_encode(cat(access.username, ':', access.password))));
+      }
+    }
+    if (!access.impersonate_user.empty()) {
+      headers.set("Impersonate-User", access.impersonate_user);
+      if (!access.impersonate_uid.empty()) headers.set("Impersonate-Uid", access.impersonate_uid);
+      for (const auto& group : access.impersonate_groups) headers.add("Impersonate-Group", group);
+    }
+  }
+
+  bool enter() {
+    std::lock_guard lock(mutex);
+    if (stopping) return false;
+    ++busy;
+    return true;
+  }
+
+  void leave() {
+    std::lock_guard lock(mutex);
+    --busy;
+    changed.notify_all();
+  }
+
+  Result<> read_stream(OpenStream& stream, net::Request request) {
+    sign(request);
+    // A stream is read as it comes, so it cannot be unpacked as a whole.
+    request.headers.set("Accept-Encoding", "identity");
+    DIBS_TRY(auto response, http->open_stream(request, options.timeout));
+    net::ResponseStream* reader = response.get();
+    {
+      std::lock_guard lock(stream.mutex);
+      stream.response = std::move(response);
+    }
+    if (!stream.cancelled && stream.handlers.opened) {
+      stream.handlers.opened({reader->status(), reader->headers(), ""});
+    }
+    while (!stream.cancelled) {
+      DIBS_TRY(const std::string bytes, reader->read_some(options.stream_timeout));
+      if (bytes.empty()) return success();
+      if (!stream.cancelled && stream.handlers.data) stream.handlers.data(bytes);
+    }
+    return Error::unavailable("context canceled");
+  }
+};
+
+class HttpsTransport final : public Transport {
+ public:
+  explicit HttpsTransport(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+
+  ~HttpsTransport() override {
+    std::unique_lock lock(core_->mutex);
+    core_->stopping = true;
+    const auto streams = core_->streams;
+    lock.unlock();
+    for (const auto& stream : streams) stream->cancel();
+    lock.lock();
+    core_->changed.wait(lock, [this] { return core_->busy == 0; });
+  }
+
+  Result<net::Response> send(net::Request request) override {
+    core_->sign(request);
+    return core_->http->send(request, core_->options.timeout);
+  }
+
+  void send_async(net::Request request,
+                  std::function<void(Result<net::Response>)> done) override {
+    if (!core_->enter()) return;
+    core_->runtime.executor.post(
+        [core = core_, request = std::move(request), done = std::move(done)]() mutable {
+          core->sign(request);
+          auto result = core->http->send(request, core->options.timeout);
+          core->leave();
+          done(std::move(result));
+        });
+  }
+
+  std::unique_ptr<TransportStream> open_stream(net::Request request,
+                                               StreamHandlers handlers) override {
+    auto stream = std::make_shared<OpenStream>();
+    stream->handlers = std::move(handlers);
+    if (!core_->enter()) return std::make_unique<Handle>(std::move(stream));
+    {
+      std::lock_guard lock(core_->mutex);
+      core_->streams.insert(stream);
+    }
+    std::thread([core = core_, stream, request = std::move(request)]() mutable {
+      const Result<> outcome = core->read_stream(*stream, std::move(request));
+      auto ended = std::move(stream->handlers.ended);
+      stream->handlers = {};
+      if (!stream->cancelled && ended) ended(outcome);
+      ended = nullptr;
+      {
+        std::lock_guard lock(core->mutex);
+        core->streams.erase(stream);
+      }
+      core->leave();
+    }).detach();
+    return std::make_unique<Handle>(std::move(stream));
+  }
+
+ private:
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> make_https_transport(const Access& access, runtime::Files& files,
+                                                        runtime::Runtime& runtime,
+                                                        HttpsOptions options) {
+  auto core = std::make_shared<Core>(access, files, runtime, std::move(options));
+  net::ClientOptions http;
+  http.url = access.server;
+  http.tls = access.tls;
+  DIBS_TRY(core->http, net::HttpClient::open(std::move(http)));
+  return std::unique_ptr<Transport>(new HttpsTransport(std::move(core)));
+}
+
+}  // namespace dibs::client

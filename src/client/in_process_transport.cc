@@ -1,0 +1,361 @@
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "client/serial.h"
+#include "client/transport.h"
+
+namespace dibs::client {
+namespace {
+
+/// Takes one answer, whole: a streamed one is collected.
+class Collected {
+ public:
+  explicit Collected(std::function<void(Result<net::Response>)> done) : done_(std::move(done)) {}
+
+  void begin(net::Response head) {
+    std::lock_guard lock(mutex_);
+    response_ = std::move(head);
+  }
+  void add(std::string_view bytes) {
+    std::lock_guard lock(mutex_);
+    response_.body.append(bytes);
+  }
+  void finish(Result<> outcome) {
+    std::function<void(Result<net::Response>)> done;
+    net::Response response;
+    {
+      std::lock_guard lock(mutex_);
+      done.swap(done_);
+      response = std::move(response_);
+    }
+    if (!done) return;
+    if (outcome) {
+      done(std::move(response));
+    } else {
+      done(std::move(outcome).error());
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  net::Response response_;
+  std::function<void(Result<net::Response>)> done_;
+};
+
+/// The shared side of a stream between the server's BodyStream and the client's handlers.
+struct Pipe : std::enable_shared_from_this<Pipe> {
+  Pipe(runtime::Executor& executor, std::size_t bound)
+      : serial(std::make_shared<Serial>(executor)), max_queued(bound) {}
+
+  std::shared_ptr<Serial> serial;
+  std::size_t max_queued;
+  StreamHandlers handlers;  // used on `serial` only
+  std::mutex mutex;
+  std::size_t queued = 0;         // guarded by mutex, as all below
+  bool closed = false;            // the client is gone, or too slow
+  bool finished = false;
+  std::function<void()> drained;
+  std::function<void()> on_closed;
+
+  void deliver(SharedBytes piece) {
+    serial->post([self = shared_from_this(), piece] {
+      {
+        std::lock_guard lock(self->mutex);
+        if (self->closed) return;
+      }
+      if (self->handlers.data) self->handlers.data(*piece);
+      std::function<void()> call;
+      {
+        std::lock_guard lock(self->mutex);
+        self->queued -= piece->size();
+        if (self->queued == 0 && !self->finished) call = self->drained;
+      }
+      if (call) call();
+    });
+  }
+
+  void end(Result<> outcome) {
+    serial->post([self = shared_from_this(), outcome] {
+      {
+        std::lock_guard lock(self->mutex);
+        if (self->closed) return;
+        self->closed = true;
+        self->drained = nullptr;
+        self->on_closed = nullptr;
+      }
+      auto handlers = std::move(self->handlers);
+      if (handlers.ended) handlers.ended(outcome);
+    });
+  }
+
+  /// From the client's side, or for it.
+  void cancel() {
+    std::function<void()> call;
+    {
+      std::lock_guard lock(mutex);
+      if (closed) return;
+      closed = true;
+      if (!finished) call = std::move(on_closed);
+      on_closed = nullptr;
+      drained = nullptr;
+    }
+    if (call) call();
+  }
+};
+
+class PipeWriter final : public net::BodyStream {
+ public:
+  explicit PipeWriter(std::shared_ptr<Pipe> pipe) : pipe_(std::move(pipe)) {}
+
+  ~PipeWriter() override {
+    {
+      std::lock_guard lock(pipe_->mutex);
+      if (pipe_->finished || pipe_->closed) return;
+      pipe_->finished = true;
+    }
+    pipe_->end(Error::unavailable("unexpected EOF"));
+  }
+
+  bool write(SharedBytes piece) override {
+    bool slow = false;
+    {
+      std::lock_guard lock(pipe_->mutex);
+      if (pipe_->closed || pipe_->finished) return false;
+      slow = pipe_->queued + piece->size() > pipe_->max_queued;
+      if (!slow) pipe_->queued += piece->size();
+    }
+    if (slow) {
+      // As on a connection: the reader is cut off and starts anew.
+      pipe_->serial->post([pipe = pipe_] {
+        auto handlers = std::move(pipe->handlers);
+        pipe->cancel();
+        if (handlers.ended) handlers.ended(Error::unavailable("connection closed: too slow"));
+      });
+      return false;
+    }
+    pipe_->deliver(std::move(piece));
+    return true;
+  }
+
+  std::size_t queued() const override {
+    std::lock_guard lock(pipe_->mutex);
+    return pipe_->queued;
+  }
+
+  void on_drained(std::function<void()> drained) override {
+    {
+      std::lock_guard lock(pipe_->mutex);
+      if (pipe_->closed || pipe_->finished) return;
+      pipe_->drained = std::move(drained);
+      if (pipe_->queued > 0) return;
+    }
+    pipe_->serial->post([pipe = pipe_] {
+      std::function<void()> call;
+      {
+        std::lock_guard lock(pipe->mutex);
+        if (pipe->queued == 0) call = pipe->drained;
+      }
+      if (call) call();
+    });
+  }
+
+  void on_closed(std::function<void()> closed) override {
+    {
+      std::lock_guard lock(pipe_->mutex);
+      if (pipe_->finished) return;
+      if (!pipe_->closed) {
+        pipe_->on_closed = std::move(closed);
+        return;
+      }
+    }
+    pipe_->serial->post(std::move(closed));
+  }
+
+  void finish() override {
+    {
+      std::lock_guard lock(pipe_->mutex);
+      if (pipe_->closed || pipe_->finished) return;
+      pipe_->finished = true;
+    }
+    pipe_->end(success());
+  }
+
+ private:
+  std::shared_ptr<Pipe> pipe_;
+};
+
+class PipeExchange final : public net::Exchange {
+ public:
+  explicit PipeExchange(std::shared_ptr<Pipe> pipe) : pipe_(std::move(pipe)) {}
+
+  ~PipeExchange() override {
+    if (pipe_ != nullptr) respond({500, {}, "Internal Server Error\n"});
+  }
+
+  void respond(net::Response response) override {
+    const auto pipe = std::move(pipe_);
+    if (pipe == nullptr) return;
+    std::string body = std::exchange(response.body, std::string());
+    open(*pipe, std::move(response));
+    {
+      std::lock_guard lock(pipe->mutex);
+      if (pipe->closed) return;
+      pipe->finished = true;
+      pipe->queued += body.size();
+    }
+    if (!body.empty()) pipe->deliver(share(std::move(body)));
+    pipe->end(success());
+  }
+
+  std::shared_ptr<net::BodyStream> stream(net::Response head) override {
+    const auto pipe = std::move(pipe_);
+    head.body.clear();
+    open(*pipe, std::move(head));
+    return std::make_shared<PipeWriter>(pipe);
+  }
+
+  void upgrade(std::string, std::function<void(std::shared_ptr<net::WebSocket>)> ready) override {
+    respond({400, {}, "Bad Request: no WebSocket inside a process\n"});
+    ready(nullptr);
+  }
+
+ private:
+  static void open(Pipe& pipe, net::Response head) {
+    pipe.serial->post([self = pipe.shared_from_this(), head = std::move(head)] {
+      if (self->handlers.opened) self->handlers.opened(head);
+    });
+  }
+
+  std::shared_ptr<Pipe> pipe_;
+};
+
+class PipeHandle final : public TransportStream {
+ public:
+  explicit PipeHandle(std::shared_ptr<Pipe> pipe) : pipe_(std::move(pipe)) {}
+  ~PipeHandle() override { pipe_->cancel(); }
+
+ private:
+  std::shared_ptr<Pipe> pipe_;
+};
+
+/// Answers on the caller's thread where the handler does, so that send() needs no executor.
+class DirectExchange final : public net::Exchange {
+ public:
+  DirectExchange(std::shared_ptr<Collected> collected, runtime::Executor& executor)
+      : collected_(std::move(collected)), executor_(executor) {}
+
+  ~DirectExchange() override {
+    if (collected_ != nullptr) respond({500, {}, "Internal Server Error\n"});
+  }
+
+  void respond(net::Response response) override {
+    const auto collected = std::move(collected_);
+    if (collected == nullptr) return;
+    collected->begin(std::move(response));
+    collected->finish(success());
+  }
+
+  std::shared_ptr<net::BodyStream> stream(net::Response head) override {
+    auto pipe = std::make_shared<Pipe>(executor_, SIZE_MAX);
+    const auto collected = std::move(collected_);
+    head.body.clear();
+    collected->begin(std::move(head));
+    pipe->handlers = {.opened = nullptr,
+                      .data = [collected](std::string_view bytes) { collected->add(bytes); },
+                      .ended = [collected](Result<> outcome) { collected->finish(outcome); }};
+    return std::make_shared<PipeWriter>(std::move(pipe));
+  }
+
+  void upgrade(std::string, std::function<void(std::shared_ptr<net::WebSocket>)> ready) override {
+    respond({400, {}, "Bad Request: no WebSocket inside a process\n"});
+    ready(nullptr);
+  }
+
+ private:
+  std::shared_ptr<Collected> collected_;
+  runtime::Executor& executor_;
+};
+
+class InProcessTransport final : public Transport {
+ public:
+  InProcessTransport(net::Handler handler, runtime::Runtime& runtime, InProcessOptions options)
+      : handler_(std::make_shared<const net::Handler>(std::move(handler))), runtime_(runtime), options_(std::move(options)) {}
+
+  Result<net::Response> send(net::Request request) override {
+    struct Waiting {
+      std::mutex mutex;
+      std::condition_variable answered;
+      std::optional<Result<net::Response>> result;
+    };
+    auto waiting = std::make_shared<Waiting>();
+    auto collected = std::make_shared<Collected>([waiting](Result<net::Response> result) {
+      std::lock_guard lock(waiting->mutex);
+      waiting->result = std::move(result);
+      waiting->answered.notify_all();
+    });
+    sign(request);
+    (*handler_)(std::move(request),
+                std::make_unique<DirectExchange>(collected, runtime_.executor));
+    std::unique_lock lock(waiting->mutex);
+    while (options_.pump && !waiting->result) {
+      lock.unlock();
+      const bool moved = options_.pump();
+      lock.lock();
+      if (!moved) break;
+    }
+    if (!options_.pump) {
+      waiting->answered.wait_for(lock, options_.timeout, [&] { return waiting->result.has_value(); });
+    }
+    if (!waiting->result) return Error::timeout("context deadline exceeded");
+    return std::move(*waiting->result);
+  }
+
+  void send_async(net::Request request,
+                  std::function<void(Result<net::Response>)> done) override {
+    sign(request);
+    auto& executor = runtime_.executor;
+    auto collected =
+        std::make_shared<Collected>([&executor, done = std::move(done)](Result<net::Response> result) {
+          executor.post([done, result = std::move(result)] { done(result); });
+        });
+    executor.post([handler = handler_, &executor, request = std::move(request), collected]() mutable {
+      (*handler)(std::move(request), std::make_unique<DirectExchange>(collected, executor));
+    });
+  }
+
+  std::unique_ptr<TransportStream> open_stream(net::Request request,
+                                               StreamHandlers handlers) override {
+    sign(request);
+    auto pipe = std::make_shared<Pipe>(runtime_.executor, options_.max_queued);
+    pipe->handlers = std::move(handlers);
+    runtime_.executor.post([handler = handler_, request = std::move(request), pipe]() mutable {
+      (*handler)(std::move(request), std::make_unique<PipeExchange>(pipe));
+    });
+    return std::make_unique<PipeHandle>(std::move(pipe));
+  }
+
+ private:
+  void sign(net::Request& request) const {
+    request.peer.address = "in-process";
+    request.peer.certificate = true;
+    request.peer.common_name = options_.identity.user;
+    request.peer.organizations = options_.identity.groups;
+    if (!request.headers.has("Host")) request.headers.add("Host", "in-process");
+  }
+
+  // Shared with tasks that may outlive the transport.
+  std::shared_ptr<const net::Handler> handler_;
+  runtime::Runtime& runtime_;
+  InProcessOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_in_process_transport(net::Handler handler,
+                                                     runtime::Runtime& runtime,
+                                                     InProcessOptions options) {
+  return std::make_unique<InProcessTransport>(std::move(handler), runtime, std::move(options));
+}
+
+}  // namespace dibs::client

@@ -1,0 +1,31 @@
+#pragma once
+// Tasks one after another, in the order of posting, on an executor that may run many at once.
+//
+// Lets a component have one owner "thread" without having a thread. Thread-safe; held by shared_ptr, and
+// a posted task keeps it alive.
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "runtime/runtime.h"
+
+namespace dibs::client {
+
+class Serial : public std::enable_shared_from_this<Serial> {
+ public:
+  explicit Serial(runtime::Executor& executor) : executor_(executor) {}
+
+  void post(std::function<void()> task);
+
+ private:
+  void run_one();
+
+  runtime::Executor& executor_;
+  std::mutex mutex_;
+  std::deque<std::function<void()>> tasks_;  // guarded by mutex_
+  bool running_ = false;                     // guarded by mutex_
+};
+
+}  // namespace dibs::client

@@ -1,0 +1,69 @@
+#pragma once
+// The way to an API server: over HTTPS, or straight into its handler in the same process. Whoever talks
+// to the API (Client, Informer, ...) cannot tell which.
+//
+// Thread-safe. Every HTTP status is a success at this level; errors are about reaching the server:
+// unavailable, timeout.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "net/http.h"
+#include "runtime/runtime.h"
+
+namespace dibs::client {
+
+/// An open response. Destroying it cancels: a handler that runs in another thread may still finish,
+/// none begins later.
+class TransportStream {
+ public:
+  virtual ~TransportStream() = default;
+};
+
+/// Called one at a time, in order.
+struct StreamHandlers {
+  /// Status and headers, with an empty body.
+  std::function<void(const net::Response& head)> opened;
+  std::function<void(std::string_view bytes)> data;
+  /// Once, at the end; an error also when the response never began.
+  std::function<void(Result<> outcome)> ended;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  /// Waits for the answer.
+  virtual Result<net::Response> send(net::Request request) = 0;
+  /// `done` is called on the runtime's executor, never inside this call.
+  virtual void send_async(net::Request request,
+                          std::function<void(Result<net::Response>)> done) = 0;
+  virtual std::unique_ptr<TransportStream> open_stream(net::Request request,
+                                                       StreamHandlers handlers) = 0;
+};
+
+/// Who calls from inside the process, as a client certificate would say it.
+struct InProcessIdentity {
+  std::string user = "system:admin";
+  std::vector<std::string> groups = {"system:masters"};
+};
+
+struct InProcessOptions {
+  InProcessIdentity identity;
+  /// Of an answer; a simulated run ends instead when nothing is left to happen.
+  Duration timeout = std::chrono::seconds(60);
+  std::size_t max_queued = 16 * 1024 * 1024;
+  /// Set in a simulation of one thread: makes something happen, false when nothing can. send() then
+  /// drives it instead of waiting for another thread.
+  std::function<bool()> pump;
+};
+
+/// `handler` and `runtime` must outlive the transport.
+std::unique_ptr<Transport> make_in_process_transport(net::Handler handler,
+                                                     runtime::Runtime& runtime,
+                                                     InProcessOptions options = {});
+
+}  // namespace dibs::client

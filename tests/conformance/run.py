@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Replays what a real Kubernetes API server answered against the dibs binary, and compares the failing steps with two lists.
+
+    run.py [http] [kubectl] [--only TEXT] [--verbose] [--update]
+
+A fresh server is started for each file of HTTP sessions and for each kubectl transcript. The recordings are not part of the project: they
+lie in ../shared/conformance from its root, or where DIBS_CONFORMANCE says; without them the test is skipped (exit status 77).
+
+differs.txt holds the steps that differ for good, todo.txt those still to do, one a line: "FILE SESSION STEP  # reason". For a
+transcript FILE is "kubectl", SESSION its name and STEP the number of the command, from 1. The test fails when a step that is in
+neither list fails, and when a listed step passes, so that the lists only shrink. --update writes todo.txt anew from what failed.
+--only takes the sessions and transcripts whose name contains the text. --verbose prints every difference, listed or not.
+"""
+import argparse
+import collections
+import concurrent.futures
+import importlib.util
+import json
+import os
+import re
+import sys
+import tempfile
+import types
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+sys.dont_write_bytecode = True
+import cluster  # noqa: E402
+
+SKIPPED = 77
+HTTP_FILES = ("objects", "reading", "cluster")
+DIFFERS, TODO = os.path.join(HERE, "differs.txt"), os.path.join(HERE, "todo.txt")
+Key = collections.namedtuple("Key", "file session step")
+Step = collections.namedtuple("Step", "key title problem")  # problem is None for a step as recorded
+
+# The sections of todo.txt; the first one that matches takes the step.
+SECTIONS = (
+    ("admission policies", lambda s: s.key.session.startswith("vap-") or "admissionregistration" in s.title),
+    ("CEL rules", lambda s: "-cel-" in s.key.session or "x-kubernetes-validations" in s.title + s.problem),
+    ("resource.k8s.io: versions other than v1, validation",
+     lambda s: s.key.session.startswith("dra-") or "resource.k8s.io" in s.title + s.problem),
+    ("everything else", lambda s: True),
+)
+
+
+def folder():
+    return os.environ.get("DIBS_CONFORMANCE") or os.path.join(HERE, "..", "..", "..", "shared", "conformance")
+
+
+def module(path):
+    """A script of the recordings, as a module."""
+    spec = importlib.util.spec_from_file_location(os.path.basename(path)[:-3], path)
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def replay_http(name, only):
+    sessions = module(os.path.join(folder(), "http", "sessions.py"))
+    with open(os.path.join(folder(), "http", name + ".json")) as f:
+        recorded = json.load(f)["sessions"]
+    steps = []
+    with cluster.Server() as server:
+        target = sessions.Server(types.SimpleNamespace(server=server.url, ca=server.ca_file(), cert=None, key=None,
+                                                       token=cluster.ADMIN_TOKEN))
+        for session in recorded:
+            if only and only not in session["name"]:
+                continue
+            _, problems = sessions.play(target, session, False, False)
+            found = {}
+            for title, problem in problems:
+                found[int(re.match(r"\S+ step (\d+) ", title).group(1))] = problem
+            for number, step in enumerate(session["steps"]):
+                if "expect" in step:
+                    title = "%s %s" % (step.get("method", "read"), step.get("path", step.get("read", "")))
+                    steps.append(Step(Key(name, session["name"], number), title, found.get(number)))
+    return name, steps
+
+
+def replay_transcript(name):
+    transcripts = module(os.path.join(folder(), "kubectl", "transcripts.py"))
+    steps = []
+    with cluster.Server() as server, tempfile.TemporaryDirectory() as work:
+        os.mkdir(os.path.join(work, "bin"))
+        os.symlink(cluster.kubectl(), os.path.join(work, "bin", "kubectl"))
+        environment = server.kubectl_environment()
+        environment["PATH"] = os.path.join(work, "bin") + ":" + environment["PATH"]
+        place = os.path.join(work, "empty")
+        os.mkdir(place)
+        number = 0
+        for block in transcripts.parse(os.path.join(folder(), "kubectl", "server", name + ".txt")):
+            if block[0] != "run":
+                continue
+            _, command, source, expected = block
+            number += 1
+            got = transcripts.run(command, source, environment, place)
+            if len(expected) == 1 and expected[0].startswith("~ "):
+                same = re.fullmatch(expected[0][2:], "\n".join(got), re.S) is not None
+            else:
+                same = got == [transcripts.normal(line) for line in expected]
+            problem = None if same else "\n".join(["- " + x for x in expected] + ["+ " + x for x in got])
+            steps.append(Step(Key("kubectl", name, number), "$ " + command, problem))
+    return "kubectl " + name, steps
+
+
+def read_list(path):
+    """The keys a list holds, with their lines."""
+    keys = {}
+    if os.path.exists(path):
+        with open(path) as f:
+            for line in f:
+                words = line.split("#")[0].split()
+                if words:
+                    keys[Key(words[0], words[1], int(words[2]))] = line.rstrip("\n")
+    return keys
+
+
+def short(text, limit=100):
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[:limit - 1] + "…"
+
+
+def write_todo(failing, kept):
+    """Writes the failing steps by section, and keeps the lines of `kept`: what was not replayed this time."""
+    sections = collections.OrderedDict((title, []) for title, _ in SECTIONS)
+    for step in failing:
+        title = next(title for title, matches in SECTIONS if matches(step))
+        sections[title].append("%s %s %d  # %s" % (*step.key, short(step.title)))
+    section = SECTIONS[-1][0]
+    if os.path.exists(TODO):
+        with open(TODO) as f:
+            for line in f:
+                line = line.rstrip("\n")
+                if line.startswith("## "):
+                    section = line[3:].rsplit(" (", 1)[0]
+                words = line.split("#")[0].split()
+                if words and Key(words[0], words[1], int(words[2])) in kept:
+                    sections.setdefault(section, []).append(line)
+    order = {name: i for i, name in enumerate(HTTP_FILES + ("kubectl",))}
+
+    def place(line):
+        file, session, step = line.split("#")[0].split()
+        return order.get(file, 99), session, int(step)
+
+    with open(TODO, "w") as f:
+        f.write("# Recorded steps that are still to do, by what they wait for. Written by: tests/conformance/run.py --update\n")
+        for title, lines in sections.items():
+            if lines:
+                f.write("\n## %s (%d)\n" % (title, len(lines)))
+                f.write("".join(line + "\n" for line in sorted(lines, key=place)))
+
+
+def report(name, steps, differs, todo, verbose):
+    """Prints the counts of one file and what is not as listed; returns the number of surprises."""
+    failing = [s for s in steps if s.problem is not None]
+    for_good = sum(1 for s in failing if s.key in differs)
+    to_do = sum(1 for s in failing if s.key in todo)
+    text = "%s: %d of %d steps as recorded" % (name, len(steps) - len(failing), len(steps))
+    if for_good:
+        text += ", %d differ for good" % for_good
+    if to_do:
+        text += ", %d to do" % to_do
+    surprises = 0
+    lines = []
+    for step in steps:
+        listed = differs.get(step.key) or todo.get(step.key)
+        where = "%s %s %d: %s" % (*step.key, short(step.title, 200))
+        if step.problem is not None and (verbose or not listed):
+            lines += ["  %s  %s" % ("listed " if listed else "DIFFERS", where)]
+            lines += ["      " + line for line in step.problem.split("\n")]
+        if step.problem is None and listed:
+            lines += ["  PASSES   %s: remove it from the list" % where]
+        surprises += (step.problem is None) == bool(listed)
+    print("\n".join([text] + lines), flush=True)
+    return surprises
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="http|kubectl", help="what to replay (default: both)")
+    parser.add_argument("--only")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--jobs", type=int, default=max(2, os.cpu_count() or 2))
+    args = parser.parse_args()
+    parts = args.parts or ["http", "kubectl"]
+    if set(parts) - {"http", "kubectl"}:
+        parser.error("the parts are http and kubectl")
+    if not os.path.isdir(os.path.join(folder(), "http")):
+        print("SKIPPED: the recordings are not there: %s" % os.path.normpath(folder()))
+        return SKIPPED
+    if "kubectl" in parts and not cluster.kubectl():
+        print("SKIPPED: no kubectl on PATH, and KUBECTL names none")
+        return SKIPPED
+
+    jobs = []
+    if "http" in parts:
+        jobs += [(replay_http, name, args.only) for name in HTTP_FILES]
+    if "kubectl" in parts:
+        names = sorted(n[:-4] for n in os.listdir(os.path.join(folder(), "kubectl", "server")) if n.endswith(".txt"))
+        jobs += [(replay_transcript, name) for name in names if not args.only or args.only in name]
+    differs, todo = read_list(DIFFERS), read_list(TODO)
+    both = set(differs) & set(todo)
+    if both:
+        print("in both lists: " + ", ".join("%s %s %d" % key for key in sorted(both)))
+        return 1
+    total = []
+    surprises = 0
+    with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
+        for future in [pool.submit(*job) for job in jobs]:
+            name, steps = future.result()
+            surprises += report(name, steps, differs, {} if args.update else todo, args.verbose) if steps else 0
+            total += steps
+    replayed = {step.key for step in total}
+    failing = [s for s in total if s.problem is not None]
+    print("together: %d of %d steps as recorded" % (len(total) - len(failing), len(total)))
+    if args.update:
+        write_todo([s for s in failing if s.key not in differs], set(todo) - replayed)
+        return 0
+    if not args.only:
+        gone = [key for key in list(differs) + list(todo) if key not in replayed and (key.file == "kubectl") == (parts == ["kubectl"])
+                and (len(parts) == 2 or key.file in HTTP_FILES or key.file == "kubectl")]
+        for key in gone:
+            print("listed, but no such step is recorded: %s %s %d" % key)
+        surprises += len(gone)
+    if surprises:
+        print("%d steps are not as listed in differs.txt and todo.txt" % surprises)
+    return 1 if surprises else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except cluster.Failure as failure:
+        sys.exit("FAILED: %s" % failure)
