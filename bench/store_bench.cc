@@ -46,7 +46,8 @@ void run_writers(benchmark::State& state, Store& store, std::size_t value_size) 
       threads.emplace_back([&] {
         const int total = writers == 1 ? 500 : kPerRound;
         for (int i = 0; (i = next++) < total;) {
-          if (!store.commit({put(cat("/registry/pods/default/pod-", i % 5000), value)}).ok()) std::abort();
+          if (!store.commit({put(cat("/registry/pods/default/pod-", i % 5000), value)}).ok())
+            std::abort();
         }
       });
     }
@@ -85,7 +86,8 @@ void durable_put_of_many(benchmark::State& state) {
   int key = 0;
   for (auto _ : state) {
     std::vector<Op> ops;
-    for (int i = 0; i < state.range(0); ++i) ops.push_back(put(cat("/registry/pods/default/pod-", key++ % 5000), value));
+    for (int i = 0; i < state.range(0); ++i)
+      ops.push_back(put(cat("/registry/pods/default/pod-", key++ % 5000), value));
     if (!store->commit(std::move(ops)).ok()) std::abort();
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));
@@ -98,7 +100,8 @@ std::unique_ptr<Store>& filled() {
     const auto value = share(std::string(1000, 'x'));
     for (int i = 0; i < 100'000; i += 1000) {
       std::vector<Op> ops;
-      for (int k = 0; k < 1000; ++k) ops.push_back(put(cat("/registry/pods/ns-", (i + k) % 100, "/pod-", i + k), value));
+      for (int k = 0; k < 1000; ++k)
+        ops.push_back(put(cat("/registry/pods/ns-", (i + k) % 100, "/pod-", i + k), value));
       if (!made->commit(std::move(ops)).ok()) std::abort();
     }
     return made;
@@ -109,7 +112,8 @@ std::unique_ptr<Store>& filled() {
 void get(benchmark::State& state) {
   auto& store = filled();
   std::vector<std::string> keys;
-  for (int i = 0; i < 100'000; i += 7) keys.push_back(cat("/registry/pods/ns-", i % 100, "/pod-", i));
+  for (int i = 0; i < 100'000; i += 7)
+    keys.push_back(cat("/registry/pods/ns-", i % 100, "/pod-", i));
   std::size_t at = static_cast<std::size_t>(state.thread_index()) * 1000;
   for (auto _ : state) benchmark::DoNotOptimize(store->get(keys[at++ % keys.size()]));
   state.SetItemsProcessed(state.iterations());
@@ -136,7 +140,8 @@ BENCHMARK(get_while_writing)->UseRealTime();
 void list(benchmark::State& state) {
   auto& store = filled();
   for (auto _ : state) {
-    auto listing = store->range({.prefix = "/registry/pods/", .limit = static_cast<std::size_t>(state.range(0))});
+    auto listing = store->range(
+        {.prefix = "/registry/pods/", .limit = static_cast<std::size_t>(state.range(0))});
     benchmark::DoNotOptimize(listing);
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));
@@ -180,7 +185,8 @@ void reopen(benchmark::State& state) {
     const auto value = share(std::string(1000, 'x'));
     for (int i = 0; i < 100'000; i += 1000) {
       std::vector<Op> ops;
-      for (int k = 0; k < 1000; ++k) ops.push_back(put(cat("/registry/pods/ns-", (i + k) % 100, "/pod-", i + k), value));
+      for (int k = 0; k < 1000; ++k)
+        ops.push_back(put(cat("/registry/pods/ns-", (i + k) % 100, "/pod-", i + k), value));
       if (!store->commit(std::move(ops)).ok()) std::abort();
     }
   }

@@ -40,8 +40,7 @@ void add_selection(Query& query, const ListOptions& options) {
 
 std::string write_target(std::string path, const WriteOptions& options) {
   Query query(std::move(path));
-  query.add("fieldManager", options.field_manager)
-      .add("fieldValidation", options.field_validation);
+  query.add("fieldManager", options.field_manager).add("fieldValidation", options.field_validation);
   if (options.dry_run) query.add("dryRun", "All");
   if (options.force) query.add("force", "true");
   return query.take();
@@ -49,10 +48,14 @@ std::string write_target(std::string path, const WriteOptions& options) {
 
 std::string_view content_type(PatchType type) {
   switch (type) {
-    case PatchType::json: return "application/json-patch+json";
-    case PatchType::merge: return "application/merge-patch+json";
-    case PatchType::strategic: return "application/strategic-merge-patch+json";
-    case PatchType::apply: return "application/apply-patch+yaml";
+    case PatchType::json:
+      return "application/json-patch+json";
+    case PatchType::merge:
+      return "application/merge-patch+json";
+    case PatchType::strategic:
+      return "application/strategic-merge-patch+json";
+    case PatchType::apply:
+      return "application/apply-patch+yaml";
   }
   return "";
 }
@@ -72,12 +75,24 @@ json::Value delete_body(const DeleteOptions& options) {
 }
 
 Code code_for(std::string_view reason_text, int http_code) {
-  constexpr Code kAll[] = {
-      Code::bad_request, Code::unauthorized, Code::forbidden, Code::not_found,
-      Code::method_not_allowed, Code::not_acceptable, Code::already_exists, Code::conflict,
-      Code::gone, Code::expired, Code::too_large, Code::unsupported_media_type, Code::invalid,
-      Code::too_many_requests, Code::internal, Code::unavailable, Code::timeout,
-      Code::server_timeout};
+  constexpr Code kAll[] = {Code::bad_request,
+                           Code::unauthorized,
+                           Code::forbidden,
+                           Code::not_found,
+                           Code::method_not_allowed,
+                           Code::not_acceptable,
+                           Code::already_exists,
+                           Code::conflict,
+                           Code::gone,
+                           Code::expired,
+                           Code::too_large,
+                           Code::unsupported_media_type,
+                           Code::invalid,
+                           Code::too_many_requests,
+                           Code::internal,
+                           Code::unavailable,
+                           Code::timeout,
+                           Code::server_timeout};
   if (!reason_text.empty()) {
     for (const Code code : kAll) {
       if (reason(code) == reason_text) return code;
@@ -148,8 +163,8 @@ class WatchReader {
 
 std::string path_of(const Gvr& gvr, std::string_view name_space, std::string_view name,
                     std::string_view subresource) {
-  std::string out = gvr.group.empty() ? cat("/api/", gvr.version)
-                                      : cat("/apis/", gvr.group, '/', gvr.version);
+  std::string out =
+      gvr.group.empty() ? cat("/api/", gvr.version) : cat("/apis/", gvr.group, '/', gvr.version);
   if (!name_space.empty()) append(out, "/namespaces/", percent_encode(name_space));
   append(out, '/', gvr.resource);
   if (!name.empty()) append(out, '/', percent_encode(name));
@@ -173,8 +188,7 @@ net::Request make_request(std::string method, std::string target, const json::Va
   return request;
 }
 
-net::Request list_request(const Gvr& gvr, std::string_view name_space,
-                          const ListOptions& options) {
+net::Request list_request(const Gvr& gvr, std::string_view name_space, const ListOptions& options) {
   Query query(path_of(gvr, name_space));
   add_selection(query, options);
   return make_request("GET", query.take());
@@ -195,8 +209,8 @@ net::Request watch_request(const Gvr& gvr, std::string_view name_space,
 net::Request create_request(const Gvr& gvr, std::string_view name_space, const json::Value& object,
                             const WriteOptions& options) {
   // Only the sub-resources of a named object (bindings, evictions, tokens) have a name in the path.
-  const auto name = options.subresource.empty() ? std::string_view()
-                                                : object["metadata"]["name"].as_string();
+  const auto name =
+      options.subresource.empty() ? std::string_view() : object["metadata"]["name"].as_string();
   return make_request(
       "POST", write_target(path_of(gvr, name_space, name, options.subresource), options), object);
 }
@@ -212,9 +226,9 @@ net::Request update_request(const Gvr& gvr, std::string_view name_space, const j
 
 net::Request patch_request(const Gvr& gvr, std::string_view name_space, std::string_view name,
                            PatchType type, const json::Value& patch, const WriteOptions& options) {
-  return make_request(
-      "PATCH", write_target(path_of(gvr, name_space, name, options.subresource), options), patch,
-      content_type(type));
+  return make_request("PATCH",
+                      write_target(path_of(gvr, name_space, name, options.subresource), options),
+                      patch, content_type(type));
 }
 
 Error status_error(const json::Value& status, int http_code) {
@@ -243,10 +257,10 @@ Result<json::Value> read_answer(const net::Response& response) {
     return status_error(*body, response.status);
   }
   const auto text = trim(response.body);
-  return Error(code_for("", response.status),
-               text.empty() ? cat("the server answered ", response.status, ' ',
-                                  net::reason_phrase(response.status))
-                            : std::string(text.substr(0, 1000)));
+  return Error(code_for("", response.status), text.empty()
+                                                  ? cat("the server answered ", response.status,
+                                                        ' ', net::reason_phrase(response.status))
+                                                  : std::string(text.substr(0, 1000)));
 }
 
 List read_list(const json::Value& list) {

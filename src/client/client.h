@@ -1,11 +1,11 @@
 #pragma once
 // The API as functions: objects are JSON values, resources are named by group, version and plural.
 //
-// Errors are the server's Status as an Error (code, message, details), or the transport's. Objects of
-// a list get the apiVersion and kind that the API leaves out of list items.
+// Errors are the server's Status as an Error (code, message, details), or the transport's. Objects
+// of a list get the apiVersion and kind that the API leaves out of list items.
 //
-// Thread-safe. Methods wait for the answer; components that must not wait build a request here and use
-// call(). `Transport` must outlive the client.
+// Thread-safe. Methods wait for the answer; components that must not wait build a request here and
+// use call(). `Transport` must outlive the client.
 
 #include <functional>
 #include <memory>
@@ -20,9 +20,9 @@
 namespace dibs::client {
 
 struct Gvr {
-  std::string group;  // "" for the core group
-  std::string version;
-  std::string resource;  // plural: "pods"
+  std::string group = {};  // "" for the core group
+  std::string version = {};
+  std::string resource = {};  // plural: "pods"
 };
 
 /// "/apis/apps/v1/namespaces/ns/deployments/name/scale"; empty parts are left out.
@@ -30,11 +30,11 @@ std::string path_of(const Gvr& gvr, std::string_view name_space, std::string_vie
                     std::string_view subresource = "");
 
 struct ListOptions {
-  std::string label_selector;
-  std::string field_selector;
-  std::string resource_version;
-  std::string resource_version_match;
-  std::string continue_token;
+  std::string label_selector = {};
+  std::string field_selector = {};
+  std::string resource_version = {};
+  std::string resource_version_match = {};
+  std::string continue_token = {};
   int limit = 0;
 };
 
@@ -46,27 +46,27 @@ struct List {
 };
 
 struct WriteOptions {
-  std::string field_manager;
+  std::string field_manager = {};
   bool dry_run = false;
-  bool force = false;             // of an apply
-  std::string field_validation;   // "Strict", "Warn", "Ignore"
-  std::string subresource;
+  bool force = false;                 // of an apply
+  std::string field_validation = {};  // "Strict", "Warn", "Ignore"
+  std::string subresource = {};
 };
 
 enum class PatchType : std::uint8_t { json, merge, strategic, apply };
 
 struct DeleteOptions {
-  std::string propagation;  // "Foreground", "Background", "Orphan"
+  std::string propagation = {};  // "Foreground", "Background", "Orphan"
   int grace_period_seconds = -1;
-  std::string uid;  // preconditions
-  std::string resource_version;
+  std::string uid = {};  // preconditions
+  std::string resource_version = {};
   bool dry_run = false;
 };
 
 struct WatchOptions {
-  std::string label_selector;
-  std::string field_selector;
-  std::string resource_version;
+  std::string label_selector = {};
+  std::string field_selector = {};
+  std::string resource_version = {};
   bool bookmarks = true;
   int timeout_seconds = 0;
 };
@@ -77,10 +77,10 @@ struct WatchEvent {
 };
 
 struct WatchHandlers {
-  std::function<void(WatchEvent)> event;
+  std::function<void(WatchEvent)> event = {};
   /// Once, at the end. An ERROR event and a refused request come here as their Status's error
   /// (gone or expired: list again).
-  std::function<void(Result<>)> ended;
+  std::function<void(Result<>)> ended = {};
 };
 
 /// Building blocks, also for other callers of a Transport.

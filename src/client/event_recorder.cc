@@ -123,7 +123,8 @@ struct EventRecorder::State : std::enable_shared_from_this<EventRecorder::State>
     char hex[17];
     std::size_t length = 0;
     for (int shift = 60; shift >= 0; shift -= 4) {
-      hex[length++] = "0123456789abcdef"[(static_cast<std::uint64_t>(now.nanoseconds) >> shift) & 15];
+      hex[length++] =
+          "0123456789abcdef"[(static_cast<std::uint64_t>(now.nanoseconds) >> shift) & 15];
     }
     std::string_view suffix(hex, length);
     while (suffix.size() > 1 && suffix.front() == '0') suffix.remove_prefix(1);
@@ -134,8 +135,7 @@ struct EventRecorder::State : std::enable_shared_from_this<EventRecorder::State>
     out->event = json::Value::object(
         {{"apiVersion", "events.k8s.io/v1"},
          {"kind", "Event"},
-         {"metadata",
-          json::Value::object({{"name", out->name}, {"namespace", out->name_space}})},
+         {"metadata", json::Value::object({{"name", out->name}, {"namespace", out->name_space}})},
          {"eventTime", format_rfc3339_micro(now)},
          {"reportingController", options.controller},
          {"reportingInstance", options.instance},
@@ -212,8 +212,10 @@ struct EventRecorder::State : std::enable_shared_from_this<EventRecorder::State>
       case Code::server_timeout:
       case Code::too_many_requests:
       case Code::internal:
-      case Code::plain: return true;
-      default: return false;
+      case Code::plain:
+        return true;
+      default:
+        return false;
     }
   }
 };

@@ -2,9 +2,9 @@
 // Events about objects (events.k8s.io/v1), as `kubectl describe` shows them.
 //
 // Recording never waits and never fails the caller: events are sent one after another in the
-// background, the queue is bounded, and what the server refuses is dropped after a few tries. An event
-// that repeats (same object, reason, action and note) within six minutes of the last time becomes a
-// series: the first Event's count grows instead of a new Event being written.
+// background, the queue is bounded, and what the server refuses is dropped after a few tries. An
+// event that repeats (same object, reason, action and note) within six minutes of the last time
+// becomes a series: the first Event's count grows instead of a new Event being written.
 //
 // Thread-safe.
 
@@ -18,19 +18,19 @@
 namespace dibs::client {
 
 struct EventRecorderOptions {
-  std::string controller;  // "dibs.io/scheduler"
-  std::string instance;    // this process: "scheduler-host-1"
+  std::string controller = {};  // "dibs.io/scheduler"
+  std::string instance = {};    // this process: "scheduler-host-1"
   std::size_t max_queued = 1000;
 };
 
 struct EventInput {
   /// The object itself, or an ObjectReference with apiVersion, kind, namespace, name, uid.
-  json::Value regarding;
-  json::Value related;  // null for none
+  json::Value regarding = {};
+  json::Value related = {};  // null for none
   bool warning = false;
-  std::string reason;  // "FailedScheduling"
-  std::string action;  // "Scheduling"
-  std::string note;    // cut at 1024 bytes
+  std::string reason = {};  // "FailedScheduling"
+  std::string action = {};  // "Scheduling"
+  std::string note = {};    // cut at 1024 bytes
 };
 
 class EventRecorder {

@@ -1,6 +1,7 @@
 #pragma once
-// A small API server in memory, for tests: get, list (with pages), create, update, merge patch, delete and
-// watch of any resource, revisions as Kubernetes counts them, no validation. Faults on demand.
+// A small API server in memory, for tests: get, list (with pages), create, update, merge patch,
+// delete and watch of any resource, revisions as Kubernetes counts them, no validation. Faults on
+// demand.
 //
 // Answers inside the call, so that it works in one thread; safe to call from several.
 
@@ -27,8 +28,8 @@ class FakeApi {
   std::optional<json::Value> get(const std::string& path) const;
   std::uint64_t revision() const;
 
-  /// The next `times` requests whose "METHOD target" contains `part` get this status with a Status body
-  /// of this reason. 0 breaks the answer off.
+  /// The next `times` requests whose "METHOD target" contains `part` get this status with a Status
+  /// body of this reason. 0 breaks the answer off.
   void fail(const std::string& part, int status, const std::string& reason, int times = 1);
   /// The next `times` such requests are never answered, or their streams never begin.
   void hang(const std::string& part, int times = 1);

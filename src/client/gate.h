@@ -1,6 +1,6 @@
 #pragma once
-// Lets a component that runs on an executor end for good: after close() no task is inside it and none
-// gets in, so that what its callbacks refer to may go.
+// Lets a component that runs on an executor end for good: after close() no task is inside it and
+// none gets in, so that what its callbacks refer to may go.
 
 #include <condition_variable>
 #include <mutex>

@@ -51,7 +51,7 @@ struct Core {
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::string token;                               // guarded by mutex, as all below
+  std::string token;  // guarded by mutex, as all below
   Duration token_read{-1};
   std::set<std::shared_ptr<OpenStream>> streams;
   std::size_t busy = 0;  // stream threads and asynchronous requests
@@ -146,8 +146,7 @@ class HttpsTransport final : public Transport {
     return core_->http->send(request, core_->options.timeout);
   }
 
-  void send_async(net::Request request,
-                  std::function<void(Result<net::Response>)> done) override {
+  void send_async(net::Request request, std::function<void(Result<net::Response>)> done) override {
     if (!core_->enter()) return;
     core_->runtime.executor.post(
         [core = core_, request = std::move(request), done = std::move(done)]() mutable {

@@ -1,6 +1,6 @@
 #pragma once
-// A Transport over HTTPS. Requests share kept connections; each stream (a watch) has a connection and a
-// thread of its own, so a thousand quiet watches cost stacks, not executor threads.
+// A Transport over HTTPS. Requests share kept connections; each stream (a watch) has a connection
+// and a thread of its own, so a thousand quiet watches cost stacks, not executor threads.
 
 #include <memory>
 

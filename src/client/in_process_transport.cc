@@ -52,8 +52,8 @@ struct Pipe : std::enable_shared_from_this<Pipe> {
   std::size_t max_queued;
   StreamHandlers handlers;  // used on `serial` only
   std::mutex mutex;
-  std::size_t queued = 0;         // guarded by mutex, as all below
-  bool closed = false;            // the client is gone, or too slow
+  std::size_t queued = 0;  // guarded by mutex, as all below
+  bool closed = false;     // the client is gone, or too slow
   bool finished = false;
   std::function<void()> drained;
   std::function<void()> on_closed;
@@ -280,7 +280,9 @@ class DirectExchange final : public net::Exchange {
 class InProcessTransport final : public Transport {
  public:
   InProcessTransport(net::Handler handler, runtime::Runtime& runtime, InProcessOptions options)
-      : handler_(std::make_shared<const net::Handler>(std::move(handler))), runtime_(runtime), options_(std::move(options)) {}
+      : handler_(std::make_shared<const net::Handler>(std::move(handler))),
+        runtime_(runtime),
+        options_(std::move(options)) {}
 
   Result<net::Response> send(net::Request request) override {
     struct Waiting {
@@ -295,8 +297,7 @@ class InProcessTransport final : public Transport {
       waiting->answered.notify_all();
     });
     sign(request);
-    (*handler_)(std::move(request),
-                std::make_unique<DirectExchange>(collected, runtime_.executor));
+    (*handler_)(std::move(request), std::make_unique<DirectExchange>(collected, runtime_.executor));
     std::unique_lock lock(waiting->mutex);
     while (options_.pump && !waiting->result) {
       lock.unlock();
@@ -305,23 +306,24 @@ class InProcessTransport final : public Transport {
       if (!moved) break;
     }
     if (!options_.pump) {
-      waiting->answered.wait_for(lock, options_.timeout, [&] { return waiting->result.has_value(); });
+      waiting->answered.wait_for(lock, options_.timeout,
+                                 [&] { return waiting->result.has_value(); });
     }
     if (!waiting->result) return Error::timeout("context deadline exceeded");
     return std::move(*waiting->result);
   }
 
-  void send_async(net::Request request,
-                  std::function<void(Result<net::Response>)> done) override {
+  void send_async(net::Request request, std::function<void(Result<net::Response>)> done) override {
     sign(request);
     auto& executor = runtime_.executor;
-    auto collected =
-        std::make_shared<Collected>([&executor, done = std::move(done)](Result<net::Response> result) {
+    auto collected = std::make_shared<Collected>(
+        [&executor, done = std::move(done)](Result<net::Response> result) {
           executor.post([done, result = std::move(result)] { done(result); });
         });
-    executor.post([handler = handler_, &executor, request = std::move(request), collected]() mutable {
-      (*handler)(std::move(request), std::make_unique<DirectExchange>(collected, executor));
-    });
+    executor.post(
+        [handler = handler_, &executor, request = std::move(request), collected]() mutable {
+          (*handler)(std::move(request), std::make_unique<DirectExchange>(collected, executor));
+        });
   }
 
   std::unique_ptr<TransportStream> open_stream(net::Request request,

@@ -35,9 +35,9 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
 
   mutable std::mutex mutex;
   mutable std::condition_variable changed;
-  bool synced = false;                    // guarded by mutex
-  bool started = false;                   // guarded by mutex
-  std::optional<runtime::TimerId> timer;  // guarded by mutex; the retry
+  bool synced = false;                           // guarded by mutex
+  bool started = false;                          // guarded by mutex
+  std::optional<runtime::TimerId> timer;         // guarded by mutex; the retry
   std::optional<runtime::TimerId> resync_timer;  // guarded by mutex
 
   // On `serial` only.
@@ -157,24 +157,23 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     heard = false;
     watch_began = runtime.clock.steady();
     const std::weak_ptr<State> weak = weak_from_this();
-    stream = client.watch(
-        options.gvr, options.name_space, watch,
-        {.event =
-             [weak, mine](WatchEvent event) {
-               if (const auto self = weak.lock()) {
-                 self->post([mine, event = std::move(event)](State& state) {
-                   if (mine == state.epoch) state.on_event(event);
-                 });
-               }
-             },
-         .ended =
-             [weak, mine](Result<> outcome) {
-               if (const auto self = weak.lock()) {
-                 self->post([mine, outcome](State& state) {
-                   if (mine == state.epoch) state.on_ended(outcome);
-                 });
-               }
-             }});
+    stream = client.watch(options.gvr, options.name_space, watch,
+                          {.event =
+                               [weak, mine](WatchEvent event) {
+                                 if (const auto self = weak.lock()) {
+                                   self->post([mine, event = std::move(event)](State& state) {
+                                     if (mine == state.epoch) state.on_event(event);
+                                   });
+                                 }
+                               },
+                           .ended =
+                               [weak, mine](Result<> outcome) {
+                                 if (const auto self = weak.lock()) {
+                                   self->post([mine, outcome](State& state) {
+                                     if (mine == state.epoch) state.on_ended(outcome);
+                                   });
+                                 }
+                               }});
   }
 
   void on_event(const WatchEvent& event) {
@@ -210,14 +209,15 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
       case Code::too_many_requests:
         // The place in the stream is still good.
         return retry([](State& state) { state.begin_watch(); });
-      default: return retry([](State& state) { state.begin_list(); });
+      default:
+        return retry([](State& state) { state.begin_list(); });
     }
   }
 
   void retry(std::function<void(State&)> task) {
     if (gate.closed()) return;
-    const auto jitter = static_cast<std::int64_t>(
-        runtime.random.below(static_cast<std::uint64_t>(delay.count())));
+    const auto jitter =
+        static_cast<std::int64_t>(runtime.random.below(static_cast<std::uint64_t>(delay.count())));
     const Duration wait = std::min<Duration>(delay + Duration(jitter), kLongestDelay);
     delay = std::min<Duration>(delay * 2, kLongestDelay);
     const std::weak_ptr<State> weak = weak_from_this();

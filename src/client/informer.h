@@ -1,13 +1,13 @@
 #pragma once
 // A local copy of a resource, kept true by list and watch.
 //
-// Life: start() lists, fills the store and calls `added` for everything; from then on a watch goes on
-// from the list's revision. A watch that ends is taken up where it stopped. When the server no longer
-// has that revision (410), the informer lists again and tells handlers only the difference. Failures
-// wait, longer each time, and never lose the store's contents.
+// Life: start() lists, fills the store and calls `added` for everything; from then on a watch goes
+// on from the list's revision. A watch that ends is taken up where it stopped. When the server no
+// longer has that revision (410), the informer lists again and tells handlers only the difference.
+// Failures wait, longer each time, and never lose the store's contents.
 //
-// All work runs on the runtime's executor, one task at a time, so handlers see events in order and the
-// store holds the object already when they are called. Reading is thread-safe.
+// All work runs on the runtime's executor, one task at a time, so handlers see events in order and
+// the store holds the object already when they are called. Reading is thread-safe.
 
 #include <functional>
 #include <memory>
@@ -22,20 +22,20 @@
 namespace dibs::client {
 
 struct InformerOptions {
-  Gvr gvr;
-  std::string name_space;  // "": all
-  std::string label_selector;
-  std::string field_selector;
+  Gvr gvr = {};
+  std::string name_space = {};  // "": all
+  std::string label_selector = {};
+  std::string field_selector = {};
   /// How often `updated(x, x)` is called for every object; 0: never.
   Duration resync{0};
 };
 
 struct InformerHandlers {
   /// `initial`: found by the first list.
-  std::function<void(const json::Value& object, bool initial)> added;
-  std::function<void(const json::Value& before, const json::Value& after)> updated;
+  std::function<void(const json::Value& object, bool initial)> added = {};
+  std::function<void(const json::Value& before, const json::Value& after)> updated = {};
   /// The last state known.
-  std::function<void(const json::Value& object)> removed;
+  std::function<void(const json::Value& object)> removed = {};
 };
 
 class Informer {

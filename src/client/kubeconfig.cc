@@ -26,8 +26,8 @@ Result<std::string> data_or_file(runtime::Files& files, const json::Value& body,
   if (const auto data = body[key + "-data"].as_string(); !data.empty()) {
     std::string bytes;
     if (!base64_decode(data, bytes)) {
-      return Error::invalid(cat("invalid configuration: ", key, "-data of ", owner,
-                                " is not base64"));
+      return Error::invalid(
+          cat("invalid configuration: ", key, "-data of ", owner, " is not base64"));
     }
     return bytes;
   }
@@ -56,7 +56,8 @@ Result<Kubeconfig> Kubeconfig::parse(std::string_view text, const std::string& f
   if (const auto kind = document["kind"].as_string("Config"); kind != "Config" && !kind.empty()) {
     return Error::invalid(cat("kind must be Config, not ", quoted(kind)));
   }
-  const auto take = [&](const char* list, const char* member, std::vector<Entry>& entries) -> Result<> {
+  const auto take = [&](const char* list, const char* member,
+                        std::vector<Entry>& entries) -> Result<> {
     const json::Value& items = document[list];
     if (!items.is_null() && !items.is_array()) {
       return Error::invalid(cat(list, ": must be a list"));
@@ -219,8 +220,8 @@ Result<Access> Kubeconfig::resolve(runtime::Files& files, std::string_view conte
   if (user_name.empty()) return out;
   const Entry* user = find(users_, user_name);
   if (user == nullptr) {
-    return Error::not_found(cat("user ", quoted(user_name), " of context ", quoted(context_name),
-                                " does not exist"));
+    return Error::not_found(
+        cat("user ", quoted(user_name), " of context ", quoted(context_name), " does not exist"));
   }
   const json::Value& body = user->body;
   const std::string user_owner = cat("user ", quoted(user_name));
@@ -241,7 +242,8 @@ Result<Access> Kubeconfig::resolve(runtime::Files& files, std::string_view conte
   out.impersonate_uid = body["as-uid"].as_string();
   for (const auto& group : body["as-groups"].items()) out.impersonate_groups.push_back(group.str());
   if (body.contains("exec") || body.contains("auth-provider")) {
-    return Error::invalid(cat(user_owner, ": credential plugins (exec, auth-provider) are not supported"));
+    return Error::invalid(
+        cat(user_owner, ": credential plugins (exec, auth-provider) are not supported"));
   }
   return out;
 }

@@ -1,9 +1,9 @@
 #pragma once
 // kubeconfig files: how to reach a cluster and who one is there.
 //
-// Several files merge as kubectl merges them: of clusters, users and contexts with one name the first
-// wins, and so does the first current context. What this code does not know in a file survives reading
-// and writing. File names inside an entry are relative to the file that holds it.
+// Several files merge as kubectl merges them: of clusters, users and contexts with one name the
+// first wins, and so does the first current context. What this code does not know in a file
+// survives reading and writing. File names inside an entry are relative to the file that holds it.
 
 #include <string>
 #include <string_view>
@@ -18,15 +18,15 @@ namespace dibs::client {
 
 /// What a transport needs to know, with files read and data decoded.
 struct Access {
-  std::string server;  // "https://127.0.0.1:6443"
-  net::TlsClientOptions tls;
-  std::string token;
-  std::string token_file;  // wins over `token`; read again as it is renewed
-  std::string username;    // basic authentication
-  std::string password;
-  std::string impersonate_user;
-  std::vector<std::string> impersonate_groups;
-  std::string impersonate_uid;
+  std::string server = {};  // "https://127.0.0.1:6443"
+  net::TlsClientOptions tls = {};
+  std::string token = {};
+  std::string token_file = {};  // wins over `token`; read again as it is renewed
+  std::string username = {};    // basic authentication
+  std::string password = {};
+  std::string impersonate_user = {};
+  std::vector<std::string> impersonate_groups = {};
+  std::string impersonate_uid = {};
   std::string default_namespace = "default";
 };
 
@@ -39,8 +39,8 @@ class Kubeconfig {
   static Result<Kubeconfig> parse(std::string_view text, const std::string& folder);
   /// Reads and merges; files that do not exist are left out unless there is only one name.
   static Result<Kubeconfig> load(runtime::Files& files, const std::vector<std::string>& paths);
-  /// The files to load: the explicit one, else the list in $KUBECONFIG, else $HOME/.kube/config. The
-  /// environment is the caller's to read.
+  /// The files to load: the explicit one, else the list in $KUBECONFIG, else $HOME/.kube/config.
+  /// The environment is the caller's to read.
   static std::vector<std::string> paths(std::string_view explicit_path, std::string_view variable,
                                         std::string_view home);
 
@@ -76,8 +76,9 @@ class Kubeconfig {
   std::vector<Entry> contexts_;
 };
 
-/// A service account's access inside a pod: the token, CA and namespace files that are mounted there
-/// and the environment's KUBERNETES_SERVICE_HOST and _PORT. Errors: not_found outside of a pod.
+/// A service account's access inside a pod: the token, CA and namespace files that are mounted
+/// there and the environment's KUBERNETES_SERVICE_HOST and _PORT. Errors: not_found outside of a
+/// pod.
 Result<Access> in_cluster_access(runtime::Files& files, std::string_view host,
                                  std::string_view port);
 

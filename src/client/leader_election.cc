@@ -29,16 +29,16 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
   Gate gate;
 
   mutable std::mutex mutex;
-  bool leading = false;                   // guarded by mutex, as all below
+  bool leading = false;  // guarded by mutex, as all below
   std::string leader;
   std::optional<runtime::TimerId> retry_timer;
   std::optional<runtime::TimerId> deadline_timer;
   json::Value lease;  // as last seen
 
   // On `serial` only.
-  Duration observed{0};      // when the lease was last seen to change
-  std::string observed_spec; // holder and renewal of that moment
-  std::uint64_t term = 0;    // of the deadline timer
+  Duration observed{0};       // when the lease was last seen to change
+  std::string observed_spec;  // holder and renewal of that moment
+  std::uint64_t term = 0;     // of the deadline timer
   // When the last write was sent: others may count from then on, so this one does too.
   Duration sent{0};
 
@@ -50,12 +50,10 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
   }
 
   void call(net::Request request, std::function<void(State&, const Result<json::Value>&)> then) {
-    client.call(std::move(request),
-                [self = shared_from_this(), then = std::move(then)](Result<json::Value> answer) {
-                  self->post([then, answer = std::move(answer)](State& state) {
-                    then(state, answer);
-                  });
-                });
+    client.call(std::move(request), [self = shared_from_this(),
+                                     then = std::move(then)](Result<json::Value> answer) {
+      self->post([then, answer = std::move(answer)](State& state) { then(state, answer); });
+    });
   }
 
   bool is_leading() const {
@@ -110,8 +108,8 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
     const auto object = json::Value::object(
         {{"apiVersion", "coordination.k8s.io/v1"},
          {"kind", "Lease"},
-         {"metadata", json::Value::object(
-                          {{"name", options.name}, {"namespace", options.name_space}})},
+         {"metadata",
+          json::Value::object({{"name", options.name}, {"namespace", options.name_space}})},
          {"spec", spec_for(json::Value())}});
     call(create_request(kLeases, options.name_space, object),
          [](State& state, const Result<json::Value>& answer) { state.on_written(answer); });
@@ -128,17 +126,17 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
     if (!answer) {
       // Somebody else wrote it: look who. Until then this one still leads, up to its deadline.
       if (answer.error().code() == Code::conflict && is_leading()) {
-        return call(make_request("GET", path_of(kLeases, options.name_space, options.name)),
-                    [](State& state, const Result<json::Value>& read) {
-                      if (read) {
-                        state.observe(*read);
-                        if ((*read)["spec"]["holderIdentity"].as_string() !=
-                            state.options.identity) {
-                          state.lose();
-                        }
-                      }
-                      state.again();
-                    });
+        return call(
+            make_request("GET", path_of(kLeases, options.name_space, options.name)),
+            [](State& state, const Result<json::Value>& read) {
+              if (read) {
+                state.observe(*read);
+                if ((*read)["spec"]["holderIdentity"].as_string() != state.options.identity) {
+                  state.lose();
+                }
+              }
+              state.again();
+            });
       }
       return again();
     }

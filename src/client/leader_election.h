@@ -1,10 +1,10 @@
 #pragma once
 // One leader among several processes, by a Lease that it keeps renewing.
 //
-// A candidate takes the Lease when nobody holds it or when its holder has not renewed it for the lease
-// duration, measured on the candidate's own clock from the moment it saw the last change: clocks of
-// different machines need not agree. A leader that cannot renew within the renew deadline stops leading,
-// which is before anybody else may start (10 s of 15 s).
+// A candidate takes the Lease when nobody holds it or when its holder has not renewed it for the
+// lease duration, measured on the candidate's own clock from the moment it saw the last change:
+// clocks of different machines need not agree. A leader that cannot renew within the renew deadline
+// stops leading, which is before anybody else may start (10 s of 15 s).
 //
 // Runs on the runtime's executor; callbacks run one at a time.
 
@@ -19,8 +19,8 @@ namespace dibs::client {
 
 struct LeaderElectionOptions {
   std::string name_space = "kube-system";
-  std::string name;      // of the Lease: "dibs-scheduler"
-  std::string identity;  // unique among candidates: "host-1_5b4f..."
+  std::string name = {};      // of the Lease: "dibs-scheduler"
+  std::string identity = {};  // unique among candidates: "host-1_5b4f..."
   Duration lease_duration = std::chrono::seconds(15);
   Duration renew_deadline = std::chrono::seconds(10);
   Duration retry_period = std::chrono::seconds(2);
@@ -29,9 +29,9 @@ struct LeaderElectionOptions {
 };
 
 struct LeaderCallbacks {
-  std::function<void()> started;  // leads from now on
-  std::function<void()> stopped;  // does not lead any more; the elector tries again
-  std::function<void(const std::string& identity)> new_leader;
+  std::function<void()> started = {};  // leads from now on
+  std::function<void()> stopped = {};  // does not lead any more; the elector tries again
+  std::function<void(const std::string& identity)> new_leader = {};
 };
 
 class LeaderElector {

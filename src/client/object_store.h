@@ -1,6 +1,6 @@
 #pragma once
-// A cache of objects by key ("namespace/name"), with indexes. Thread-safe; objects are immutable values,
-// so readers share them without a copy.
+// A cache of objects by key ("namespace/name"), with indexes. Thread-safe; objects are immutable
+// values, so readers share them without a copy.
 
 #include <functional>
 #include <map>

@@ -1,8 +1,8 @@
 #pragma once
 // Tasks one after another, in the order of posting, on an executor that may run many at once.
 //
-// Lets a component have one owner "thread" without having a thread. Thread-safe; held by shared_ptr, and
-// a posted task keeps it alive.
+// Lets a component have one owner "thread" without having a thread. Thread-safe; held by
+// shared_ptr, and a posted task keeps it alive.
 
 #include <deque>
 #include <functional>

@@ -1,6 +1,6 @@
 #pragma once
-// The way to an API server: over HTTPS, or straight into its handler in the same process. Whoever talks
-// to the API (Client, Informer, ...) cannot tell which.
+// The way to an API server: over HTTPS, or straight into its handler in the same process. Whoever
+// talks to the API (Client, Informer, ...) cannot tell which.
 //
 // Thread-safe. Every HTTP status is a success at this level; errors are about reaching the server:
 // unavailable, timeout.
@@ -27,10 +27,10 @@ class TransportStream {
 /// Called one at a time, in order.
 struct StreamHandlers {
   /// Status and headers, with an empty body.
-  std::function<void(const net::Response& head)> opened;
-  std::function<void(std::string_view bytes)> data;
+  std::function<void(const net::Response& head)> opened = {};
+  std::function<void(std::string_view bytes)> data = {};
   /// Once, at the end; an error also when the response never began.
-  std::function<void(Result<> outcome)> ended;
+  std::function<void(Result<> outcome)> ended = {};
 };
 
 class Transport {
@@ -52,13 +52,13 @@ struct InProcessIdentity {
 };
 
 struct InProcessOptions {
-  InProcessIdentity identity;
+  InProcessIdentity identity = {};
   /// Of an answer; a simulated run ends instead when nothing is left to happen.
   Duration timeout = std::chrono::seconds(60);
   std::size_t max_queued = 16 * 1024 * 1024;
   /// Set in a simulation of one thread: makes something happen, false when nothing can. send() then
   /// drives it instead of waiting for another thread.
-  std::function<bool()> pump;
+  std::function<bool()> pump = {};
 };
 
 /// `handler` and `runtime` must outlive the transport.

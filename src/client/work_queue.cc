@@ -25,8 +25,8 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   Gate gate;
 
   mutable std::mutex mutex;
-  std::deque<std::string> ready;             // guarded by mutex, as all below
-  std::unordered_set<std::string> dirty;     // to be worked on: in `ready`, or running and added again
+  std::deque<std::string> ready;          // guarded by mutex, as all below
+  std::unordered_set<std::string> dirty;  // to be worked on: in `ready`, or running and added again
   std::unordered_set<std::string> running;
   std::unordered_map<std::string, Waiting> waiting;
   std::unordered_map<std::string, unsigned> failed;

@@ -1,9 +1,10 @@
 #pragma once
-// Keys waiting to be worked on: each at most once in the queue, and never worked on twice at a time.
+// Keys waiting to be worked on: each at most once in the queue, and never worked on twice at a
+// time.
 //
 // A key added while it is being worked on is worked on again afterwards. Failures come back with a
-// delay that doubles per key; the whole queue's retries are bounded by a token bucket too, so that a
-// thousand failing keys do not become a storm.
+// delay that doubles per key; the whole queue's retries are bounded by a token bucket too, so that
+// a thousand failing keys do not become a storm.
 //
 // Work runs on the runtime's executor, at most `concurrency` keys at once. Thread-safe.
 

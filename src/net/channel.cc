@@ -129,9 +129,12 @@ class TlsChannel final : public Channel {
   Io outcome(int done) {
     switch (SSL_get_error(ssl_, done)) {
       case SSL_ERROR_WANT_READ:
-      case SSL_ERROR_WANT_WRITE: return Io::again;
-      case SSL_ERROR_ZERO_RETURN: return Io::eof;
-      default: break;
+      case SSL_ERROR_WANT_WRITE:
+        return Io::again;
+      case SSL_ERROR_ZERO_RETURN:
+        return Io::eof;
+      default:
+        break;
     }
     if (ended_ && ERR_peek_error() == 0) return Io::eof;
     plain_http_ = ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_HTTP_REQUEST;
@@ -156,7 +159,8 @@ class TlsChannel final : public Channel {
       case X509_V_ERR_CERT_HAS_EXPIRED:
       case X509_V_ERR_CERT_NOT_YET_VALID:
         return start + "certificate has expired or is not yet valid";
-      default: return start + X509_verify_cert_error_string(verdict);
+      default:
+        return start + X509_verify_cert_error_string(verdict);
     }
   }
 
@@ -190,9 +194,12 @@ class TlsChannel final : public Channel {
   static long bio_control(BIO* bio, int command, long, void*) {
     auto* self = static_cast<TlsChannel*>(BIO_get_data(bio));
     switch (command) {
-      case BIO_CTRL_FLUSH: return 1;
-      case BIO_CTRL_EOF: return self->ended_ ? 1 : 0;
-      default: return 0;
+      case BIO_CTRL_FLUSH:
+        return 1;
+      case BIO_CTRL_EOF:
+        return self->ended_ ? 1 : 0;
+      default:
+        return 0;
     }
   }
 
@@ -250,8 +257,8 @@ std::ptrdiff_t Channel::receive(char* data, std::size_t size) {
 
 Io Channel::flush() {
   while (sent_ < out_.size()) {
-    const auto count = ::send(fd_, out_.data() + sent_, out_.size() - sent_,
-                              MSG_NOSIGNAL | MSG_DONTWAIT);
+    const auto count =
+        ::send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count >= 0) {
       sent_ += static_cast<std::size_t>(count);
       continue;

@@ -26,9 +26,9 @@ Error expired() { return Error::timeout("context deadline exceeded"); }
 /// What became ready; 0 at the deadline.
 short wait(int fd, short events, Deadline deadline) {
   while (true) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-                          deadline - std::chrono::steady_clock::now())
-                          .count();
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now())
+            .count();
     pollfd entry{fd, events, 0};
     const int count =
         ::poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
@@ -125,8 +125,7 @@ Result<Url> Url::parse(std::string_view text) {
 }
 
 std::string Url::host_port() const {
-  return host.find(':') == std::string::npos ? cat(host, ':', port)
-                                             : cat('[', host, "]:", port);
+  return host.find(':') == std::string::npos ? cat(host, ':', port) : cat('[', host, "]:", port);
 }
 
 std::string Url::authority() const {
@@ -143,9 +142,8 @@ Result<std::unique_ptr<ClientConnection>> ClientConnection::dial(
   const int code =
       ::getaddrinfo(url.host.c_str(), std::to_string(url.port).c_str(), &hints, &found);
   if (code != 0) {
-    return Error::unavailable(
-        cat("dial tcp: lookup ", url.host, ": ", code == EAI_NONAME ? "no such host"
-                                                                    : ::gai_strerror(code)));
+    return Error::unavailable(cat("dial tcp: lookup ", url.host, ": ",
+                                  code == EAI_NONAME ? "no such host" : ::gai_strerror(code)));
   }
   Result<int> fd = Error::unavailable(cat("dial tcp: lookup ", url.host, ": no such host"));
   for (const addrinfo* place = found; place != nullptr; place = place->ai_next) {
@@ -154,8 +152,8 @@ Result<std::unique_ptr<ClientConnection>> ClientConnection::dial(
   }
   ::freeaddrinfo(found);
   if (!fd) return fd.error();
-  auto channel = url.tls ? Channel::tls_client(*fd, std::move(context), url.host)
-                         : Channel::plain(*fd);
+  auto channel =
+      url.tls ? Channel::tls_client(*fd, std::move(context), url.host) : Channel::plain(*fd);
   std::unique_ptr<ClientConnection> connection(new ClientConnection(std::move(channel)));
   DIBS_CHECK(connection->handshake(deadline));
   return connection;
@@ -179,9 +177,12 @@ Result<> ClientConnection::handshake(Deadline deadline) {
 Result<> ClientConnection::flush(Deadline deadline) {
   while (true) {
     switch (channel_->flush()) {
-      case Io::ok: return success();
-      case Io::again: break;
-      default: return Error::unavailable(cat("write: ", channel_->error_text()));
+      case Io::ok:
+        return success();
+      case Io::again:
+        break;
+      default:
+        return Error::unavailable(cat("write: ", channel_->error_text()));
     }
     if (wait(channel_->fd(), POLLOUT, deadline) == 0) return expired();
   }
@@ -225,10 +226,15 @@ Result<std::size_t> ClientConnection::read(char* data, std::size_t size, Deadlin
   while (true) {
     std::size_t got = 0;
     switch (channel_->read(data, size, got)) {
-      case Io::ok: answered = true; return got;
-      case Io::eof: return std::size_t{0};
-      case Io::error: return Error::unavailable(cat("read: ", channel_->error_text()));
-      case Io::again: break;
+      case Io::ok:
+        answered = true;
+        return got;
+      case Io::eof:
+        return std::size_t{0};
+      case Io::error:
+        return Error::unavailable(cat("read: ", channel_->error_text()));
+      case Io::again:
+        break;
     }
     // Reading may have produced TLS messages of its own.
     if (channel_->output() > 0) DIBS_CHECK(flush(deadline));

@@ -34,7 +34,8 @@ class ClientConnection {
                                                         std::shared_ptr<TlsContext> context,
                                                         Deadline deadline);
 
-  /// Stops early, successfully, when the server begins to answer: it may have refused what is coming.
+  /// Stops early, successfully, when the server begins to answer: it may have refused what is
+  /// coming.
   Result<> write(std::string_view bytes, Deadline deadline);
   /// 0 at the end of the connection.
   Result<std::size_t> read(char* data, std::size_t size, Deadline deadline);

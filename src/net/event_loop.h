@@ -1,12 +1,13 @@
 #pragma once
-// One thread's readiness loop over sockets, with a queue of tasks from other threads and a coarse tick.
+// One thread's readiness loop over sockets, with a queue of tasks from other threads and a coarse
+// tick.
 //
-// Sockets are registered once, edge-triggered, for both directions: a request costs no system call for
-// registration. Sources run on the loop's thread only. A source that ends during a round is handed to
-// retire(), so that events already fetched in that round find it alive.
+// Sockets are registered once, edge-triggered, for both directions: a request costs no system call
+// for registration. Sources run on the loop's thread only. A source that ends during a round is
+// handed to retire(), so that events already fetched in that round find it alive.
 //
-// post() works from any thread until close(); afterwards tasks are dropped, which lets objects that hold
-// the loop outlive the server without keeping a thread.
+// post() works from any thread until close(); afterwards tasks are dropped, which lets objects that
+// hold the loop outlive the server without keeping a thread.
 
 #include <atomic>
 #include <chrono>

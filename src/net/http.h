@@ -1,6 +1,6 @@
 #pragma once
-// HTTP messages, and what a server hands to its handler. Nothing here knows sockets: the same handler
-// serves connections (http_server.h) and callers in the same process (client library).
+// HTTP messages, and what a server hands to its handler. Nothing here knows sockets: the same
+// handler serves connections (http_server.h) and callers in the same process (client library).
 
 #include <cstdint>
 #include <functional>
@@ -37,10 +37,10 @@ class Headers {
 
 /// Who is at the other end, as far as the connection knows.
 struct Peer {
-  std::string address;                     // "127.0.0.1:40312"; "in-process"
-  bool certificate = false;                // a client certificate was verified against the client CA
-  bool certificate_invalid = false;        // one was shown, but it is expired or of another CA
-  std::string common_name;                 // of that certificate
+  std::string address;               // "127.0.0.1:40312"; "in-process"
+  bool certificate = false;          // a client certificate was verified against the client CA
+  bool certificate_invalid = false;  // one was shown, but it is expired or of another CA
+  std::string common_name;           // of that certificate
   std::vector<std::string> organizations;  // of that certificate
 };
 
@@ -62,15 +62,16 @@ struct Response {
 class BodyStream {
  public:
   virtual ~BodyStream() = default;
-  /// Queues a piece; never blocks. False once the client is gone or too slow (queue over its bound):
-  /// then stop writing.
+  /// Queues a piece; never blocks. False once the client is gone or too slow (queue over its
+  /// bound): then stop writing.
   virtual bool write(SharedBytes piece) = 0;
   /// Bytes queued and not yet taken by the socket.
   virtual std::size_t queued() const = 0;
-  /// `drained` is called (any thread, no locks) every time the queue has become empty, and soon after
-  /// this call when it is empty now.
+  /// `drained` is called (any thread, no locks) every time the queue has become empty, and soon
+  /// after this call when it is empty now.
   virtual void on_drained(std::function<void()> drained) = 0;
-  /// `closed` is called once when the client goes away before finish(); soon when it is gone already.
+  /// `closed` is called once when the client goes away before finish(); soon when it is gone
+  /// already.
   virtual void on_closed(std::function<void()> closed) = 0;
   /// Ends the body properly. Dropping the stream without it breaks the connection off.
   virtual void finish() = 0;
@@ -101,7 +102,8 @@ class Exchange {
   virtual void respond(Response response) = 0;
   /// Sends status and headers now; the body follows through the stream.
   virtual std::shared_ptr<BodyStream> stream(Response head) = 0;
-  /// Answers a WebSocket handshake with the chosen sub-protocol ("" for none); `ready` gets null on failure.
+  /// Answers a WebSocket handshake with the chosen sub-protocol ("" for none); `ready` gets null on
+  /// failure.
   virtual void upgrade(std::string protocol,
                        std::function<void(std::shared_ptr<WebSocket>)> ready) = 0;
 };

@@ -32,9 +32,9 @@ struct HttpClient::Impl : std::enable_shared_from_this<HttpClient::Impl> {
   ClientOptions options;
   Url url;
   std::mutex mutex;
-  std::shared_ptr<TlsContext> tls;                       // guarded by mutex
-  std::vector<std::unique_ptr<ClientConnection>> idle;   // guarded by mutex
-  std::uint64_t generation = 0;                          // guarded by mutex; counts changes of tls
+  std::shared_ptr<TlsContext> tls;                      // guarded by mutex
+  std::vector<std::unique_ptr<ClientConnection>> idle;  // guarded by mutex
+  std::uint64_t generation = 0;                         // guarded by mutex; counts changes of tls
 
   /// A kept connection, or null.
   std::unique_ptr<ClientConnection> take_idle() {
@@ -61,20 +61,21 @@ struct HttpClient::Impl : std::enable_shared_from_this<HttpClient::Impl> {
       context = tls;
       made = generation;
     }
-    DIBS_TRY(auto connection, ClientConnection::dial(
-                                  url, context, std::min(deadline, in(options.dial_timeout))));
+    DIBS_TRY(auto connection,
+             ClientConnection::dial(url, context, std::min(deadline, in(options.dial_timeout))));
     connection->generation = made;
     return connection;
   }
 
   void put_back(std::unique_ptr<ClientConnection> connection) {
     std::lock_guard lock(mutex);
-    if (idle.size() < options.max_idle && connection->generation == generation) idle.push_back(std::move(connection));
+    if (idle.size() < options.max_idle && connection->generation == generation)
+      idle.push_back(std::move(connection));
   }
 
   std::string head_of(const Request& request) const {
-    std::string out = cat(request.method, ' ', url.path, request.target, " HTTP/1.1\r\nHost: ",
-                          url.authority(), "\r\n");
+    std::string out = cat(request.method, ' ', url.path, request.target,
+                          " HTTP/1.1\r\nHost: ", url.authority(), "\r\n");
     for (const auto& [name, value] : request.headers.fields()) {
       if (equals_ignoring_case(name, "Host") || equals_ignoring_case(name, "Content-Length")) {
         continue;
@@ -93,9 +94,9 @@ struct HttpClient::Impl : std::enable_shared_from_this<HttpClient::Impl> {
   Error describe(const Request& request, const Error& error) const {
     std::string method = to_lower(request.method);
     if (!method.empty()) method[0] = static_cast<char>(method[0] - 'a' + 'A');
-    return error.within(cat(method, ' ',
-                            quoted(cat(url.tls ? "https://" : "http://", url.authority(), url.path,
-                                       request.target))));
+    return error.within(cat(
+        method, ' ',
+        quoted(cat(url.tls ? "https://" : "http://", url.authority(), url.path, request.target))));
   }
 
   struct Answer {
@@ -140,19 +141,25 @@ struct HttpClient::Impl : std::enable_shared_from_this<HttpClient::Impl> {
   static Result<> read_head(Answer& answer, Deadline deadline) {
     char buffer[kReadSize];
     while (true) {
-      DIBS_TRY(const std::size_t got,
-               answer.connection->read(buffer, sizeof buffer, deadline));
+      DIBS_TRY(const std::size_t got, answer.connection->read(buffer, sizeof buffer, deadline));
       if (got == 0) return Error::unavailable("EOF");
       answer.rest.append(buffer, got);
       std::size_t used = 0;
       const Parsed parsed = answer.parser->feed(answer.rest, used);
       answer.rest.erase(0, used);
       switch (parsed) {
-        case Parsed::need_more: continue;
-        case Parsed::head: answer.unfed = !answer.rest.empty(); return success();
-        case Parsed::complete: answer.complete = true; return success();
-        case Parsed::body_too_large: return Error::too_large("response body is too large");
-        default: return Error::unavailable("malformed HTTP response");
+        case Parsed::need_more:
+          continue;
+        case Parsed::head:
+          answer.unfed = !answer.rest.empty();
+          return success();
+        case Parsed::complete:
+          answer.complete = true;
+          return success();
+        case Parsed::body_too_large:
+          return Error::too_large("response body is too large");
+        default:
+          return Error::unavailable("malformed HTTP response");
       }
     }
   }
@@ -161,8 +168,7 @@ struct HttpClient::Impl : std::enable_shared_from_this<HttpClient::Impl> {
   static Result<bool> read_more(Answer& answer, Deadline deadline) {
     if (!std::exchange(answer.unfed, false)) {
       char buffer[kReadSize];
-      DIBS_TRY(const std::size_t got,
-               answer.connection->read(buffer, sizeof buffer, deadline));
+      DIBS_TRY(const std::size_t got, answer.connection->read(buffer, sizeof buffer, deadline));
       if (got == 0) {
         if (answer.parser->feed_end() == Parsed::complete) return true;
         return Error::unavailable("unexpected EOF");
@@ -173,11 +179,15 @@ struct HttpClient::Impl : std::enable_shared_from_this<HttpClient::Impl> {
     const Parsed parsed = answer.parser->feed(answer.rest, used);
     answer.rest.erase(0, used);
     switch (parsed) {
-      case Parsed::complete: return true;
+      case Parsed::complete:
+        return true;
       case Parsed::head:
-      case Parsed::need_more: return false;
-      case Parsed::body_too_large: return Error::too_large("response body is too large");
-      default: return Error::unavailable("malformed HTTP response");
+      case Parsed::need_more:
+        return false;
+      case Parsed::body_too_large:
+        return Error::too_large("response body is too large");
+      default:
+        return Error::unavailable("malformed HTTP response");
     }
   }
 
@@ -252,7 +262,8 @@ class OpenWebSocket final : public ClientWebSocket {
           case WsEvent::Kind::ping:
             DIBS_CHECK(write(WsOp::pong, event.data, deadline));
             break;
-          case WsEvent::Kind::pong: break;
+          case WsEvent::Kind::pong:
+            break;
           case WsEvent::Kind::close:
             if (!closing_) {
               closing_ = true;
@@ -346,9 +357,8 @@ Result<Response> HttpClient::send(const Request& request, Duration timeout) {
 }
 
 Result<std::unique_ptr<ResponseStream>> HttpClient::open_stream(const Request& request,
-                                                               Duration timeout) {
-  auto answer =
-      impl_->begin(request, in(timeout), std::numeric_limits<std::size_t>::max());
+                                                                Duration timeout) {
+  auto answer = impl_->begin(request, in(timeout), std::numeric_limits<std::size_t>::max());
   if (!answer) return impl_->describe(request, answer.error());
   return std::unique_ptr<ResponseStream>(new OpenStream(impl_, std::move(*answer)));
 }

@@ -1,8 +1,8 @@
 #pragma once
 // An HTTP/1.1 client for one server, with blocking calls and a pool of kept connections.
 //
-// Thread-safe: calls from many threads use a connection each. A request on a kept connection that the
-// server closed meanwhile is sent once more on a fresh one, when that cannot do anything twice.
+// Thread-safe: calls from many threads use a connection each. A request on a kept connection that
+// the server closed meanwhile is sent once more on a fresh one, when that cannot do anything twice.
 
 #include <memory>
 #include <mutex>
@@ -19,8 +19,9 @@ namespace dibs::net {
 class ClientConnection;
 
 struct ClientOptions {
-  std::string url;  // "https://127.0.0.1:6443", may end in a path that goes before every target
-  TlsClientOptions tls;
+  std::string url =
+      {};  // "https://127.0.0.1:6443", may end in a path that goes before every target
+  TlsClientOptions tls = {};
   Duration dial_timeout = std::chrono::seconds(30);
   std::size_t max_idle = 32;
   std::size_t max_response = 1024UL * 1024 * 1024;
@@ -32,12 +33,14 @@ class ResponseStream {
   virtual ~ResponseStream() = default;
   virtual int status() const = 0;
   virtual const Headers& headers() const = 0;
-  /// Some bytes, at least one; "" at the end. Errors: timeout, unavailable when broken off or cancelled.
+  /// Some bytes, at least one; "" at the end. Errors: timeout, unavailable when broken off or
+  /// cancelled.
   virtual Result<std::string> read_some(Duration timeout) = 0;
   virtual void cancel() = 0;
 };
 
-/// The client's end of a WebSocket, with blocking calls. One reader, one writer; cancel() from any thread.
+/// The client's end of a WebSocket, with blocking calls. One reader, one writer; cancel() from any
+/// thread.
 class ClientWebSocket {
  public:
   struct Message {

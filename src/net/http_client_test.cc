@@ -33,8 +33,8 @@ TEST(Url, parses) {
 
 TEST(HttpClient, puts_its_path_before_the_target) {
   auto server = test_server({}, [](Request request, std::unique_ptr<Exchange> exchange) {
-    exchange->respond(
-        text(200, cat(request.target, ' ', request.headers.get("Host"), ' ', request.headers.get("A"))));
+    exchange->respond(text(
+        200, cat(request.target, ' ', request.headers.get("Host"), ' ', request.headers.get("A"))));
   });
   ClientOptions options;
   options.url = cat("http://localhost:", server->port(), "/base");

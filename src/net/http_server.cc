@@ -207,13 +207,12 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(ServerOptions options, Han
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   ::getsockname(impl.listener, reinterpret_cast<sockaddr*>(&address), &size);
-  impl.port = ntohs(address.ss_family == AF_INET6
-                        ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
-                        : reinterpret_cast<sockaddr_in&>(address).sin_port);
+  impl.port =
+      ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                                          : reinterpret_cast<sockaddr_in&>(address).sin_port);
 
-  const std::int64_t shortest =
-      milliseconds(std::min({options.header_timeout, options.body_timeout, options.idle_timeout,
-                             options.write_timeout}));
+  const std::int64_t shortest = milliseconds(std::min(
+      {options.header_timeout, options.body_timeout, options.idle_timeout, options.write_timeout}));
   const std::chrono::milliseconds interval(std::clamp<std::int64_t>(shortest / 4, 10, 500));
   impl.shared.options = std::move(options);
   impl.shared.handler = std::move(handler);

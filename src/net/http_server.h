@@ -1,13 +1,13 @@
 #pragma once
 // An HTTP/1.1 server with TLS.
 //
-// Life of a request: the acceptor gives a new socket to the io thread with the fewest connections, and
-// it stays there. The thread reads, parses and calls the handler with the complete request; the
-// exchange answers from any thread; the io thread writes. The next request of that connection is read
-// only after the answer is out, so pipelined requests wait in the socket and cost nothing.
+// Life of a request: the acceptor gives a new socket to the io thread with the fewest connections,
+// and it stays there. The thread reads, parses and calls the handler with the complete request; the
+// exchange answers from any thread; the io thread writes. The next request of that connection is
+// read only after the answer is out, so pipelined requests wait in the socket and cost nothing.
 //
-// Nothing a client does may hold memory or a thread without bound: heads, bodies, queues, the number
-// of connections and every wait have limits here.
+// Nothing a client does may hold memory or a thread without bound: heads, bodies, queues, the
+// number of connections and every wait have limits here.
 
 #include <chrono>
 #include <cstdint>
@@ -27,14 +27,14 @@ struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  // 0 picks a free one
   unsigned threads = 2;
-  std::optional<TlsServerOptions> tls;  // plain TCP without it: for tests
+  std::optional<TlsServerOptions> tls = {};  // plain TCP without it: for tests
   std::size_t max_connections = 20000;
 
   std::size_t max_header_bytes = 256 * 1024;
   std::size_t max_body = 3 * 1024 * 1024;
-  /// Makes the answer to a request whose body is over max_body (it gets the head only); the connection
-  /// closes after it. A plain 413 without it.
-  std::function<Response(const Request&)> body_too_large;
+  /// Makes the answer to a request whose body is over max_body (it gets the head only); the
+  /// connection closes after it. A plain 413 without it.
+  std::function<Response(const Request&)> body_too_large = {};
 
   Duration header_timeout = std::chrono::seconds(32);  // TLS handshake included on a new connection
   Duration body_timeout = std::chrono::seconds(60);

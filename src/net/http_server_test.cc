@@ -504,9 +504,9 @@ TEST(HttpServer, drain_ends_at_its_deadline) {
 // --- TLS ---
 
 void who(Request request, std::unique_ptr<Exchange> exchange) {
-  exchange->respond(text(200, cat(request.peer.certificate, ' ', request.peer.certificate_invalid,
-                                  ' ', request.peer.common_name, ' ',
-                                  join(request.peer.organizations, ","))));
+  exchange->respond(
+      text(200, cat(request.peer.certificate, ' ', request.peer.certificate_invalid, ' ',
+                    request.peer.common_name, ' ', join(request.peer.organizations, ","))));
 }
 
 Result<Response> ask_as(const HttpServer& server, const Credential& credential) {
@@ -522,8 +522,8 @@ Result<Response> ask_as(const HttpServer& server, const Credential& credential) 
 
 TEST(HttpServerTls, knows_who_shows_a_good_certificate) {
   auto server = test_server(with_tls(), who);
-  const auto credential = issue_client_certificate(
-      test_ca(), "system:node:a", {"system:nodes", "two"}, test_validity());
+  const auto credential = issue_client_certificate(test_ca(), "system:node:a",
+                                                   {"system:nodes", "two"}, test_validity());
   ASSERT_TRUE(credential.ok());
   const auto response = ask_as(*server, *credential);
   ASSERT_TRUE(response.ok()) << response.error().message();
@@ -592,8 +592,7 @@ TEST(HttpServerTls, takes_a_new_certificate_while_running) {
   auto old = test_client(*server, true);
   ASSERT_TRUE(old->send(get("/"), kWait).ok());
   const auto other_ca = make_ca("other", test_validity());
-  const auto renewed =
-      issue_server_certificate(*other_ca, "s", {"127.0.0.1"}, test_validity());
+  const auto renewed = issue_server_certificate(*other_ca, "s", {"127.0.0.1"}, test_validity());
   ASSERT_TRUE(renewed.ok());
 
   ASSERT_TRUE(server->set_tls({renewed->certificate_pem, renewed->key_pem, ""}).ok());

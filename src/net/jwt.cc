@@ -59,8 +59,8 @@ bool is_p256(EVP_PKEY* key) {
   char name[64] = "";
   std::size_t size = 0;
   return EVP_PKEY_is_a(key, "EC") == 1 &&
-         EVP_PKEY_get_utf8_string_param(key, OSSL_PKEY_PARAM_GROUP_NAME, name, sizeof name, &size) ==
-             1 &&
+         EVP_PKEY_get_utf8_string_param(key, OSSL_PKEY_PARAM_GROUP_NAME, name, sizeof name,
+                                        &size) == 1 &&
          std::string_view(name, size) == "prime256v1";
 }
 
@@ -169,9 +169,8 @@ Result<std::string> JwtSigner::sign(const json::Value& claims) const {
   std::size_t size = 0;
   const auto* text = reinterpret_cast<const unsigned char*>(token.data());
   std::string der;
-  bool good =
-      EVP_DigestSignInit(context, nullptr, EVP_sha256(), nullptr, raw(key_)) == 1 &&
-      EVP_DigestSign(context, nullptr, &size, text, token.size()) == 1;
+  bool good = EVP_DigestSignInit(context, nullptr, EVP_sha256(), nullptr, raw(key_)) == 1 &&
+              EVP_DigestSign(context, nullptr, &size, text, token.size()) == 1;
   if (good) {
     der.resize(size);
     good = EVP_DigestSign(context, reinterpret_cast<unsigned char*>(der.data()), &size, text,
@@ -211,7 +210,8 @@ Result<json::Value> JwtVerifier::verify(std::string_view token) const {
   std::string signature;
   if (!base64url_decode(parts.signature, signature)) return refused("signature is not base64url");
   std::string der;
-  const std::string_view signed_text = token.substr(0, parts.header.size() + 1 + parts.claims.size());
+  const std::string_view signed_text =
+      token.substr(0, parts.header.size() + 1 + parts.claims.size());
   for (const auto& key : keys_) {
     // The key decides the algorithm; the token may only agree.
     if (key.algorithm != algorithm || (!id.empty() && id != key.id)) continue;

@@ -1,6 +1,7 @@
 #pragma once
-// JSON Web Tokens as service account tokens use them: signed with ES256 by us, verified for ES256 and
-// RS256 keys. Only signatures are judged here; issuer, audience and times are the caller's to check.
+// JSON Web Tokens as service account tokens use them: signed with ES256 by us, verified for ES256
+// and RS256 keys. Only signatures are judged here; issuer, audience and times are the caller's to
+// check.
 
 #include <memory>
 #include <string>

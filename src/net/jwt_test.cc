@@ -10,8 +10,9 @@ namespace dibs::net {
 namespace {
 
 json::Value claims() {
-  return json::Value::object(
-      {{"iss", "https://kubernetes.default.svc"}, {"sub", "system:serviceaccount:a:b"}, {"exp", 5}});
+  return json::Value::object({{"iss", "https://kubernetes.default.svc"},
+                              {"sub", "system:serviceaccount:a:b"},
+                              {"exp", 5}});
 }
 
 TEST(Jwt, verifies_what_it_signed) {

@@ -1,5 +1,5 @@
-// Beast asserts that the last chunk's line and one byte more have come together, which a network need
-// not do; without the assertion the parser waits for more, as it should.
+// Beast asserts that the last chunk's line and one byte more have come together, which a network
+// need not do; without the assertion the parser waits for more, as it should.
 #define BOOST_DISABLE_ASSERTS
 
 #include "net/message_parser.h"
@@ -41,7 +41,7 @@ class Collector : public http::basic_parser<is_request> {
         return header_bytes_ + bytes.size() - consumed > limits_.max_header_bytes && !had_head
                    ? Parsed::header_too_large
                : bytes.size() - consumed > limits_.max_header_bytes ? Parsed::malformed
-                                                                   : Parsed::need_more;
+                                                                    : Parsed::need_more;
       }
       if (error == http::error::header_limit) return Parsed::header_too_large;
       if (error) return Parsed::malformed;

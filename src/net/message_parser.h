@@ -4,7 +4,8 @@
 // The parser takes what it can use and says how many bytes that were; the caller keeps the rest and
 // feeds it again with more behind it. It stops after the head and after the whole message, so the
 // caller can look at the head before it pays for a body, and never eats into the next message.
-// Limits are the parser's own: a head or a chunk line over `max_header_bytes`, a body over `max_body`.
+// Limits are the parser's own: a head or a chunk line over `max_header_bytes`, a body over
+// `max_body`.
 
 #include <cstdint>
 #include <memory>
@@ -48,7 +49,8 @@ class RequestParser {
   bool keep_alive() const;
   /// A body is announced: a Content-Length above zero, or chunks.
   bool has_body() const;
-  /// What has gone by of the body when the limit struck is dropped; larger than the limit or chunked.
+  /// What has gone by of the body when the limit struck is dropped; larger than the limit or
+  /// chunked.
   std::uint64_t content_length() const;
 
  private:

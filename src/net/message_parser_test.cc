@@ -116,8 +116,7 @@ TEST(RequestParser, bounds_bodies_and_chunk_lines) {
   const std::string chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
   EXPECT_EQ(run("POST / HTTP/1.1\r\nContent-Length: 11\r\n\r\nx", 1, limits).last,
             Parsed::body_too_large);
-  EXPECT_EQ(run(chunked + "6\r\naaaaaa\r\n5\r\nbbbbb\r\n", 1, limits).last,
-            Parsed::body_too_large);
+  EXPECT_EQ(run(chunked + "6\r\naaaaaa\r\n5\r\nbbbbb\r\n", 1, limits).last, Parsed::body_too_large);
   EXPECT_EQ(run(chunked + "ffffffffffffffff\r\n", 1, limits).last, Parsed::body_too_large);
   EXPECT_EQ(run("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n0123456789", 3, limits).last,
             Parsed::complete);

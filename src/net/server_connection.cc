@@ -72,8 +72,7 @@ void Connection::begin() {
 }
 
 void Connection::set_deadline(Duration span) {
-  deadline_ =
-      loop_->now() + std::chrono::duration_cast<std::chrono::milliseconds>(span).count();
+  deadline_ = loop_->now() + std::chrono::duration_cast<std::chrono::milliseconds>(span).count();
 }
 
 void Connection::on_ready(EventLoop::Ready ready) {
@@ -172,28 +171,38 @@ void Connection::advance() {
 
 bool Connection::step() {
   switch (state_) {
-    case State::handshake: return step_handshake();
-    case State::reading: return step_reading();
-    case State::writing: return step_writing();
-    case State::streaming: return step_stream();
-    case State::websocket: return step_websocket();
-    case State::lingering: return step_lingering();
+    case State::handshake:
+      return step_handshake();
+    case State::reading:
+      return step_reading();
+    case State::writing:
+      return step_writing();
+    case State::streaming:
+      return step_stream();
+    case State::websocket:
+      return step_websocket();
+    case State::lingering:
+      return step_lingering();
     case State::handling:
-    case State::closed: return false;
+    case State::closed:
+      return false;
   }
   return false;
 }
 
 bool Connection::flush() {
   switch (channel_->flush()) {
-    case Io::ok: return true;
+    case Io::ok:
+      return true;
     case Io::again:
       if (deadline_ == 0) {
         progress_ = channel_->output() + (body_.size() - body_at_);
         set_deadline(options_.write_timeout);
       }
       return true;
-    default: close(); return false;
+    default:
+      close();
+      return false;
   }
 }
 
@@ -244,9 +253,13 @@ bool Connection::step_reading() {
   if (!channel_->readable() && !channel_->holds_input()) return false;
   std::size_t got = 0;
   switch (channel_->read(worker_.scratch.data(), worker_.scratch.size(), got)) {
-    case Io::ok: break;
-    case Io::again: return false;
-    default: close(); return false;
+    case Io::ok:
+      break;
+    case Io::again:
+      return false;
+    default:
+      close();
+      return false;
   }
   const std::string_view bytes(worker_.scratch.data(), got);
   if (input_.empty()) return parse(bytes, false);
@@ -277,7 +290,9 @@ bool Connection::parse(std::string_view bytes, bool from_input) {
     const Parsed parsed = parser_.feed(bytes.substr(at), used);
     at += used;
     switch (parsed) {
-      case Parsed::need_more: keep_rest(); return true;
+      case Parsed::need_more:
+        keep_rest();
+        return true;
       case Parsed::head:
         if (!check_head()) return true;
         continue;
@@ -286,12 +301,18 @@ bool Connection::parse(std::string_view bytes, bool from_input) {
         input_fresh_ = !input_.empty();
         if (check_head()) dispatch();
         return true;
-      case Parsed::malformed: refuse(400, "400 Bad Request"); return true;
+      case Parsed::malformed:
+        refuse(400, "400 Bad Request");
+        return true;
       case Parsed::header_too_large:
         refuse(431, "431 Request Header Fields Too Large");
         return true;
-      case Parsed::unsupported: refuse(501, "501 Not Implemented: unsupported transfer encoding"); return true;
-      case Parsed::body_too_large: refuse_body(); return true;
+      case Parsed::unsupported:
+        refuse(501, "501 Not Implemented: unsupported transfer encoding");
+        return true;
+      case Parsed::body_too_large:
+        refuse_body();
+        return true;
     }
   }
   keep_rest();
@@ -605,9 +626,9 @@ void Connection::upgrade(std::string protocol,
     respond(std::move(response));
     return ready(nullptr);
   }
-  std::string head = cat("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n",
-                         "Connection: Upgrade\r\nSec-WebSocket-Accept: ",
-                         ws_accept(websocket_key_), "\r\n");
+  std::string head =
+      cat("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n",
+          "Connection: Upgrade\r\nSec-WebSocket-Accept: ", ws_accept(websocket_key_), "\r\n");
   if (!protocol.empty()) {
     head.append("Sec-WebSocket-Protocol: ");
     append_value(head, protocol);
@@ -678,11 +699,13 @@ void Connection::take_ws_events(std::vector<WsEvent>& events) {
           message(std::move(event.data), event.binary);
         }
         break;
-      case WsEvent::Kind::ping: ws_send(WsOp::pong, std::move(event.data)); break;
-      case WsEvent::Kind::pong: break;
+      case WsEvent::Kind::ping:
+        ws_send(WsOp::pong, std::move(event.data));
+        break;
+      case WsEvent::Kind::pong:
+        break;
       case WsEvent::Kind::close:
-        ws_send(WsOp::close,
-                event.code == 1005 ? std::string() : ws_close_payload(event.code, ""));
+        ws_send(WsOp::close, event.code == 1005 ? std::string() : ws_close_payload(event.code, ""));
         if (state_ == State::websocket) upgraded_->finished = true;
         break;
     }
@@ -720,9 +743,13 @@ bool Connection::step_websocket() {
     if (!channel_->readable() && !channel_->holds_input()) return false;
     std::size_t got = 0;
     switch (channel_->read(worker_.scratch.data(), worker_.scratch.size(), got)) {
-      case Io::ok: break;
-      case Io::again: return false;
-      default: close(); return false;
+      case Io::ok:
+        break;
+      case Io::again:
+        return false;
+      default:
+        close();
+        return false;
     }
     bytes = std::string_view(worker_.scratch.data(), got);
   }

@@ -1,12 +1,16 @@
 #pragma once
 // One connection of the HTTP server: a state machine on its io thread. Private to net.
 //
-//   handshake ─▶ reading ─▶ handling ─▶ writing ──┐      handling: the exchange is with the handler
-//                  ▲            ├─▶ streaming ────┤      lingering: the answer is out, the client may
-//                  │            └─▶ websocket     │      still be sending what nobody will read
+//   handshake ─▶ reading ─▶ handling ─▶ writing ──┐
+//                  ▲            ├─▶ streaming ────┤
+//                  │            └─▶ websocket     │
 //                  └──────────────────────────────┴─▶ lingering ─▶ closed
 //
-// Every method runs on the io thread; what other threads call is in server_exchange.cc and posts here.
+// handling: the exchange is with the handler. lingering: the answer is out, and the client may still
+// be sending what nobody will read.
+//
+// Every method runs on the io thread; what other threads call is in server_exchange.cc and posts
+// here.
 
 #include <atomic>
 #include <condition_variable>
@@ -82,11 +86,9 @@ struct SocketCore {
   std::function<void()> drained;  // guarded by mutex
 };
 
-class Connection final : public EventLoop::Source,
-                         public std::enable_shared_from_this<Connection> {
+class Connection final : public EventLoop::Source, public std::enable_shared_from_this<Connection> {
  public:
-  Connection(ServerWorker& worker, std::unique_ptr<Channel> channel, bool tls,
-             std::string address);
+  Connection(ServerWorker& worker, std::unique_ptr<Channel> channel, bool tls, std::string address);
   ~Connection() override;
 
   void begin();
@@ -112,7 +114,14 @@ class Connection final : public EventLoop::Source,
 
  private:
   enum class State : std::uint8_t {
-    handshake, reading, handling, writing, streaming, websocket, lingering, closed
+    handshake,
+    reading,
+    handling,
+    writing,
+    streaming,
+    websocket,
+    lingering,
+    closed
   };
   struct Upgraded;
 
@@ -152,24 +161,24 @@ class Connection final : public EventLoop::Source,
   Time certificate_from_, certificate_to_;
   State state_;
   bool advancing_ = false;
-  bool input_fresh_ = false;    // input_ holds bytes the parser has not seen
-  bool begun_ = false;          // bytes of the current request have come
+  bool input_fresh_ = false;  // input_ holds bytes the parser has not seen
+  bool begun_ = false;        // bytes of the current request have come
   bool head_checked_ = false;
   bool http_1_1_ = true;
   bool keep_alive_ = true;
-  bool to_head_ = false;        // the request is a HEAD
-  bool linger_ = false;         // the request was not read to its end
+  bool to_head_ = false;  // the request is a HEAD
+  bool linger_ = false;   // the request was not read to its end
   bool peer_closed_ = false;
   bool chunked_ = false;
-  std::int64_t deadline_ = 0;   // steady milliseconds; 0: none
-  std::size_t progress_ = 0;    // output when the deadline was set
-  std::string input_;           // bytes of a request in the making, or of the next one
-  std::string body_;            // of the response, from body_at_ on still to write
+  std::int64_t deadline_ = 0;  // steady milliseconds; 0: none
+  std::size_t progress_ = 0;   // output when the deadline was set
+  std::string input_;          // bytes of a request in the making, or of the next one
+  std::string body_;           // of the response, from body_at_ on still to write
   std::size_t body_at_ = 0;
-  std::size_t in_flight_ = 0;   // stream bytes in the channel's output
+  std::size_t in_flight_ = 0;  // stream bytes in the channel's output
   std::shared_ptr<StreamCore> stream_;
   std::unique_ptr<Upgraded> upgraded_;
-  std::string websocket_key_;   // the current request asks for an upgrade
+  std::string websocket_key_;  // the current request asks for an upgrade
 };
 
 std::unique_ptr<Exchange> make_exchange(std::shared_ptr<Connection> connection);

@@ -1,5 +1,5 @@
-// What handlers hold of a connection: exchange, body stream, WebSocket. Each method may come from any
-// thread and goes to the connection's io thread.
+// What handlers hold of a connection: exchange, body stream, WebSocket. Each method may come from
+// any thread and goes to the connection's io thread.
 
 #include <utility>
 
@@ -104,9 +104,8 @@ class ServerWebSocket final : public WebSocket {
 
   void start(std::function<void(std::string, bool)> message,
              std::function<void()> closed) override {
-    const bool posted = connection_->loop().post([connection = connection_, message, closed] {
-      connection->ws_start(message, closed);
-    });
+    const bool posted = connection_->loop().post(
+        [connection = connection_, message, closed] { connection->ws_start(message, closed); });
     if (!posted && closed) closed();
   }
 
@@ -172,9 +171,10 @@ class ServerExchange final : public Exchange {
       connection->begin_stream(std::move(head), std::move(core));
       return stream;
     }
-    const bool posted = connection->loop().post([connection, core, head = std::move(head)]() mutable {
-      connection->begin_stream(std::move(head), std::move(core));
-    });
+    const bool posted =
+        connection->loop().post([connection, core, head = std::move(head)]() mutable {
+          connection->begin_stream(std::move(head), std::move(core));
+        });
     if (!posted) core->closed = true;
     return stream;
   }
@@ -185,8 +185,8 @@ class ServerExchange final : public Exchange {
     if (connection->loop().on_this_thread()) {
       return connection->upgrade(std::move(protocol), std::move(ready));
     }
-    const bool posted = connection->loop().post(
-        [connection, protocol = std::move(protocol), ready] { connection->upgrade(protocol, ready); });
+    const bool posted = connection->loop().post([connection, protocol = std::move(protocol),
+                                                 ready] { connection->upgrade(protocol, ready); });
     if (!posted) ready(nullptr);
   }
 

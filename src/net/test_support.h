@@ -1,7 +1,7 @@
 #pragma once
-// For tests of net and of what stands on it: a CA with certificates, a server around a handler, and a
-// raw socket for what a well-behaved client would not send. Real sockets on port 0, no sleeping: a
-// test waits on bytes, or on the end of a connection.
+// For tests of net and of what stands on it: a CA with certificates, a server around a handler, and
+// a raw socket for what a well-behaved client would not send. Real sockets on port 0, no sleeping:
+// a test waits on bytes, or on the end of a connection.
 
 #include <memory>
 #include <string>

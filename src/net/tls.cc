@@ -97,8 +97,8 @@ int keep_session(SSL* ssl, SSL_SESSION* session) {
 
 void set_common(SSL_CTX* context) {
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
-                                   SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_set_options(
+      context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                 SSL_MODE_RELEASE_BUFFERS);
   // One recv() takes a record's header, its body and what follows.
@@ -162,8 +162,7 @@ Result<std::shared_ptr<TlsContext>> TlsContext::client(const TlsClientOptions& o
   static const unsigned char kHttp11[] = "\x08http/1.1";
   SSL_CTX_set_alpn_protos(context, kHttp11, sizeof kHttp11 - 1);
   SSL_CTX_set_app_data(context, out->impl_.get());
-  SSL_CTX_set_session_cache_mode(context,
-                                 SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
   SSL_CTX_sess_set_new_cb(context, keep_session);
   return out;
 }

@@ -68,8 +68,7 @@ std::uint16_t WsReader::feed(std::string_view bytes, std::vector<WsEvent>& event
       code = 1002;
       break;
     }
-    if (!is_control(WsOp{op}) &&
-        (size > max_message_ || message_.size() + size > max_message_)) {
+    if (!is_control(WsOp{op}) && (size > max_message_ || message_.size() + size > max_message_)) {
       code = 1009;
       break;
     }

@@ -156,9 +156,8 @@ TEST(WebSocket, closes_on_a_broken_frame) {
 TEST(WebSocket, refuses_a_request_that_is_no_handshake) {
   std::promise<bool> failed;
   auto server = test_server({}, [&](Request, std::unique_ptr<Exchange> exchange) {
-    exchange->upgrade("", [&](std::shared_ptr<WebSocket> socket) {
-      failed.set_value(socket == nullptr);
-    });
+    exchange->upgrade(
+        "", [&](std::shared_ptr<WebSocket> socket) { failed.set_value(socket == nullptr); });
   });
   const auto response = test_client(*server, false)->send(get("/"), kWait);
   ASSERT_TRUE(response.ok());
@@ -167,9 +166,8 @@ TEST(WebSocket, refuses_a_request_that_is_no_handshake) {
 }
 
 TEST(WebSocket, tells_a_client_that_gets_another_answer) {
-  auto server = test_server({}, [](Request, std::unique_ptr<Exchange> exchange) {
-    exchange->respond(text(403, "no"));
-  });
+  auto server = test_server(
+      {}, [](Request, std::unique_ptr<Exchange> exchange) { exchange->respond(text(403, "no")); });
   const auto socket = test_client(*server, false)->open_websocket(get("/"), {}, kWait);
   ASSERT_FALSE(socket.ok());
   EXPECT_THAT(socket.error().message(), HasSubstr("bad handshake (403 Forbidden)"));

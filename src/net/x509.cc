@@ -46,8 +46,7 @@ std::string contents(const Bio& bio) {
 int no_passphrase(char*, int, int, void*) { return 0; }
 
 Certificate read_certificate(std::string_view pem) {
-  Certificate out(
-      PEM_read_bio_X509(reader(pem).get(), nullptr, no_passphrase, nullptr));
+  Certificate out(PEM_read_bio_X509(reader(pem).get(), nullptr, no_passphrase, nullptr));
   ERR_clear_error();
   return out;
 }
@@ -165,8 +164,8 @@ Result<Certificate> make_certificate(const Plan& plan, EVP_PKEY* key, X509* ca, 
     good = good && add_extension(certificate, issuer, NID_authority_key_identifier, "keyid");
   }
   if (!plan.extended_key_usage.empty()) {
-    good = good && add_extension(certificate, issuer, NID_ext_key_usage,
-                                 plan.extended_key_usage.c_str());
+    good = good &&
+           add_extension(certificate, issuer, NID_ext_key_usage, plan.extended_key_usage.c_str());
   }
   if (plan.names != nullptr && !plan.names->empty()) {
     good = good && add_names(certificate, *plan.names);
@@ -198,8 +197,8 @@ Result<Credential> issue(const Credential& ca, const Plan& plan) {
   DIBS_TRY(auto authority, read_authority(ca));
   Key key(EVP_EC_gen("P-256"));
   if (key == nullptr) return failed("generate key");
-  DIBS_TRY(auto certificate, make_certificate(plan, key.get(), authority.certificate.get(),
-                                              authority.key.get()));
+  DIBS_TRY(auto certificate,
+           make_certificate(plan, key.get(), authority.certificate.get(), authority.key.get()));
   Credential out;
   DIBS_TRY(out.certificate_pem, certificate_pem(certificate.get()));
   DIBS_TRY(out.key_pem, key_pem(key.get()));
@@ -255,8 +254,7 @@ void read_names(GENERAL_NAMES* all, std::vector<std::string>& dns, std::vector<s
 }
 
 Result<SigningReq> read_request(std::string_view pem) {
-  SigningReq request(
-      PEM_read_bio_X509_REQ(reader(pem).get(), nullptr, no_passphrase, nullptr));
+  SigningReq request(PEM_read_bio_X509_REQ(reader(pem).get(), nullptr, no_passphrase, nullptr));
   ERR_clear_error();
   if (request == nullptr) return Error::invalid("PEM block type must be CERTIFICATE REQUEST");
   EVP_PKEY* key = X509_REQ_get0_pubkey(request.get());
@@ -367,9 +365,8 @@ Result<std::string> sign_request(const Credential& ca, std::string_view request_
   plan.key_usage = key_usage.c_str();
   plan.extended_key_usage = extended;
   plan.validity = validity;
-  DIBS_TRY(auto certificate,
-           make_certificate(plan, X509_REQ_get0_pubkey(request.get()),
-                            authority.certificate.get(), authority.key.get()));
+  DIBS_TRY(auto certificate, make_certificate(plan, X509_REQ_get0_pubkey(request.get()),
+                                              authority.certificate.get(), authority.key.get()));
   return certificate_pem(certificate.get());
 }
 

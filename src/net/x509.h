@@ -1,6 +1,7 @@
 #pragma once
-// X.509 certificates of a cluster: a CA with an ECDSA P-256 key, server and client certificates issued
-// by it, and a look into certificates. Keys are drawn from OpenSSL's generator; times come from outside.
+// X.509 certificates of a cluster: a CA with an ECDSA P-256 key, server and client certificates
+// issued by it, and a look into certificates. Keys are drawn from OpenSSL's generator; times come
+// from outside.
 
 #include <string>
 #include <string_view>
@@ -53,10 +54,10 @@ Result<Credential> issue_client_certificate(const Credential& ca, std::string_vi
 
 /// A certificate signing request, as kubelets and users send it.
 struct SigningRequest {
-  std::string common_name;
-  std::vector<std::string> organizations;
-  std::vector<std::string> dns_names;
-  std::vector<std::string> ip_addresses;
+  std::string common_name = {};
+  std::vector<std::string> organizations = {};
+  std::vector<std::string> dns_names = {};
+  std::vector<std::string> ip_addresses = {};
 };
 /// Errors: invalid when it is no request or its own signature is wrong.
 Result<SigningRequest> parse_signing_request(std::string_view pem);

@@ -36,12 +36,13 @@ TEST(X509, issues_server_certificates) {
   EXPECT_THAT(info->dns_names, ElementsAre("kubernetes.default.svc", "*.x.y"));
   EXPECT_THAT(info->ip_addresses, ElementsAre("10.96.0.1", "::1"));
   EXPECT_TRUE(is_issued_by(made->certificate_pem, test_ca().certificate_pem));
-  EXPECT_FALSE(is_issued_by(made->certificate_pem, make_ca("test-ca", test_validity())->certificate_pem));
+  EXPECT_FALSE(
+      is_issued_by(made->certificate_pem, make_ca("test-ca", test_validity())->certificate_pem));
 }
 
 TEST(X509, issues_client_certificates_with_any_characters) {
-  const auto made = issue_client_certificate(
-      test_ca(), "system:node:a,b=c", {"system:masters", "grüppe"}, test_validity());
+  const auto made = issue_client_certificate(test_ca(), "system:node:a,b=c",
+                                             {"system:masters", "grüppe"}, test_validity());
   ASSERT_TRUE(made.ok());
   const auto info = parse_certificate(made->certificate_pem);
   ASSERT_TRUE(info.ok());
@@ -83,8 +84,9 @@ TEST(X509, signs_requests) {
   EXPECT_THAT(request->dns_names, ElementsAre("n1"));
   EXPECT_THAT(request->ip_addresses, ElementsAre("10.0.0.1"));
 
-  const auto signed_pem = sign_request(
-      test_ca(), kRequest, {"digital signature", "key encipherment", "client auth"}, test_validity());
+  const auto signed_pem =
+      sign_request(test_ca(), kRequest, {"digital signature", "key encipherment", "client auth"},
+                   test_validity());
   ASSERT_TRUE(signed_pem.ok()) << signed_pem.error().message();
   const auto info = parse_certificate(*signed_pem);
   EXPECT_TRUE(info->for_clients);

@@ -1,11 +1,16 @@
 #include "server/access.h"
 
 #include <mutex>
+#include <unordered_map>
 
-#include "base/log.h"
+#include "api/merge/selectors.h"
 #include "base/strings.h"
 #include "net/jwt.h"
+#include "server/auth/authorizer.h"
+#include "server/auth/escalation.h"
+#include "server/auth/node_restriction.h"
 #include "server/auth/rbac.h"
+#include "server/auth/tokens.h"
 #include "server/status.h"
 #include "server/stored.h"
 
@@ -14,6 +19,12 @@ namespace dibs::server {
 using auth::Decision;
 using auth::RequestAttributes;
 using auth::UserInfo;
+
+namespace {
+
+constexpr std::size_t kCachedTokens = 4096;
+
+}  // namespace
 
 struct Access::Parts {
   Parts(runtime::Runtime& runtime, Objects& objects, ResourceTable& resources, const Options& options)
@@ -24,15 +35,26 @@ struct Access::Parts {
   ResourceTable& resources;
   const Options& options;
   auth::Rbac rbac;
+  auth::NodeAuthorizer nodes;
+  auth::Authorizer authorizer{nodes, rbac};
+  auth::TokenOptions token_options;
+  std::optional<net::JwtSigner> signer;
   net::JwtVerifier verifier;
   std::unique_ptr<Authenticator> authenticator;
   std::map<std::string, UserInfo, std::less<>> static_tokens;
+
+  /// Claims of tokens whose signature was good: checking one costs more than all the rest of a small request.
+  std::mutex cache_mutex;
+  std::unordered_map<std::string, Value> cached_claims;  // guarded by cache_mutex
 
   std::mutex mutex;
   std::vector<std::unique_ptr<store::Watch>> watches;  // guarded by mutex
   bool stopped = false;                                // guarded by mutex
 
-  Result<> follow(const ResourcePtr& resource);
+  Result<Value> claims_of(std::string_view token);
+  Result<auth::VerifiedToken> verify(std::string_view token, const std::vector<std::string>& audiences);
+  Result<Value> lookup(std::string_view resource, std::string_view name_space, std::string_view name);
+  Result<> follow(const ResourcePtr& resource, bool at_once);
   void pump(std::size_t index);
   void take(const store::Record* now, const store::Record* before);
 };
@@ -43,42 +65,78 @@ Access::~Access() { stop(); }
 Result<std::unique_ptr<Access>> Access::open(runtime::Runtime& runtime, Objects& objects, ResourceTable& resources,
                                              const Options& options) {
   auto parts = std::make_unique<Parts>(runtime, objects, resources, options);
+  parts->token_options.issuer = options.issuer;
   if (!options.account_key_pem.empty()) {
+    auto signer = net::JwtSigner::open(options.account_key_pem);
+    if (!signer.ok()) return signer.error().within("the key of service accounts");
+    parts->signer = std::move(signer).value();
     auto added = parts->verifier.add(options.account_key_pem);
     if (!added.ok()) return added.error().within("the key of service accounts");
   }
-  for (std::string_view line : split(options.static_tokens, '\n')) {
-    auto fields = split(line, ',');
-    if (fields.size() < 3) continue;
-    UserInfo user;
-    user.name = trim(fields[1]);
-    user.uid = trim(fields[2]);
-    for (std::size_t i = 3; i < fields.size(); ++i) {
-      std::string group(trim(fields[i]));
-      std::erase(group, '"');
-      user.groups.push_back(group);
-    }
-    parts->static_tokens[std::string(trim(fields[0]))] = std::move(user);
-  }
+  auto tokens = auth::parse_static_tokens(options.static_tokens);
+  if (!tokens.ok()) return tokens.error().within("--token-auth-file");
+  parts->static_tokens = std::move(tokens).value();
   Parts& p = *parts;
   parts->authenticator = std::make_unique<Authenticator>(std::vector<TokenVerifier>{
       [&p](std::string_view token) -> Result<UserInfo> {
         auto found = p.static_tokens.find(token);
         if (found == p.static_tokens.end()) return unauthorized_error();
         return found->second;
+      },
+      [&p](std::string_view token) -> Result<UserInfo> {
+        DIBS_TRY(auth::VerifiedToken verified, p.verify(token, {}));
+        return verified.user;
       }});
   return std::unique_ptr<Access>(new Access(std::move(parts)));
+}
+
+Result<Value> Access::Parts::claims_of(std::string_view token) {
+  {
+    std::lock_guard lock(cache_mutex);
+    auto found = cached_claims.find(std::string(token));
+    if (found != cached_claims.end()) return found->second;
+  }
+  DIBS_TRY(Value claims, verifier.verify(token));
+  std::lock_guard lock(cache_mutex);
+  if (cached_claims.size() >= kCachedTokens) cached_claims.clear();
+  cached_claims.emplace(token, claims);
+  return claims;
+}
+
+Result<auth::VerifiedToken> Access::Parts::verify(std::string_view token, const std::vector<std::string>& audiences) {
+  auto claims = claims_of(token);
+  if (!claims.ok()) return Error(Code::unauthorized, "");
+  return auth::verify_claims(
+      *claims, audiences, token_options,
+      [this](std::string_view resource, std::string_view name_space, std::string_view name) {
+        return lookup(resource, name_space, name);
+      },
+      runtime.clock.now());
+}
+
+Result<Value> Access::Parts::lookup(std::string_view resource, std::string_view name_space, std::string_view name) {
+  ResourceSetPtr set = resources.get();
+  for (const api::GroupInfo& group : set->catalog.groups) {
+    if (auto found = set->find_plural(group.name, resource)) return objects.get(*found, name_space, name);
+  }
+  return not_found_error("", resource, name);
 }
 
 Result<> Access::load() {
   for (std::string_view plural : {"roles", "rolebindings", "clusterroles", "clusterrolebindings"}) {
     auto resource = parts_->resources.get()->find_plural("rbac.authorization.k8s.io", plural);
-    if (resource) DIBS_CHECK(parts_->follow(resource));
+    if (resource) DIBS_CHECK(parts_->follow(resource, true));
+  }
+  constexpr std::pair<std::string_view, std::string_view> kGraph[] = {
+      {"", "pods"}, {"", "persistentvolumes"}, {"storage.k8s.io", "volumeattachments"}, {"resource.k8s.io", "resourceslices"}};
+  for (auto [group, plural] : kGraph) {
+    auto resource = parts_->resources.get()->find_plural(group, plural);
+    if (resource) DIBS_CHECK(parts_->follow(resource, false));
   }
   return success();
 }
 
-Result<> Access::Parts::follow(const ResourcePtr& resource) {
+Result<> Access::Parts::follow(const ResourcePtr& resource, bool at_once) {
   store::RangeQuery query;
   query.prefix = resource->storage_prefix;
   DIBS_TRY(store::Listing listing, objects.store().range(query));
@@ -89,8 +147,16 @@ Result<> Access::Parts::follow(const ResourcePtr& resource) {
     index = watches.size();
     watches.emplace_back();
   }
-  // Decisions right after a write must know it, so changes are taken on the writer's thread: they are cheap.
-  auto watch = objects.store().watch(resource->storage_prefix, listing.revision, [this, index] { pump(index); });
+  // A decision right after the write of a role must know it, so that is taken on the writer's thread: there are few. Pods
+  // are many, and a node comes to know of them later anyway.
+  auto ready = [this, index, at_once] {
+    if (at_once) {
+      pump(index);
+    } else {
+      runtime.executor.post([this, index] { pump(index); });
+    }
+  };
+  auto watch = objects.store().watch(resource->storage_prefix, listing.revision, ready);
   if (!watch.ok()) return std::move(watch).error();
   {
     std::lock_guard lock(mutex);
@@ -115,10 +181,14 @@ void Access::Parts::take(const store::Record* now, const store::Record* before) 
   if (!object.ok()) return;
   if (now) {
     rbac.upsert(*object);
-  } else {
-    rbac.remove((*object)["kind"].as_string(), (*object)["metadata"]["namespace"].as_string(),
-                (*object)["metadata"]["name"].as_string());
+    nodes.upsert(*object);
+    return;
   }
+  auto kind = (*object)["kind"].as_string();
+  auto name_space = (*object)["metadata"]["namespace"].as_string();
+  auto name = (*object)["metadata"]["name"].as_string();
+  rbac.remove(kind, name_space, name);
+  nodes.remove(kind, name_space, name);
 }
 
 void Access::stop() {
@@ -135,10 +205,7 @@ Result<UserInfo> Access::identify(const net::Request& request) {
   return impersonate(request, user, [this](const RequestAttributes& what) { return authorize(what); });
 }
 
-Decision Access::authorize(const RequestAttributes& attributes) {
-  if (attributes.user.in_group(auth::kMasters)) return {true, ""};
-  return parts_->rbac.authorize(attributes);
-}
+Decision Access::authorize(const RequestAttributes& attributes) { return parts_->authorizer.authorize(attributes); }
 
 Result<> Access::authorize_request(const Context& context) {
   const RequestInfo& info = context.info;
@@ -155,44 +222,73 @@ Result<> Access::authorize_request(const Context& context) {
   what.name = info.name;
   what.field_selector = context.target.get("fieldSelector");
   what.label_selector = context.target.get("labelSelector");
+  // A list that can only find one object is about that object.
+  if (info.is_resource && info.name.empty() && (info.verb == "list" || info.verb == "watch")) {
+    auto selector = api::parse_field_selector(what.field_selector);
+    if (selector.ok()) what.name = selector->exact("metadata.name").value_or("");
+  }
   Decision decision = authorize(what);
   if (decision.allowed) return success();
-  if (!info.is_resource) {
-    return Error(Code::forbidden,
-                 cat("forbidden: User ", quoted(context.user.name), " cannot ", info.verb, " path ", quoted(info.path)),
-                 ErrorDetails{});
-  }
-  std::string resource = info.subresource.empty() ? info.resource : cat(info.resource, "/", info.subresource);
-  std::string why = cat("User ", quoted(context.user.name), " cannot ", info.verb, " resource ", quoted(resource),
-                        " in API group ", quoted(info.group),
-                        info.name_space.empty() ? std::string(" at the cluster scope")
-                                                : cat(" in the namespace ", quoted(info.name_space)));
-  if (!decision.reason.empty()) append(why, ": ", decision.reason);
-  return forbidden_error(info.group, info.resource, info.name, why);
+  return auth::refusal_error(what, decision.reason);
 }
 
-Result<UserInfo> Access::verify_token(std::string_view token, const std::vector<std::string>& audiences,
-                                      std::vector<std::string>* matched) {
-  (void)audiences;
-  (void)matched;
-  return parts_->authenticator->authenticate_token(token);
+Value Access::review_token(std::string_view token, const std::vector<std::string>& audiences) {
+  auto found = parts_->static_tokens.find(token);
+  if (found != parts_->static_tokens.end()) {
+    auth::VerifiedToken known{found->second, {}};
+    known.user.groups.emplace_back(auth::kAuthenticated);
+    return auth::token_review_status(known);
+  }
+  return auth::token_review_status(parts_->verify(token, audiences));
 }
 
 Result<Value> Access::issue_token(Context& context, const Value& account, const Value& token_request) {
-  (void)context;
-  (void)account;
-  (void)token_request;
-  return Error::internal("tokens");
+  if (!parts_->signer) return Error::internal("no key to sign tokens with");
+  DIBS_CHECK(check_node_write(context.user, auth::NodeOperation::create, *context.resource, "token",
+                              context.info.name_space, context.info.name, &token_request, nullptr));
+  DIBS_TRY(auth::PreparedToken token,
+           auth::prepare_token(
+               account, token_request, parts_->token_options,
+               [this](std::string_view resource, std::string_view name_space, std::string_view name) {
+                 return parts_->lookup(resource, name_space, name);
+               },
+               context.now, runtime::make_uuid(parts_->runtime.random)));
+  DIBS_TRY(std::string text, parts_->signer->sign(token.claims));
+  token.answer.mut("status").set("token", text);
+  return token.answer;
 }
 
 Value Access::rules_for(const UserInfo& user, std::string_view name_space) {
-  (void)user;
-  (void)name_space;
-  return Value::object({{"incomplete", false}});
+  return parts_->authorizer.rules_for(user, name_space);
 }
 
 json::Value Access::jwks() { return parts_->verifier.jwks(); }
-Result<> Access::check_escalation(AdmissionRequest&) { return success(); }
-Result<> Access::check_node(AdmissionRequest&) { return success(); }
+
+Result<> Access::check_escalation(AdmissionRequest& request) {
+  auth::RoleWrite write{request.context.user, request.resource.plural, request.name_space,
+                        request.operation == Operation::create ? std::string_view() : request.name, *request.object,
+                        request.old};
+  return auth::check_role_write(parts_->rbac, write, [this](const RequestAttributes& what) { return authorize(what); });
+}
+
+Result<> Access::check_node(AdmissionRequest& request) {
+  auth::NodeOperation operation = auth::NodeOperation::update;
+  if (request.operation == Operation::create) operation = auth::NodeOperation::create;
+  if (request.operation == Operation::remove) operation = auth::NodeOperation::remove;
+  return check_node_write(request.context.user, operation, request.resource, request.subresource, request.name_space,
+                          request.name, request.object, request.old);
+}
+
+Result<> Access::check_node_write(const UserInfo& user, auth::NodeOperation operation, const Resource& resource,
+                                  std::string_view subresource, std::string_view name_space, std::string_view name,
+                                  const Value* object, const Value* old) {
+  auth::NodeWrite write{user, operation, resource.group, resource.plural, subresource, name_space, name, object, old};
+  auth::NodeLookups lookups;
+  lookups.get = [this](std::string_view what, std::string_view where, std::string_view which) {
+    return parts_->lookup(what, where, which);
+  };
+  lookups.authorize = [this](const RequestAttributes& what) { return authorize(what); };
+  return auth::check_node_write(write, lookups);
+}
 
 }  // namespace dibs::server

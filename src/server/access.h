@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "runtime/runtime.h"
+#include "server/auth/node_restriction.h"
 #include "server/authentication.h"
 #include "server/context.h"
 #include "server/objects.h"
@@ -33,10 +34,8 @@ class Access {
   Result<> authorize_request(const Context& context);
   auth::Decision authorize(const auth::RequestAttributes& attributes);
 
-  /// The user of a token that is meant for one of the audiences (none: for this server). `matched` gets those it is meant for.
-  /// Errors: unauthorized.
-  Result<auth::UserInfo> verify_token(std::string_view token, const std::vector<std::string>& audiences,
-                                      std::vector<std::string>* matched);
+  /// The status of a TokenReview, for one of the audiences (none: this server's own).
+  Value review_token(std::string_view token, const std::vector<std::string>& audiences);
   /// The answer to a TokenRequest for the service account.
   Result<Value> issue_token(Context& context, const Value& account, const Value& token_request);
   /// SelfSubjectRulesReview's status.
@@ -47,6 +46,10 @@ class Access {
   Result<> check_escalation(AdmissionRequest& request);
   /// Errors: forbidden, when a node writes what is not its own.
   Result<> check_node(AdmissionRequest& request);
+  /// The same for a write that does not pass admission; `object` is the body of the sub-resource.
+  Result<> check_node_write(const auth::UserInfo& user, auth::NodeOperation operation, const Resource& resource,
+                            std::string_view subresource, std::string_view name_space, std::string_view name,
+                            const Value* object, const Value* old);
 
  private:
   struct Parts;

@@ -60,8 +60,9 @@ net::Response not_found_page() { return text_response(404, "404 page not found\n
 
 net::Response error_response(const Context& context, const Error& error) {
   net::Response response = status_response(error);
-  auto accept = context.request.headers.get("Accept");
-  if (media_type(accept) == "application/yaml") {
+  auto answer = negotiate_answer(context.request, context.target, AnswerTo::one);
+  bool asks_yaml = media_type(context.request.headers.get("Accept")) == "application/yaml";
+  if (answer.ok() ? answer->media == Media::yaml : asks_yaml) {
     response.body = json::write_yaml(status_value(error));
     response.headers.set("Content-Type", "application/yaml");
   }
@@ -75,6 +76,20 @@ AnswerTo answer_to(const RequestInfo& info) {
   if (info.verb == "watch") return AnswerTo::watch;
   if (info.verb == "list" || info.verb == "deletecollection") return AnswerTo::list;
   return AnswerTo::one;
+}
+
+/// Metadata of one object was asked of a list, or the other way round.
+Result<> check_form(const Context& context, const Resource& resource) {
+  bool list = answer_to(context.info) == AnswerTo::list;
+  Form form = context.answer.form;
+  if (form != Form::metadata && form != Form::metadata_list) return success();
+  if ((form == Form::metadata_list) == list) return success();
+  std::string group = resource.group.empty() ? "core" : resource.group.substr(0, resource.group.find('.'));
+  return Error(Code::not_acceptable,
+               list ? cat("you requested PartialObjectMetadata, but the requested object is a list (*", group, ".",
+                          resource.list_kind, ")")
+                    : cat("you requested PartialObjectMetadataList, but the requested object is not a list (*", group,
+                          ".", resource.kind, ")"));
 }
 
 bool contains(const std::vector<std::string>& list, std::string_view item) {
@@ -134,6 +149,13 @@ void ApiServer::handle(net::Request request, std::unique_ptr<net::Exchange> exch
   context->target = std::move(target).value();
   context->info = parse_request_info(context->request.method, context->target);
   context->resources = p.resources.get();
+  if (context->info.is_resource && context->info.resource == "watch" && context->info.name.empty()) {
+    exchange->respond(text_response(500, cat("Internal Server Error: ", quoted(context->info.path),
+                                             ": failed to create RequestInfo: unable to determine kind and namespace "
+                                             "from url, ",
+                                             context->info.path, "\n")));
+    return;
+  }
 
   auto user = p.access->identify(context->request);
   if (!user.ok()) {
@@ -186,6 +208,9 @@ void ApiServer::Parts::dispatch(const ContextPtr& context, std::unique_ptr<net::
       auto resource = find_resource(*context);
       if (resource.ok() && *resource) {
         context->resource = *resource;
+        if (auto allowed = check_verb(*context, **resource); !allowed.ok()) {
+          return respond(context, *shared, std::move(allowed).error());
+        }
         return subresources->stream(context, shared);
       }
     }
@@ -203,13 +228,19 @@ Result<ResourcePtr> ApiServer::Parts::find_resource(const Context& context) cons
     if (resource->namespaced && info.name_space.empty() && !info.name.empty()) return unknown_resource_error();
     return resource;
   }
-  if (!set.catalog.group(info.group)) return ResourcePtr();
+  const api::GroupInfo* group = set.catalog.group(info.group);
+  if (!group || (group->custom && !group->version(info.version))) return ResourcePtr();
   return unknown_resource_error();
 }
 
 Result<> ApiServer::Parts::check_verb(const Context& context, const Resource& resource) const {
   const RequestInfo& info = context.info;
-  if (context.request.method == "HEAD") return method_not_allowed_error();
+  static constexpr std::string_view kMethods[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};
+  const std::string& method = context.request.method;
+  if (std::find(std::begin(kMethods), std::end(kMethods), method) == std::end(kMethods)) {
+    return method_not_allowed_error();
+  }
+  if (info.legacy_watch && method != "GET") return method_not_allowed_error();
   if (!info.rest.empty() && info.subresource != "proxy") return unknown_resource_error();
   if (!info.subresource.empty()) {
     const api::SubresourceInfo* sub = resource.subresource(info.subresource);
@@ -235,13 +266,19 @@ Result<> ApiServer::Parts::check_verb(const Context& context, const Resource& re
 
 Result<net::Response> ApiServer::Parts::serve(Context& context) {
   const RequestInfo& info = context.info;
-  if (!info.is_resource) return routes->handle(context);
+  if (!info.is_resource) {
+    if (auto answer = negotiate_answer(context.request, context.target, AnswerTo::one); answer.ok()) {
+      context.answer = *answer;
+    }
+    return routes->handle(context);
+  }
   DIBS_TRY(context.resource, find_resource(context));
   if (!context.resource) return not_found_page();
   const Resource& resource = *context.resource;
   if (!resource.deprecation.empty()) context.warn(resource.deprecation);
   DIBS_CHECK(check_verb(context, resource));
   DIBS_TRY(context.answer, negotiate_answer(context.request, context.target, answer_to(info)));
+  DIBS_CHECK(check_form(context, resource));
   if (reviews->handles(resource)) return reviews->handle(context);
   if (!info.subresource.empty() && subresources->handles(context)) return subresources->handle(context);
   if (resource.plural == "bindings" && resource.group.empty()) return subresources->handle(context);

@@ -5,6 +5,7 @@
 
 #include "api/kinds/event.h"
 #include "api/schema/builtin.h"
+#include "api/structural/crd_rules.h"
 #include "base/strings.h"
 
 namespace dibs::server {
@@ -26,10 +27,19 @@ std::string deprecation_of(const api::ResourceInfo& info) {
   return {};
 }
 
+const api::KindRules* rules_for(const api::ResourceInfo& info) {
+  // Definitions stand above the other kinds: judging one means compiling schemas.
+  if (info.group == "apiextensions.k8s.io" && info.kind == "CustomResourceDefinition") {
+    static const api::KindRules definitions = api::make_definition_rules();
+    return &definitions;
+  }
+  return &api::kind_rules(info.group, info.kind);
+}
+
 ResourcePtr make_resource(const api::ResourceInfo& info) {
   auto resource = std::make_shared<Resource>();
   static_cast<api::ResourceInfo&>(*resource) = info;
-  resource->rules = &api::kind_rules(info.group, info.kind);
+  resource->rules = rules_for(info);
   resource->deprecation = deprecation_of(info);
   if (info.group == "events.k8s.io" && info.kind == "Event") {
     resource->to_storage = api::event_to_core;

@@ -1,5 +1,6 @@
 #include "server/custom_kinds.h"
 
+#include "api/structural/crd_rules.h"
 #include "api/structural/custom_rules.h"
 #include "api/structural/defaults.h"
 #include "api/structural/prune.h"
@@ -52,12 +53,6 @@ Value with_api_version(const Value& object, const std::string& api_version) {
   return out;
 }
 
-std::string deprecation_text(const Value& version, const std::string& api_version, std::string_view kind) {
-  if (!version["deprecated"].as_bool()) return {};
-  if (auto own = version["deprecationWarning"].as_string(); !own.empty()) return std::string(own);
-  return cat(api_version, " ", kind, " is deprecated");
-}
-
 }  // namespace
 
 Result<std::shared_ptr<const CustomKind>> compile_definition(const Value& definition) {
@@ -103,7 +98,7 @@ std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind
     resource->rules = &compiled.rules;
     resource->custom_kind = kind;
     std::string api_version = resource->api_version();
-    resource->deprecation = deprecation_text(version, api_version, resource->kind);
+    resource->deprecation = api::deprecation_warning(kind->definition, resource->version);
     if (version["subresources"].contains("status")) {
       resource->subresources.push_back({"status", {group, resource->version, resource->kind}, {"get", "patch", "update"}});
     }
@@ -111,10 +106,16 @@ std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind
       resource->subresources.push_back({"scale", {"autoscaling", "v1", "Scale"}, {"get", "patch", "update"}});
     }
     // A definition's storage version may have changed since an object was written, so the name is always set.
+    // Fields that the other version does not have are dropped, as no conversion keeps them.
     std::string stored = cat(group, "/", storage);
-    resource->to_storage = [stored](const Value& object) { return with_api_version(object, stored); };
+    resource->to_storage = [stored, kind, storage](const Value& object) {
+      Value out = with_api_version(object, stored);
+      api::prune(out, version_of(*kind, storage).schema->root());
+      return out;
+    };
     resource->from_storage = [api_version, kind, name = resource->version](const Value& object) {
       Value out = with_api_version(object, api_version);
+      api::prune(out, version_of(*kind, name).schema->root());
       apply_custom_defaults(*kind, name, out);
       return out;
     };

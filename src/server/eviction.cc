@@ -28,6 +28,48 @@ bool counts(const Value& pod) {
          !pod["metadata"].contains("deletionTimestamp");
 }
 
+/// A write of another object's status on behalf of the same request.
+Context inner_context(const Context& context, const ResourcePtr& resource, const std::string& name) {
+  Context inner;
+  inner.request.headers = context.request.headers;
+  inner.info = context.info;
+  inner.info.subresource = "status";
+  inner.info.name = name;
+  inner.user = context.user;
+  inner.resource = resource;
+  inner.resources = context.resources;
+  inner.now = context.now;
+  inner.dry_run = context.dry_run;
+  inner.field_manager = context.field_manager;
+  return inner;
+}
+
+/// The list with the condition in place of the one of its type; its time stays while the status does.
+Value with_condition(const Value& conditions, Value wanted) {
+  Value out = Value::array();
+  bool placed = false;
+  for (const Value& old : conditions.items()) {
+    if (!(old["type"] == wanted["type"])) {
+      out.push(old);
+      continue;
+    }
+    if (old["status"] == wanted["status"]) wanted.set("lastTransitionTime", old["lastTransitionTime"]);
+    out.push(wanted);
+    placed = true;
+  }
+  if (!placed) out.push(std::move(wanted));
+  return out;
+}
+
+Value exhausted(const Value& budget, Time now) {
+  return Value::object({{"type", "DisruptionAllowed"},
+                        {"status", "False"},
+                        {"observedGeneration", budget["status"]["observedGeneration"]},
+                        {"lastTransitionTime", format_rfc3339(now)},
+                        {"reason", "InsufficientPods"},
+                        {"message", ""}});
+}
+
 bool is_ready(const Value& pod) {
   for (const Value& condition : pod["status"]["conditions"].items()) {
     if (condition["type"].as_string() == "Ready") return condition["status"].as_string() == "True";
@@ -49,6 +91,8 @@ Result<net::Response> Subresources::evict(Context& context) {
   if (!given.empty() && given != context.info.name) {
     return Error::bad_request("name in URL does not match name in Eviction object");
   }
+  DIBS_CHECK(access_.check_node_write(context.user, auth::NodeOperation::create, *context.resource, "eviction",
+                                      context.info.name_space, context.info.name, &eviction, nullptr));
   DIBS_TRY(Value pod, objects_.get(*context.resource, context.info.name_space, context.info.name));
   const Value& raw = eviction["deleteOptions"];
   DeleteOptions options;
@@ -62,6 +106,7 @@ Result<net::Response> Subresources::evict(Context& context) {
   options.dry_run = context.dry_run || !raw["dryRun"].empty();
   if (counts(pod)) DIBS_CHECK(spend_disruption(context, pod));
 
+  DIBS_CHECK(mark_disrupted(context, pod));
   context.info.subresource.clear();
   auto deleted = objects_.remove(context, *context.resource, context.info.name_space, context.info.name, options);
   if (!deleted.ok()) return std::move(deleted).error();
@@ -71,6 +116,29 @@ Result<net::Response> Subresources::evict(Context& context) {
                                       {"metadata", Value::object()},
                                       {"status", "Success"},
                                       {"code", 201}}));
+}
+
+Result<> Subresources::mark_disrupted(Context& context, const Value& pod) {
+  // A pod that is gone at once need not be told why.
+  if (pod["spec"]["nodeName"].as_string().empty() || !counts(pod)) return success();
+  Context inner = inner_context(context, context.resource, context.info.name);
+  auto make = [&](const Value* existing) -> Result<Value> {
+    Value changed = *existing;
+    changed.mut("status").set(
+        "conditions",
+        with_condition((*existing)["status"]["conditions"],
+                       Value::object({{"type", "DisruptionTarget"},
+                                      {"status", "True"},
+                                      {"lastProbeTime", nullptr},
+                                      {"lastTransitionTime", format_rfc3339(context.now)},
+                                      {"reason", "EvictionByEvictionAPI"},
+                                      {"message", "Eviction API: evicting"}})));
+    return changed;
+  };
+  auto marked = objects_.update(inner, *context.resource, context.info.name_space, context.info.name, UpdateKind::patch,
+                                false, make);
+  if (!marked.ok()) return std::move(marked).error();
+  return success();
 }
 
 Result<> Subresources::spend_disruption(Context& context, const Value& pod) {
@@ -112,20 +180,11 @@ Result<> Subresources::spend_disruption(Context& context, const Value& pod) {
     }
     Value budget = *existing;
     budget.mut("status").set("disruptionsAllowed", allowed - 1);
+    if (allowed == 1) budget.mut("status").set("conditions", with_condition(budget["status"]["conditions"], exhausted(budget, context.now)));
     budget.mut("status").mut("disruptedPods").set(pod["metadata"]["name"].as_string(), format_rfc3339(context.now));
     return budget;
   };
-  Context inner;
-  inner.request.headers = context.request.headers;
-  inner.info = context.info;
-  inner.info.subresource = "status";
-  inner.info.name = name;
-  inner.user = context.user;
-  inner.resource = budgets;
-  inner.resources = context.resources;
-  inner.now = context.now;
-  inner.dry_run = context.dry_run;
-  inner.field_manager = context.field_manager;
+  Context inner = inner_context(context, budgets, name);
   auto spent = objects_.update(inner, *budgets, context.info.name_space, name, UpdateKind::patch, false, make);
   if (!spent.ok()) return std::move(spent).error();
   return success();

@@ -64,11 +64,11 @@ bool take_form(const Clause& clause, AnswerTo what, Answer& answer) {
     answer.form = Form::table;
     return true;
   }
-  if (as == "PartialObjectMetadata" && what != AnswerTo::list) {
+  if (as == "PartialObjectMetadata") {
     answer.form = Form::metadata;
     return true;
   }
-  if (as == "PartialObjectMetadataList" && what == AnswerTo::list) {
+  if (as == "PartialObjectMetadataList" && what != AnswerTo::watch) {
     answer.form = Form::metadata_list;
     return true;
   }
@@ -103,14 +103,18 @@ Result<Answer> negotiate_answer(const net::Request& request, const net::Target& 
   std::stable_sort(clauses.begin(), clauses.end(),
                    [](const Clause& a, const Clause& b) { return a.weight > b.weight; });
   bool refused_form = false;
+  bool refused_stream = false;
   bool protobuf_only = false;
   for (const Clause& clause : clauses) {
     Answer answer = plain;
     if (clause.type == "application/json" || clause.type == "*/*") {
       answer.media = Media::json;
     } else if (clause.type == "application/yaml") {
-      if (what == AnswerTo::watch) continue;
-      answer.media = Media::yaml;
+      if (what == AnswerTo::watch) {
+        refused_stream = true;
+        continue;
+      }
+      answer.media = clause.parameters.contains("as") ? Media::json : Media::yaml;
     } else if (clause.type == "application/vnd.kubernetes.protobuf") {
       protobuf_only = true;  // JSON is what every such client takes as well
       continue;
@@ -122,6 +126,11 @@ Result<Answer> negotiate_answer(const net::Request& request, const net::Target& 
       return answer;
     }
     refused_form = true;
+  }
+  if (refused_stream && !protobuf_only) {
+    return Error(Code::not_acceptable,
+                 "only the following media types are accepted: application/json;stream=watch, "
+                 "application/vnd.kubernetes.protobuf;stream=watch");
   }
   if (refused_form) {
     return Error(Code::not_acceptable, cat("only the following media types are accepted: ", kAvailable));

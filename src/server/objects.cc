@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "api/kinds/metadata.h"
+#include "api/kinds/subresource_rules.h"
 #include "api/merge/managed_fields.h"
 #include "base/strings.h"
 #include "server/field_management.h"
@@ -25,7 +26,7 @@ std::string make_name(std::string_view prefix, runtime::Random& random) {
 }
 
 Error invalid(const FieldErrors& errors, const Resource& resource, std::string_view name) {
-  return errors.to_error(resource.kind, resource.group, name);
+  return errors.to_error(resource.kind, resource.hub_group, name);
 }
 
 /// What Go says of text that is no unsigned number; empty when it is one.
@@ -53,25 +54,13 @@ bool spec_changed(const Value& object, const Value& old) {
   return differs(object, old) || differs(old, object);
 }
 
-/// An owner named twice counts once.
-void unite_owners(Context& context, Value& object) {
-  const Value& owners = object["metadata"]["ownerReferences"];
-  Value kept = Value::array();
-  std::string twice;
-  for (std::size_t i = 0; i < owners.size(); ++i) {
-    bool seen = false;
-    for (const Value& other : kept.items()) seen = seen || other["uid"] == owners[i]["uid"];
-    if (!seen) {
-      kept.push(owners[i]);
-    } else {
-      append(twice, twice.empty() ? "" : ", ", owners[i]["uid"].as_string());
-    }
-  }
-  if (twice.empty()) return;
-  object.mut("metadata").set("ownerReferences", std::move(kept));
-  context.warn(cat(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
-                   "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ",
-                   twice));
+/// The rules of the door that a write comes through: a sub-resource may have its own.
+const api::KindRules& rules_for(const Context& context, const Resource& resource) {
+  const std::string& sub = context.info.subresource;
+  if (resource.custom || sub.empty()) return *resource.rules;
+  if (const api::KindRules* own = api::subresource_rules(resource.group, resource.kind, sub)) return *own;
+  if (sub == "approval") return api::kind_rules(resource.group, cat(resource.kind, "/approval"));
+  return *resource.rules;
 }
 
 void keep_from_old(Value& metadata, const Value& old, std::string_view key) {
@@ -97,7 +86,7 @@ bool Objects::exists(const Resource& resource, std::string_view name_space, std:
 
 Result<Value> Objects::create(Context& context, const Resource& resource, std::string_view name_space,
                               Value object) {
-  unite_owners(context, object);
+  for (auto& text : api::dedup_owner_references(object)) context.warn(std::move(text));
   Value& metadata = object.mut("metadata");
   if (resource.namespaced) {
     auto given = metadata["namespace"].as_string();
@@ -146,10 +135,11 @@ Result<Value> Objects::commit_new(Context& context, const Resource& resource, Ad
     std::string name = metadata["name"].str();
 
     if (rules.tracks_generation) metadata.set("generation", 1);
+    if (resource.custom && rules.has_status) made.erase("status");
     if (rules.prepare_create) rules.prepare_create(made, rule_context);
 
     FieldErrors errors;
-    api::validate_metadata(made, resource.namespaced, rules.name_rule, errors);
+    api::validate_metadata(made, resource.namespaced, rules.name_rule, errors, !resource.custom);
     if (rules.validate) rules.validate(made, errors);
     if (!errors.empty()) return invalid(errors, resource, name);
     if (rules.warnings) {
@@ -236,7 +226,7 @@ Result<Written> Objects::update(Context& context, const Resource& resource, std:
 
     DIBS_TRY(const Value old, decode_stored(*record));
     DIBS_TRY(Value object, make(&old));
-    if (context.info.subresource.empty()) unite_owners(context, object);
+    for (auto& text : api::dedup_owner_references(object)) context.warn(std::move(text));
     auto version = object["metadata"]["resourceVersion"].as_string();
     if (kind == UpdateKind::put) {
       auto uid = object["metadata"]["uid"].as_string();
@@ -305,7 +295,7 @@ Result<Written> Objects::update(Context& context, const Resource& resource, std:
 
 Result<Value> Objects::prepare_update(Context& context, const Resource& resource, Value object,
                                       const Value& old) {
-  const api::KindRules& rules = *resource.rules;
+  const api::KindRules& rules = rules_for(context, resource);
   api::RuleContext rule_context{context.now, context.info.subresource};
   bool status_write = context.info.subresource == "status" || context.info.subresource == "approval";
   if (resource.namespaced) {
@@ -333,7 +323,7 @@ Result<Value> Objects::prepare_update(Context& context, const Resource& resource
     if (const Value* status = object.find("status")) kept.set("status", *status);
     object = std::move(kept);
     if (rules.prepare_status) rules.prepare_status(object, old, rule_context);
-  } else {
+  } else if (context.info.subresource != "binding") {
     if (rules.has_status) {
       if (const Value* status = old.find("status")) {
         object.set("status", *status);
@@ -347,21 +337,14 @@ Result<Value> Objects::prepare_update(Context& context, const Resource& resource
     }
   }
 
-  Value& metadata = object.mut("metadata");
-  if (metadata["uid"].as_string().empty()) metadata.set("uid", old["metadata"]["uid"]);
-  metadata.erase("selfLink");
-  keep_from_old(metadata, old["metadata"], "creationTimestamp");
-  if (old["metadata"].contains("deletionTimestamp")) {
-    keep_from_old(metadata, old["metadata"], "deletionTimestamp");
-    if (!metadata.contains("deletionGracePeriodSeconds")) {
-      keep_from_old(metadata, old["metadata"], "deletionGracePeriodSeconds");
-    }
-  }
+  object.mut("metadata").erase("selfLink");
+  api::keep_metadata(object, old);
 
   FieldErrors errors;
-  api::validate_metadata_update(object, old, errors);
+  api::validate_metadata_update(object, old, errors, !resource.custom);
   const auto& validate = status_write ? rules.validate_status : rules.validate_update;
-  if (validate) validate(object, old, errors);
+  // A binding sets what no update may.
+  if (validate && context.info.subresource != "binding") validate(object, old, errors);
   if (!errors.empty()) return invalid(errors, resource, object["metadata"]["name"].as_string());
   if (rules.warnings && !status_write) {
     for (auto& text : rules.warnings(object, &old)) context.warn(std::move(text));

@@ -166,7 +166,7 @@ net::Response present_values(const Context& context, const Resource& resource,
   Value items = Value::array();
   for (Value& object : served) {
     if (only_metadata) {
-      items.push(Value::object({{"metadata", object["metadata"]}}));
+      items.push(metadata_only(context.answer, object));
       continue;
     }
     if (!resource.custom) {

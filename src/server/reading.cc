@@ -32,7 +32,7 @@ struct Page {
 };
 
 Result<Page> read_page(store::Store& store, store::RangeQuery query, std::size_t limit,
-                       const Selection& selection) {
+                       const Resource& resource, const Selection& selection) {
   Page page;
   bool all = selection.everything();
   query.limit = all ? limit : 0;
@@ -46,7 +46,7 @@ Result<Page> read_page(store::Store& store, store::RangeQuery query, std::size_t
   }
   for (auto& record : listing.records) {
     DIBS_TRY(Value object, decode_stored(*record));
-    if (!selection.matches(object)) continue;
+    if (!selection.matches(to_served(resource, object))) continue;
     if (limit > 0 && page.records.size() == limit) {
       page.more = true;
       break;
@@ -99,7 +99,7 @@ Result<net::Response> handle_list(Context& context, Objects& objects) {
     if (options.version == 0) limit = 0;
   }
 
-  DIBS_TRY(Page page, read_page(store, query, limit, selection));
+  DIBS_TRY(Page page, read_page(store, query, limit, resource, selection));
   ListMeta meta{page.revision, {}, std::nullopt};
   if (page.more) {
     std::string_view last = page.records.back()->key;

@@ -1,6 +1,7 @@
 #include "server/reviews.h"
 
 #include "base/strings.h"
+#include "server/auth/tokens.h"
 #include "server/body.h"
 #include "server/presenting.h"
 #include "server/status.h"
@@ -14,12 +15,6 @@ using api::Path;
 std::vector<std::string> strings_of(const Value& list) {
   std::vector<std::string> out;
   for (const Value& item : list.items()) out.push_back(item.str());
-  return out;
-}
-
-Value list_of(const std::vector<std::string>& items) {
-  Value out = Value::array();
-  for (const std::string& item : items) out.push(item);
   return out;
 }
 
@@ -61,19 +56,6 @@ void check_attributes(const Value& spec, FieldErrors& errors) {
 
 }  // namespace
 
-Value user_value(const auth::UserInfo& user) {
-  Value out = Value::object();
-  if (!user.name.empty()) out.set("username", user.name);
-  if (!user.uid.empty()) out.set("uid", user.uid);
-  if (!user.groups.empty()) out.set("groups", list_of(user.groups));
-  if (!user.extra.empty()) {
-    Value extra = Value::object();
-    for (const auto& [key, values] : user.extra) extra.set(key, list_of(values));
-    out.set("extra", std::move(extra));
-  }
-  return out;
-}
-
 bool Reviews::handles(const Resource& resource) const {
   return resource.group == "authorization.k8s.io" || resource.group == "authentication.k8s.io";
 }
@@ -84,11 +66,11 @@ Result<net::Response> Reviews::handle(Context& context) {
   DIBS_TRY(Value review, decode_body(context, expected_of(resource)));
   Value answer;
   if (resource.kind == "TokenReview") {
-    DIBS_TRY(answer, token(context, review));
+    DIBS_TRY(answer, token(review));
   } else if (resource.kind == "SelfSubjectReview") {
     answer = review;
     answer.set("metadata", Value::object({{"creationTimestamp", format_rfc3339(context.now)}}));
-    answer.set("status", Value::object({{"userInfo", user_value(context.user)}}));
+    answer.set("status", Value::object({{"userInfo", auth::user_value(context.user)}}));
   } else if (resource.kind == "SelfSubjectRulesReview") {
     DIBS_TRY(answer, self_rules(context, review));
   } else {
@@ -145,23 +127,11 @@ Result<Value> Reviews::self_rules(Context& context, const Value& review) {
   return answer;
 }
 
-Result<Value> Reviews::token(Context& context, const Value& review) {
-  (void)context;
+Result<Value> Reviews::token(const Value& review) {
   auto token = review["spec"]["token"].as_string();
   if (token.empty()) return Error::bad_request("token is required for TokenReview in authentication");
-  std::vector<std::string> matched;
-  auto user = access_.verify_token(token, strings_of(review["spec"]["audiences"]), &matched);
-  Value status = Value::object();
-  if (user.ok()) {
-    status.set("authenticated", true);
-    status.set("user", user_value(*user));
-    if (!matched.empty()) status.set("audiences", list_of(matched));
-  } else {
-    status.set("user", Value::object());
-    status.set("error", user.error().message());
-  }
   Value answer = review;
-  answer.set("status", std::move(status));
+  answer.set("status", access_.review_token(token, strings_of(review["spec"]["audiences"])));
   return answer;
 }
 

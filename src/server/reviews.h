@@ -17,12 +17,9 @@ class Reviews {
  private:
   Result<Value> subject_access(Context& context, const Value& review);
   Result<Value> self_rules(Context& context, const Value& review);
-  Result<Value> token(Context& context, const Value& review);
+  Result<Value> token(const Value& review);
 
   Access& access_;
 };
-
-/// authentication.k8s.io UserInfo.
-Value user_value(const auth::UserInfo& user);
 
 }  // namespace dibs::server

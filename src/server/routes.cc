@@ -53,22 +53,6 @@ std::string aggregated_version(const Context& context, const Options& options) {
   return {};
 }
 
-bool accepts_plain_json(const Context& context) {
-  auto all = context.request.headers.all("Accept");
-  if (all.empty()) return true;
-  for (std::string_view value : all) {
-    for (std::string_view clause : split(value, ',')) {
-      clause = trim(clause);
-      if (clause.empty() || clause == "*/*" || clause.starts_with("*/*;") || clause == "application/json" ||
-          (clause.starts_with("application/json;") && clause.find("as=") == std::string_view::npos) ||
-          clause == "application/yaml" || clause == "application/vnd.kubernetes.protobuf") {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
 json::Value version_document(std::string_view release) {
   auto dot = release.find('.');
   std::string major(release.substr(0, dot));
@@ -187,11 +171,9 @@ net::Response Routes::discovery(const Context& context, std::string_view path) {
       return status_response(method_not_allowed_error());
     }
     std::string version = aggregated_version(context, *sources_.options);
-    if (version.empty() && !accepts_plain_json(context)) {
-      return status_response(Error(Code::not_acceptable,
-                                   "406: Not Acceptable\n\nAvailable representations: application/json, "
-                                   "application/yaml, application/vnd.kubernetes.protobuf",
-                                   ErrorDetails{}));
+    if (version.empty()) {
+      auto answer = negotiate_answer(context.request, context.target, AnswerTo::one);
+      if (!answer.ok()) return status_response(answer.error());
     }
     if (!version.empty()) {
       std::string key = cat("discovery/", parts[0], "/", version);
@@ -223,12 +205,14 @@ net::Response Routes::discovery(const Context& context, std::string_view path) {
   }
   const api::GroupInfo* group = catalog.group(core ? std::string_view() : parts[1]);
   if (!group) return not_found_page();
+  auto answer = negotiate_answer(context.request, context.target, AnswerTo::one);
+  if (!answer.ok()) return status_response(answer.error());
   if (!core && parts.size() == 2) {
     if (context.request.method != "GET") return status_response(method_not_allowed_error());
     return present_value(context, 200, api::api_group(*group));
   }
   const api::VersionInfo* version = group->version(core ? parts[1] : parts[2]);
-  if (!version) return status_response(unknown_resource_error());
+  if (!version) return group->custom ? not_found_page() : status_response(unknown_resource_error());
   if (context.request.method != "GET") return status_response(method_not_allowed_error());
   return present_value(context, 200, api::api_resource_list(*group, *version));
 }

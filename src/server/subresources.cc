@@ -1,5 +1,6 @@
 #include "server/subresources.h"
 
+#include "api/kinds/pod.h"
 #include "api/kinds/workload.h"
 #include "api/merge/managed_fields.h"
 #include "api/schema/builtin.h"
@@ -26,6 +27,15 @@ Expected expected_body(const api::SubresourceInfo& sub) {
   return {sub.kind, api::builtin_schema(sub.kind.group, sub.kind.version, sub.kind.kind), nullptr};
 }
 
+/// A Scale in the form asked for; it is a kind with columns of its own.
+net::Response present_scale(const Context& context, const Value& scale) {
+  Resource as_kind;
+  as_kind.group = "autoscaling";
+  as_kind.version = "v1";
+  as_kind.kind = "Scale";
+  return present_object(context, as_kind, 200, scale);
+}
+
 /// Of the number that a Scale shows, in its object.
 api::FieldPath replicas_path(const api::ScalePaths* paths) {
   if (!paths) return {api::PathElement::field("spec"), api::PathElement::field("replicas")};
@@ -40,7 +50,7 @@ api::FieldPath replicas_path(const api::ScalePaths* paths) {
 
 bool Subresources::handles(const Context& context) const {
   const std::string& sub = context.info.subresource;
-  return sub == "binding" || sub == "eviction" || sub == "scale" || sub == "token" || sub == "finalize" ||
+  return sub == "binding" || sub == "eviction" || sub == "scale" || sub == "token" ||
          streams(context);
 }
 
@@ -61,7 +71,6 @@ Result<net::Response> Subresources::handle(Context& context) {
   if (sub == "eviction") return evict(context);
   if (sub == "scale") return scale(context);
   if (sub == "token") return token(context);
-  if (sub == "finalize") return finalize(context);
   return reach_node(context);
 }
 
@@ -71,58 +80,19 @@ Result<net::Response> Subresources::bind(Context& context) {
   DIBS_TRY(Value binding, decode_body(context, expected));
   ResourcePtr pods = context.resources->find("", "v1", "pods");
   std::string name = context.info.name;
-  auto given = binding["metadata"]["name"].as_string();
-  if (name.empty()) {
-    name = given;
-  } else if (!given.empty() && given != name) {
-    return Error::bad_request("name in URL does not match name in Binding object");
-  }
-  auto kind = binding["target"]["kind"].as_string();
-  if (!kind.empty() && kind != "Node") {
-    return Error::plain(cat("target.kind: Unsupported value: ", quoted(kind), ": supported values: \"Node\", \"<empty>\""));
-  }
-  std::string node(binding["target"]["name"].as_string());
-  if (node.empty()) return Error::plain("target.name: Required value");
-
-  auto refuse = [&](std::string_view why) { return conflict_error("", "pods/binding", name, why); };
+  std::string from_url = name;
+  if (name.empty()) name = binding["metadata"]["name"].str();
   context.info.subresource = "binding";
   auto make = [&](const Value* existing) -> Result<Value> {
-    Value pod = *existing;
     auto uid = binding["metadata"]["uid"].as_string();
-    if (!uid.empty() && uid != pod["metadata"]["uid"].as_string()) {
+    if (!uid.empty() && uid != (*existing)["metadata"]["uid"].as_string()) {
       return conflict_error("", "pods", name,
                             cat("StorageError: invalid object, Code: 4, Key: ", pods->key(context.info.name_space, name),
                                 ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ",
-                                uid, ", UID in object meta: ", pod["metadata"]["uid"].as_string()));
+                                uid, ", UID in object meta: ", (*existing)["metadata"]["uid"].as_string()));
     }
-    if (pod["metadata"].contains("deletionTimestamp")) {
-      return refuse(cat("pod ", name, " is being deleted, cannot be assigned to a host"));
-    }
-    if (auto at = pod["spec"]["nodeName"].as_string(); !at.empty()) {
-      return refuse(cat("pod ", name, " is already assigned to node ", quoted(at)));
-    }
-    if (!pod["spec"]["schedulingGates"].empty()) {
-      return refuse(cat("pod ", name, " has non-empty .spec.schedulingGates"));
-    }
-    pod.mut("spec").set("nodeName", node);
-    for (std::string_view field : {"annotations", "labels"}) {
-      for (const auto& [key, value] : binding["metadata"][field].members()) {
-        pod.mut("metadata").mut(field).set(key, value);
-      }
-    }
-    copy_topology(pod, node);
-    Value condition = Value::object(
-        {{"type", "PodScheduled"}, {"status", "True"}, {"lastProbeTime", nullptr},
-         {"lastTransitionTime", format_rfc3339(context.now)}});
-    Value conditions = Value::array();
-    bool placed = false;
-    for (const Value& old : pod["status"]["conditions"].items()) {
-      bool same = old["type"].as_string() == "PodScheduled";
-      placed = placed || same;
-      conditions.push(same ? condition : old);
-    }
-    if (!placed) conditions.push(condition);
-    pod.mut("status").set("conditions", std::move(conditions));
+    DIBS_TRY(Value pod, api::bind_pod(*existing, binding, from_url, context.now));
+    copy_topology(pod, binding["target"]["name"].as_string());
     return pod;
   };
   DIBS_TRY(Written written, objects_.update(context, *pods, context.info.name_space, name, UpdateKind::put, false, make));
@@ -153,7 +123,7 @@ Result<net::Response> Subresources::scale(Context& context) {
   if (context.info.verb == "get") {
     DIBS_TRY(Value object, objects_.get(resource, context.info.name_space, context.info.name));
     DIBS_TRY(Value scale, scale_for(object, false));
-    return present_value(context, 200, scale);
+    return present_scale(context, scale);
   }
   Expected expected = expected_body(sub);
   DIBS_CHECK(read_write_options(context, context.info.verb == "patch" ? "PatchOptions" : "UpdateOptions"));
@@ -179,36 +149,45 @@ Result<net::Response> Subresources::scale(Context& context) {
   plain.custom = false;  // a Scale takes every patch type
   auto make = [&](const Value* existing) -> Result<Value> {
     Value scale;
+    DIBS_TRY(Value current, scale_for(*existing, true));
+    Value entries = api::managed_fields_to_scale((*existing)["metadata"]["managedFields"], replicas_path(paths));
+    if (!entries.is_null()) current.mut("metadata").set("managedFields", std::move(entries));
     if (given) {
       scale = *given;
     } else {
-      DIBS_TRY(Value current, scale_for(*existing, true));
-      if (is_apply(context)) {
-        Value entries = api::managed_fields_to_scale((*existing)["metadata"]["managedFields"], replicas_path(paths));
-        if (!entries.is_null()) current.mut("metadata").set("managedFields", std::move(entries));
-      }
       DIBS_TRY(scale, patched(context, expected, plain, &current));
+    }
+    if (!is_apply(context)) {
+      Resource as_kind;
+      as_kind.hub_group = "autoscaling";
+      as_kind.hub_version = "v1";
+      as_kind.kind = "Scale";
+      as_kind.schema = expected.schema;
+      api::KindRules with_status;
+      with_status.has_status = true;
+      as_kind.rules = &with_status;
+      scale = track_write(context, as_kind, &current, std::move(scale));
     }
     Value served = to_served(resource, *existing);
     Result<Value> scaled = paths ? api::apply_scale_custom(served, scale, *paths) : api::apply_scale(served, scale);
     if (!scaled.ok()) return scaled;
-    if (is_apply(context)) {
-      Value entries = api::managed_fields_from_scale((*existing)["metadata"]["managedFields"],
+    {
+      Value owners = api::managed_fields_from_scale((*existing)["metadata"]["managedFields"],
                                                      scale["metadata"]["managedFields"], replicas_path(paths),
                                                      resource.api_version());
-      if (entries.is_null()) {
+      if (owners.is_null()) {
         scaled->mut("metadata").erase("managedFields");
       } else {
-        scaled->mut("metadata").set("managedFields", std::move(entries));
+        scaled->mut("metadata").set("managedFields", std::move(owners));
       }
     }
     return resource.to_storage ? resource.to_storage(*scaled) : *scaled;
   };
-  UpdateKind kind = is_apply(context) ? UpdateKind::apply : UpdateKind::patch;
-  DIBS_TRY(Written written,
-           objects_.update(context, resource, context.info.name_space, context.info.name, kind, false, make));
+  // The owners are settled here, as those of a Scale.
+  DIBS_TRY(Written written, objects_.update(context, resource, context.info.name_space, context.info.name,
+                                            UpdateKind::apply, false, make));
   DIBS_TRY(Value scale, scale_for(written.object, true));
-  return present_value(context, 200, scale);
+  return present_scale(context, scale);
 }
 
 Result<net::Response> Subresources::token(Context& context) {
@@ -218,25 +197,6 @@ Result<net::Response> Subresources::token(Context& context) {
   DIBS_TRY(Value account, objects_.get(resource, context.info.name_space, context.info.name));
   DIBS_TRY(Value answer, access_.issue_token(context, account, request));
   return present_value(context, 201, answer);
-}
-
-Result<net::Response> Subresources::finalize(Context& context) {
-  const Resource& resource = *context.resource;
-  DIBS_CHECK(read_write_options(context, "UpdateOptions"));
-  DIBS_TRY(Value given, decode_body(context, expected_of(resource)));
-  auto name = given["metadata"]["name"].as_string();
-  if (name.empty()) {
-    return Error::bad_request(cat("the name of the object (", context.info.name,
-                                  " based on URL) was undeterminable: name must be provided"));
-  }
-  auto make = [&](const Value* existing) -> Result<Value> {
-    Value object = given;
-    if (const Value* status = existing->find("status")) object.set("status", *status);
-    return object;
-  };
-  DIBS_TRY(Written written,
-           objects_.update(context, resource, "", context.info.name, UpdateKind::put, false, make));
-  return present_object(context, resource, 200, written.object);
 }
 
 }  // namespace dibs::server

@@ -28,8 +28,8 @@ class Subresources {
   Result<net::Response> evict(Context& context);
   Result<net::Response> scale(Context& context);
   Result<net::Response> token(Context& context);
-  Result<net::Response> finalize(Context& context);
   Result<net::Response> reach_node(Context& context);
+  Result<> mark_disrupted(Context& context, const Value& pod);
   Result<> spend_disruption(Context& context, const Value& pod);
   void copy_topology(Value& pod, std::string_view node_name) const;
 

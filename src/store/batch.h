@@ -1,5 +1,6 @@
 #pragma once
-// Transactions checked one after the other against the state and against each other, before any is written.
+// Transactions checked one after the other against the state and against each other, before any is
+// written.
 
 #include <string_view>
 #include <unordered_map>

@@ -11,9 +11,9 @@ struct Compactor::State {
   const Duration interval;
 
   std::mutex mutex;
-  bool stopped = false;            // guarded by mutex
-  runtime::TimerId timer = 0;      // guarded by mutex
-  Revision last_seen = 0;          // guarded by mutex
+  bool stopped = false;        // guarded by mutex
+  runtime::TimerId timer = 0;  // guarded by mutex
+  Revision last_seen = 0;      // guarded by mutex
 };
 
 Compactor::Compactor(Store& store, runtime::Timers& timers, const CompactorOptions& options)

@@ -1,9 +1,9 @@
 #pragma once
 // Forgets old history at regular times.
 //
-// Every `interval` the store is compacted to the revision it had one interval ago, so history reaches
-// back between one and two intervals. How much of it may gather in between is bounded by HistoryLimits, which each
-// backend keeps by itself.
+// Every `interval` the store is compacted to the revision it had one interval ago, so history
+// reaches back between one and two intervals. How much of it may gather in between is bounded by
+// HistoryLimits, which each backend keeps by itself.
 
 #include <memory>
 

@@ -88,8 +88,8 @@ class Contract : public ::testing::TestWithParam<std::string> {
     auto listing = store_->range(query);
     return listing.ok() ? show(*listing) : "error: " + listing.error().message();
   }
-  std::unique_ptr<Watch> watch(std::string_view prefix, Revision from,
-                               std::function<void()> ready = [] {}) {
+  std::unique_ptr<Watch> watch(
+      std::string_view prefix, Revision from, std::function<void()> ready = [] {}) {
     auto opened = store_->watch(prefix, from, std::move(ready));
     EXPECT_TRUE(opened.ok()) << opened.error().message();
     return opened.ok() ? std::move(opened).value() : nullptr;
@@ -483,8 +483,10 @@ TEST_P(Contract, snapshots_are_consistent_while_writing) {
       std::vector<Op> transfer;
       transfer.push_back(put(a->key, std::to_string(std::stoi(*a->value) - 1), a->modified));
       transfer.push_back(put(b->key, std::to_string(std::stoi(*b->value) + 1), b->modified));
-      if (!store_->commit(std::move(transfer)).ok()) ADD_FAILURE() << "the only writer had a conflict";
-      if (state % 64 == 0 && !store_->compact(store_->revision()).ok()) ADD_FAILURE() << "not compacted";
+      if (!store_->commit(std::move(transfer)).ok())
+        ADD_FAILURE() << "the only writer had a conflict";
+      if (state % 64 == 0 && !store_->compact(store_->revision()).ok())
+        ADD_FAILURE() << "not compacted";
     }
   });
 
@@ -510,7 +512,8 @@ TEST_P(Contract, compare_and_set_loses_nothing) {
     writers.emplace_back([&] {
       for (int step = 0; step < kSteps;) {
         const auto record = store_->get("counter");
-        auto done = store_->commit({put("counter", std::to_string(std::stoi(*record->value) + 1), record->modified)});
+        auto done = store_->commit(
+            {put("counter", std::to_string(std::stoi(*record->value) + 1), record->modified)});
         if (done.ok()) ++step;
       }
     });
@@ -527,7 +530,8 @@ TEST_P(Contract, watch_has_no_gap_and_no_duplicate_under_concurrent_writers) {
   for (int w = 0; w < kWriters; ++w) {
     threads.emplace_back([&, w] {
       for (int i = 0; i < kWrites; ++i) {
-        auto done = store_->commit({put(cat("/a/", w, "/", i % 10), std::to_string(i)), put(cat("/b/", w), "x")});
+        auto done = store_->commit(
+            {put(cat("/a/", w, "/", i % 10), std::to_string(i)), put(cat("/b/", w), "x")});
         EXPECT_TRUE(done.ok());
       }
     });
@@ -554,7 +558,8 @@ TEST_P(Contract, watch_has_no_gap_and_no_duplicate_under_concurrent_writers) {
         }
         if (events->empty()) signal.wait();
         for (const auto& event : *events) {
-          // One event per transaction and prefix, so the revisions are all different and none is left out.
+          // One event per transaction and prefix, so the revisions are all different and none is
+          // left out.
           if (event->revision != last + 1) ++failures;
           last = event->revision;
           seen[event->key()] = *event->now->value;

@@ -12,8 +12,9 @@ constexpr std::size_t kBlockSize = 512;
 const RecordPtr kNoRecord;
 
 std::size_t offset_of(const KeyBlock& block, std::string_view key) {
-  auto at = std::lower_bound(block.entries.begin(), block.entries.end(), key,
-                             [](const KeyEntry* entry, std::string_view k) { return entry->key < k; });
+  auto at =
+      std::lower_bound(block.entries.begin(), block.entries.end(), key,
+                       [](const KeyEntry* entry, std::string_view k) { return entry->key < k; });
   return static_cast<std::size_t>(at - block.entries.begin());
 }
 
@@ -118,7 +119,8 @@ KeyEntry* KeyIndex::insert(const std::string& key) {
   // Keys that come in order leave full blocks behind them; others are halved.
   const std::size_t keep = offset + 1 == block.entries.size() ? offset : block.entries.size() / 2;
   auto right = std::make_unique<KeyBlock>();
-  right->entries.assign(block.entries.begin() + static_cast<std::ptrdiff_t>(keep), block.entries.end());
+  right->entries.assign(block.entries.begin() + static_cast<std::ptrdiff_t>(keep),
+                        block.entries.end());
   block.entries.resize(keep);
   right->live_changed = block.live_changed;
   for (KeyEntry* moved : right->entries) {

@@ -1,9 +1,9 @@
 #pragma once
 // The ordered index of keys, each with its chain of versions.
 //
-// A hash finds one key; sorted blocks of keys give order. A block knows how many of its keys are alive and
-// when that number last changed, so counting a prefix looks at blocks, not at keys, for the current
-// state and mostly for older ones too.
+// A hash finds one key; sorted blocks of keys give order. A block knows how many of its keys are
+// alive and when that number last changed, so counting a prefix looks at blocks, not at keys, for
+// the current state and mostly for older ones too.
 //
 // Not thread-safe: Mvcc guards it.
 
@@ -45,13 +45,13 @@ class KeyIndex {
   KeyEntry* find(std::string_view key) const;
   /// Appends a version; makes the entry when there is none.
   void add(const std::string& key, Version version);
-  /// Drops all versions of the key older than `revision`, and the one of `revision` too when it is a removal;
-  /// then an entry without versions goes. What was dropped is moved to `dropped`, so that the caller
-  /// can free it after unlocking.
+  /// Drops all versions of the key older than `revision`, and the one of `revision` too when it is
+  /// a removal; then an entry without versions goes. What was dropped is moved to `dropped`, so
+  /// that the caller can free it after unlocking.
   void trim(std::string_view key, Revision revision, std::vector<RecordPtr>& dropped);
 
-  /// Calls `visit(entry)` in key order from the first key >= `from` while the key is under `prefix` and
-  /// visit returns true.
+  /// Calls `visit(entry)` in key order from the first key >= `from` while the key is under `prefix`
+  /// and visit returns true.
   template <typename Visit>
   void walk(std::string_view prefix, std::string_view from, Visit visit) const {
     auto [block, offset] = lower_bound(from < prefix ? prefix : from);

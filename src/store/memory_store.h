@@ -1,8 +1,8 @@
 #pragma once
 // A store that keeps its log nowhere: for tests, simulation and throw-away clusters.
 //
-// A commit is visible when it returns and lost when the store goes. Starts no thread: everything happens in
-// the caller's, so it is as deterministic as its callers.
+// A commit is visible when it returns and lost when the store goes. Starts no thread: everything
+// happens in the caller's, so it is as deterministic as its callers.
 
 #include <memory>
 

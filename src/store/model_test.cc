@@ -100,7 +100,8 @@ class StoreModel : public ::testing::TestWithParam<std::tuple<std::string, int>>
 };
 
 INSTANTIATE_TEST_SUITE_P(Seeds, StoreModel,
-                         ::testing::Combine(::testing::Values("memory", "sqlite"), ::testing::Range(0, 4)),
+                         ::testing::Combine(::testing::Values("memory", "sqlite"),
+                                            ::testing::Range(0, 3)),
                          [](const auto& info) {
                            return cat(std::get<0>(info.param), std::get<1>(info.param));
                          });
@@ -135,7 +136,7 @@ TEST_P(StoreModel, agrees) {
   };
   start_watch(0);
 
-  for (int step = 0; step < 1500; ++step) {
+  for (int step = 0; step < 800; ++step) {
     const int what = below(100);
     if (what < 75) {
       std::map<std::string, Op> ops;
@@ -166,9 +167,11 @@ TEST_P(StoreModel, agrees) {
       const Revision oldest = store->compacted();
       const Revision at = oldest + below(static_cast<int>(model.revision() - oldest) + 1);
       if (at == 0) continue;
-      const std::string prefix = below(2) == 0 ? "" : cat("/", static_cast<char>('a' + below(3)), "/");
+      const std::string prefix =
+          below(2) == 0 ? "" : cat("/", static_cast<char>('a' + below(3)), "/");
       const std::string from = below(2) == 0 || prefix.empty() ? "" : cat(prefix, below(900));
-      expect_same(*store, model, at, prefix, from, static_cast<std::size_t>(below(3) == 0 ? 0 : below(200)));
+      expect_same(*store, model, at, prefix, from,
+                  static_cast<std::size_t>(below(3) == 0 ? 0 : below(200)));
       if (HasFatalFailure()) return;
     } else if (what < 96) {
       drain_watch();
@@ -180,7 +183,8 @@ TEST_P(StoreModel, agrees) {
     } else if (what < 98) {
       drain_watch();
       const Revision oldest = store->compacted();
-      ASSERT_TRUE(store->compact(oldest + below(static_cast<int>(model.revision() - oldest) + 1)).ok());
+      ASSERT_TRUE(
+          store->compact(oldest + below(static_cast<int>(model.revision() - oldest) + 1)).ok());
     } else if (durable) {
       drain_watch();
       const Revision compacted = store->compacted();

@@ -27,8 +27,13 @@ Error compacted_error() { return Error::expired("required revision has been comp
 /// One watcher: its place in a channel.
 class Mvcc::Cursor : public Watch {
  public:
-  Cursor(std::shared_ptr<Mvcc> mvcc, Channel& channel, Revision from, std::int64_t place, WakerPtr waker)
-      : mvcc_(std::move(mvcc)), channel_(channel), from_(from), place_(place), waker_(std::move(waker)) {}
+  Cursor(std::shared_ptr<Mvcc> mvcc, Channel& channel, Revision from, std::int64_t place,
+         WakerPtr waker)
+      : mvcc_(std::move(mvcc)),
+        channel_(channel),
+        from_(from),
+        place_(place),
+        waker_(std::move(waker)) {}
 
   ~Cursor() override {
     waker_->close();
@@ -41,7 +46,8 @@ class Mvcc::Cursor : public Watch {
     std::vector<EventPtr> events;
     std::shared_lock lock(mvcc_->lock_);
     if (place_ < channel_.first) {
-      return Error::expired(cat("too old resource version: ", seen_, " (", mvcc_->compacted(), ")"));
+      return Error::expired(
+          cat("too old resource version: ", seen_, " (", mvcc_->compacted(), ")"));
     }
     const auto& all = channel_.events;
     auto index = static_cast<std::size_t>(place_ - channel_.first);
@@ -49,8 +55,7 @@ class Mvcc::Cursor : public Watch {
       if (all[index]->revision > from_) events.push_back(all[index]);
     }
     place_ = channel_.first + static_cast<std::int64_t>(index);
-    const Revision complete =
-        index < all.size() ? all[index]->revision - 1 : mvcc_->revision();
+    const Revision complete = index < all.size() ? all[index]->revision - 1 : mvcc_->revision();
     seen_ = std::max(seen_, complete);
     if (revision != nullptr) *revision = complete;
     if (events.empty() && index == all.size()) {
@@ -75,7 +80,8 @@ RecordPtr Mvcc::get(std::string_view key) const {
   return entry == nullptr ? nullptr : entry->latest();
 }
 
-bool Mvcc::read_piece(const RangeQuery& query, Revision at, std::string& from, Listing& listing) const {
+bool Mvcc::read_piece(const RangeQuery& query, Revision at, std::string& from,
+                      Listing& listing) const {
   std::size_t seen = 0;
   bool done = true;
   index_.walk(query.prefix, from, [&](const KeyEntry& entry) {
@@ -98,7 +104,8 @@ bool Mvcc::read_piece(const RangeQuery& query, Revision at, std::string& from, L
 }
 
 Result<Listing> Mvcc::range(const RangeQuery& query) const {
-  // A compaction that overtakes a listing of the current state makes it start again, so the last try keeps the lock.
+  // A compaction that overtakes a listing of the current state makes it start again, so the last
+  // try keeps the lock.
   for (int tries = 0;; ++tries) {
     Listing listing;
     std::string from = query.from;
@@ -138,8 +145,9 @@ Result<std::unique_ptr<Watch>> Mvcc::watch(std::string_view prefix, Revision fro
   }
   Channel& channel = hub_.open(prefix, from, history_);
   const auto begin = channel.events.begin();
-  const auto at = std::upper_bound(begin, channel.events.end(), from,
-                                   [](Revision r, const EventPtr& event) { return r < event->revision; });
+  const auto at =
+      std::upper_bound(begin, channel.events.end(), from,
+                       [](Revision r, const EventPtr& event) { return r < event->revision; });
   return std::unique_ptr<Watch>(std::make_unique<Cursor>(
       shared_from_this(), channel, from, channel.first + (at - begin), std::move(waker)));
 }
@@ -196,8 +204,8 @@ Result<std::vector<Garbage>> Mvcc::compact(Revision revision) {
   {
     std::unique_lock lock(lock_);
     if (revision > this->revision()) {
-      return Error::invalid(cat("revision ", revision, " lies in the future, the current one is ",
-                                this->revision()));
+      return Error::invalid(
+          cat("revision ", revision, " lies in the future, the current one is ", this->revision()));
     }
     if (revision <= compacted()) return garbage;
     compacted_.store(revision, std::memory_order_release);
@@ -207,7 +215,8 @@ Result<std::vector<Garbage>> Mvcc::compact(Revision revision) {
     std::vector<EventPtr> events;
     std::vector<RecordPtr> dropped;
     std::unique_lock lock(lock_);
-    while (!history_.empty() && history_.front()->revision <= revision && events.size() < kTrimPiece) {
+    while (!history_.empty() && history_.front()->revision <= revision &&
+           events.size() < kTrimPiece) {
       const Event& event = *history_.front();
       index_.trim(event.key(), event.revision, dropped);
       hub_.trim(event);

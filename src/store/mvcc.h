@@ -1,10 +1,10 @@
 #pragma once
-// The state that all backends share: every key with its versions back to the last compaction, the history of
-// events since then, and the watchers.
+// The state that all backends share: every key with its versions back to the last compaction, the
+// history of events since then, and the watchers.
 //
-// A backend decides what is written and when it is durable, then calls apply(); from that moment reads
-// and watchers see it. Reads take a shared lock for a moment only: never for as long as a disk
-// write takes, and a long listing releases it between pieces, reading on at the same revision.
+// A backend decides what is written and when it is durable, then calls apply(); from that moment
+// reads and watchers see it. Reads take a shared lock for a moment only: never for as long as a
+// disk write takes, and a long listing releases it between pieces, reading on at the same revision.
 //
 // Thread-safe, but apply() is for one thread at a time, and so is compact(); the two may overlap.
 
@@ -58,18 +58,18 @@ class Mvcc : public std::enable_shared_from_this<Mvcc> {
   Revision revision() const { return revision_.load(std::memory_order_acquire); }
   Revision compacted() const { return compacted_.load(std::memory_order_acquire); }
 
-  /// Makes changes visible, in ascending order of revision, and moves to `revision` at the end (a transaction may
-  /// have no effect on any key). The caller fires what it returns.
+  /// Makes changes visible, in ascending order of revision, and moves to `revision` at the end (a
+  /// transaction may have no effect on any key). The caller fires what it returns.
   [[nodiscard]] Wakeups apply(std::vector<Change> changes, Revision revision);
 
   /// For opening: the state is compacted up to `revision`. Requires an empty Mvcc.
   void start_at(Revision compacted);
-  /// For opening: the next change of the log, in order. Appends to `garbage` what it makes unreachable,
-  /// when that was not compacted away.
+  /// For opening: the next change of the log, in order. Appends to `garbage` what it makes
+  /// unreachable, when that was not compacted away.
   void load(Change change, std::vector<Garbage>& garbage);
 
-  /// Forgets, in small steps, and returns what a backend may delete. Errors: invalid for a revision in the
-  /// future. Going back is no error and does nothing.
+  /// Forgets, in small steps, and returns what a backend may delete. Errors: invalid for a revision
+  /// in the future. Going back is no error and does nothing.
   Result<std::vector<Garbage>> compact(Revision revision);
   /// The revision to compact to so that the limits hold again with room to spare; 0 when they hold.
   Revision compaction_due() const;
@@ -86,10 +86,10 @@ class Mvcc : public std::enable_shared_from_this<Mvcc> {
 
   const HistoryLimits limits_;
   mutable RwLock lock_;
-  KeyIndex index_;                 // guarded by lock_
-  std::deque<EventPtr> history_;   // guarded by lock_
-  std::size_t history_bytes_ = 0;  // guarded by lock_
-  WatchHub hub_;                   // guarded by lock_
+  KeyIndex index_;                      // guarded by lock_
+  std::deque<EventPtr> history_;        // guarded by lock_
+  std::size_t history_bytes_ = 0;       // guarded by lock_
+  WatchHub hub_;                        // guarded by lock_
   std::atomic<Revision> revision_{0};   // written with lock_ held
   std::atomic<Revision> compacted_{0};  // written with lock_ held
 };

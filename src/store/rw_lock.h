@@ -1,8 +1,8 @@
 #pragma once
 // A readers-writer lock in which a waiting writer goes before new readers.
 //
-// std::shared_mutex prefers readers on Linux: many of them in a tight loop keep a writer out for good.
-// A thread must not take the shared side twice.
+// std::shared_mutex prefers readers on Linux: many of them in a tight loop keep a writer out for
+// good. A thread must not take the shared side twice.
 
 #include <pthread.h>
 

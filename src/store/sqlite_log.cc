@@ -73,11 +73,12 @@ Error failure(const std::string& path, sqlite3* db, int result) {
       return Error::unavailable(cat(path, " is locked by another program: close that one"));
     case SQLITE_NOTADB:
       return Error::invalid(
-          cat(path, " is not a database: it is another kind of file, or its beginning is damaged; "
-                    "restore a backup, or move it away to start empty"));
+          cat(path,
+              " is not a database: it is another kind of file, or its beginning is damaged; "
+              "restore a backup, or move it away to start empty"));
     case SQLITE_CORRUPT:
-      return Error::internal(cat(path, " is damaged (", text,
-                                 "): restore a backup, or move it away to start empty"));
+      return Error::internal(
+          cat(path, " is damaged (", text, "): restore a backup, or move it away to start empty"));
     case SQLITE_IOERR:
       return Error::unavailable(cat("cannot read or write ", path, ": ",
                                     os_error != 0 ? std::strerror(os_error) : text.c_str()));
@@ -98,8 +99,8 @@ Error system_failure(const std::string& path, int error) {
                                 ": check that the directory exists and is writable"));
 }
 
-/// Another process with the same file would count the same revisions: the lock keeps it out. It ends with
-/// the process, however that ends.
+/// Another process with the same file would count the same revisions: the lock keeps it out. It
+/// ends with the process, however that ends.
 Result<FileDescriptor> lock_file(const std::string& path) {
   const std::string name = cat(path, ".lock");
   FileDescriptor fd(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -150,7 +151,8 @@ struct SqliteLog::Impl {
     }
     checkpointer.reset();
     if (writer) {
-      sqlite3_wal_checkpoint_v2(writer.get(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+      sqlite3_wal_checkpoint_v2(writer.get(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr,
+                                nullptr);
     }
   }
 
@@ -180,8 +182,8 @@ struct SqliteLog::Impl {
 
   Result<Database> connect() const {
     sqlite3* db = nullptr;
-    const int result = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
-                                       nullptr);
+    const int result =
+        sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
     Database owned(db);
     if (result != SQLITE_OK) return failure(path, db, result);
     sqlite3_extended_result_codes(db, 1);
@@ -199,7 +201,8 @@ struct SqliteLog::Impl {
   Result<> prepare_statements();
   Result<> load(const Loader& loader);
   int put(const Change& change, std::int64_t position) const;
-  int write(const std::vector<Change>& changes, std::span<const Garbage> garbage, Revision compacted);
+  int write(const std::vector<Change>& changes, std::span<const Garbage> garbage,
+            Revision compacted);
 };
 
 Result<> SqliteLog::Impl::prepare_file(int max_pages) {
@@ -207,13 +210,15 @@ Result<> SqliteLog::Impl::prepare_file(int max_pages) {
   DIBS_TRY(const auto tables, number("SELECT count(*) FROM sqlite_schema"));
   DIBS_TRY(const auto application, number("PRAGMA application_id"));
   if (tables > 0 && application != kApplicationId) {
-    return Error::invalid(cat(path, " is a database of another program: choose another data directory"));
+    return Error::invalid(
+        cat(path, " is a database of another program: choose another data directory"));
   }
   if (tables > 0) {
     DIBS_TRY(const auto format, number("SELECT value FROM meta WHERE name = 'format'"));
     if (format > kFormat) {
-      return Error::invalid(cat(path, " has format ", format, ", this program knows up to ", kFormat,
-                                ": use the newer program that wrote it, or another data directory"));
+      return Error::invalid(
+          cat(path, " has format ", format, ", this program knows up to ", kFormat,
+              ": use the newer program that wrote it, or another data directory"));
     }
     if (format < 1) return failure(path, nullptr, SQLITE_CORRUPT);
   }
@@ -223,8 +228,9 @@ Result<> SqliteLog::Impl::prepare_file(int max_pages) {
   DIBS_CHECK(run("PRAGMA journal_size_limit = 67108864"));
   DIBS_CHECK(run("PRAGMA cache_size = -32768"));
   if (tables == 0) {
-    DIBS_CHECK(run(cat("BEGIN IMMEDIATE; PRAGMA application_id = ", kApplicationId, ";", kSchema, "COMMIT")
-                       .c_str()));
+    DIBS_CHECK(
+        run(cat("BEGIN IMMEDIATE; PRAGMA application_id = ", kApplicationId, ";", kSchema, "COMMIT")
+                .c_str()));
   }
   if (max_pages > 0) DIBS_CHECK(run(cat("PRAGMA max_page_count = ", max_pages).c_str()));
   DIBS_TRY(checkpointer, connect());
@@ -242,7 +248,8 @@ Result<> SqliteLog::Impl::prepare_statements() {
   DIBS_TRY(begin, prepare("BEGIN IMMEDIATE"));
   DIBS_TRY(commit, prepare("COMMIT"));
   DIBS_TRY(rollback, prepare("ROLLBACK"));
-  DIBS_TRY(insert, prepare("INSERT INTO log (position, key, value, created) VALUES (?1, ?2, ?3, ?4)"));
+  DIBS_TRY(insert,
+           prepare("INSERT INTO log (position, key, value, created) VALUES (?1, ?2, ?3, ?4)"));
   DIBS_TRY(erase, prepare("DELETE FROM log WHERE position BETWEEN ?1 AND ?2 AND key = ?3"));
   DIBS_TRY(set_compacted, prepare("UPDATE meta SET value = ?1 WHERE name = 'compacted'"));
   return success();
@@ -324,7 +331,8 @@ int SqliteLog::Impl::write(const std::vector<Change>& changes, std::span<const G
 SqliteLog::SqliteLog(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 SqliteLog::~SqliteLog() = default;
 
-Result<std::unique_ptr<SqliteLog>> SqliteLog::open(const SqliteLogOptions& options, const Loader& loader) {
+Result<std::unique_ptr<SqliteLog>> SqliteLog::open(const SqliteLogOptions& options,
+                                                   const Loader& loader) {
   auto impl = std::make_unique<Impl>();
   impl->path = options.path;
   DIBS_TRY(impl->lock, lock_file(options.path));

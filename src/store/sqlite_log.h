@@ -2,8 +2,8 @@
 // The log of a SQLite store: one file that only ever grows at its end, apart from compaction.
 // The format is docs/formats/store.md.
 //
-// open() takes the file for this process alone. write() and checkpoint_all() are for one thread, checkpoint()
-// for one other; they may run at the same time.
+// open() takes the file for this process alone. write() and checkpoint_all() are for one thread,
+// checkpoint() for one other; they may run at the same time.
 
 #include <functional>
 #include <memory>
@@ -31,13 +31,16 @@ class SqliteLog {
     std::function<void(Change change)> change;
   };
 
-  /// Opens or makes the file and hands its content to `loader`. Errors say what is wrong with which file and what
-  /// to do: unavailable (in use, read-only, disk full), invalid (not ours, newer format), internal (damaged).
-  static Result<std::unique_ptr<SqliteLog>> open(const SqliteLogOptions& options, const Loader& loader);
+  /// Opens or makes the file and hands its content to `loader`. Errors say what is wrong with which
+  /// file and what to do: unavailable (in use, read-only, disk full), invalid (not ours, newer
+  /// format), internal (damaged).
+  static Result<std::unique_ptr<SqliteLog>> open(const SqliteLogOptions& options,
+                                                 const Loader& loader);
   ~SqliteLog();
 
-  /// Appends the changes and deletes the garbage in one durable transaction, or does nothing. `compacted` is
-  /// noted with the garbage: what is deleted must not be needed above it. Errors: unavailable, internal.
+  /// Appends the changes and deletes the garbage in one durable transaction, or does nothing.
+  /// `compacted` is noted with the garbage: what is deleted must not be needed above it. Errors:
+  /// unavailable, internal.
   Result<> write(const std::vector<Change>& changes, std::span<const Garbage> garbage,
                  Revision compacted);
 
@@ -45,8 +48,8 @@ class SqliteLog {
   std::size_t wal_pages() const { return wal_pages_; }
   /// Moves what it can of the write-ahead log into the file, without keeping write() waiting.
   void checkpoint();
-  /// Moves the rest too, so that the next write() starts the write-ahead log from its beginning. Quick after
-  /// checkpoint(). False when something kept it from getting all.
+  /// Moves the rest too, so that the next write() starts the write-ahead log from its beginning.
+  /// Quick after checkpoint(). False when something kept it from getting all.
   bool checkpoint_all();
 
   /// Reads the whole file and checks it. Errors: internal with what SQLite found.

@@ -22,7 +22,8 @@ constexpr std::size_t kGarbageAlone = 1024;
 /// One caller of commit() and its answer.
 class Pending {
  public:
-  explicit Pending(std::vector<Op> transaction) : ops(std::move(transaction)), bytes(bytes_of(ops)) {}
+  explicit Pending(std::vector<Op> transaction)
+      : ops(std::move(transaction)), bytes(bytes_of(ops)) {}
 
   Result<Revision> wait() {
     std::unique_lock lock(mutex_);
@@ -59,7 +60,8 @@ class SqliteStore : public Store {
     DIBS_TRY(log_, SqliteLog::open({options_.path, options_.max_pages}, loader));
     if (mvcc_->revision() == 0) mvcc_->start_at(options_.first_revision - 1);
     if (options_.check) DIBS_CHECK(log_->check());
-    garbage_.assign(std::make_move_iterator(garbage.begin()), std::make_move_iterator(garbage.end()));
+    garbage_.assign(std::make_move_iterator(garbage.begin()),
+                    std::make_move_iterator(garbage.end()));
     writer_ = std::thread([this] { write_groups(); });
     maintainer_ = std::thread([this] { maintain(); });
     return success();
@@ -123,7 +125,8 @@ class SqliteStore : public Store {
       return closing_ || !queue_.empty() || (!garbage_.empty() && !garbage_blocked_);
     });
     std::size_t bytes = 0;
-    while (!queue_.empty() && group.size() < options_.group_transactions && bytes < options_.group_bytes) {
+    while (!queue_.empty() && group.size() < options_.group_transactions &&
+           bytes < options_.group_bytes) {
       bytes += queue_.front()->bytes;
       group.push_back(std::move(queue_.front()));
       queue_.pop_front();
@@ -132,7 +135,8 @@ class SqliteStore : public Store {
     // At least twice as much as comes in, so that the pile shrinks under load too.
     const std::size_t limit =
         group.empty() ? kGarbageAlone : std::max(kGarbageWithGroup, group.size() * 2);
-    const auto end = garbage_.begin() + static_cast<std::ptrdiff_t>(std::min(limit, garbage_.size()));
+    const auto end =
+        garbage_.begin() + static_cast<std::ptrdiff_t>(std::min(limit, garbage_.size()));
     garbage.assign(std::make_move_iterator(garbage_.begin()), std::make_move_iterator(end));
     garbage_.erase(garbage_.begin(), end);
     return true;
@@ -196,8 +200,8 @@ class SqliteStore : public Store {
       }
       chores_.notify_one();
     }
-    // Under steady load there are always new pages behind the checkpoint, and the log would grow without end:
-    // the writer stops for the short rest, after which the log begins anew.
+    // Under steady load there are always new pages behind the checkpoint, and the log would grow
+    // without end: the writer stops for the short rest, after which the log begins anew.
     if (log_->wal_pages() >= options_.max_wal_pages) log_->checkpoint_all();
   }
 
@@ -223,8 +227,8 @@ class SqliteStore : public Store {
   std::unique_ptr<SqliteLog> log_;
 
   std::mutex mutex_;
-  std::condition_variable work_;    // for the writer
-  std::condition_variable chores_;  // for the maintainer
+  std::condition_variable work_;                // for the writer
+  std::condition_variable chores_;              // for the maintainer
   std::deque<std::shared_ptr<Pending>> queue_;  // guarded by mutex_; as long as there are callers
   std::deque<Garbage> garbage_;                 // guarded by mutex_; rows to delete
   bool garbage_blocked_ = false;    // guarded by mutex_; deleting failed: wait for the next write

@@ -1,10 +1,11 @@
 #pragma once
 // The embedded store: the log in one SQLite file, written in groups.
 //
-// The life of a commit: queued by its caller; taken by the writer thread together with all others that queued up
-// while the disk was busy; checked in order; written in one SQLite transaction and one fsync; applied to
-// memory; watchers are woken; each caller returns. When the disk fails, the whole group is rolled back and
-// each of its callers gets the error; reads go on, and the next write tries again.
+// The life of a commit: queued by its caller; taken by the writer thread together with all others
+// that queued up while the disk was busy; checked in order; written in one SQLite transaction and
+// one fsync; applied to memory; watchers are woken; each caller returns. When the disk fails, the
+// whole group is rolled back and each of its callers gets the error; reads go on, and the next
+// write tries again.
 //
 // A second thread moves the write-ahead log into the file and forgets old history. close() (or the
 // destructor) writes what is queued and stops both.
@@ -22,13 +23,14 @@ struct SqliteOptions {
   std::string path = {};  // the file; PATH-wal, PATH-shm and PATH.lock stand beside it
   std::size_t max_transaction_bytes = std::size_t{8} << 20;
   HistoryLimits history = {};
-  /// Of an empty store. Servers begin high, so that a version is not taken for a small number of another kind.
+  /// Of an empty store. Servers begin high, so that a version is not taken for a small number of
+  /// another kind.
   Revision first_revision = 1;
   /// A group ends at either.
   std::size_t group_transactions = 512;
   std::size_t group_bytes = std::size_t{8} << 20;
-  /// The length of the write-ahead log, in pages of 4 KiB, at which it is moved into the file, and at which
-  /// the writer waits for that.
+  /// The length of the write-ahead log, in pages of 4 KiB, at which it is moved into the file, and
+  /// at which the writer waits for that.
   std::size_t checkpoint_pages = 2048;
   std::size_t max_wal_pages = 16384;
   /// Reads the whole file at open and checks its structure.

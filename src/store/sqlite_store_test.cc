@@ -126,7 +126,8 @@ TEST_F(SqliteStoreTest, compaction_deletes_superseded_rows_only) {
 TEST_F(SqliteStoreTest, finishes_a_compaction_that_a_crash_interrupted) {
   {
     auto store = open();
-    for (int i = 0; i < 20; ++i) ASSERT_TRUE(store->commit({put("/a", std::to_string(i)), put("/b", "x")}).ok());
+    for (int i = 0; i < 20; ++i)
+      ASSERT_TRUE(store->commit({put("/a", std::to_string(i)), put("/b", "x")}).ok());
     ASSERT_TRUE(store->commit({removal("/b")}).ok());
   }
   ASSERT_EQ(query("UPDATE meta SET value = 21 WHERE name = 'compacted'"), "none");
@@ -166,8 +167,8 @@ TEST_F(SqliteStoreTest, files_are_private) {
 
 TEST_F(SqliteStoreTest, refuses_a_file_in_use) {
   auto store = open();
-  EXPECT_EQ(open_error(), cat(directory_.file("store.db"), " is in use by another process (", ::getpid(),
-                              "): stop it, or choose another data directory"));
+  EXPECT_EQ(open_error(), cat(directory_.file("store.db"), " is in use by another process (",
+                              ::getpid(), "): stop it, or choose another data directory"));
   store->close();
   store = open();
 }
@@ -175,7 +176,8 @@ TEST_F(SqliteStoreTest, refuses_a_file_in_use) {
 TEST_F(SqliteStoreTest, refuses_a_newer_format) {
   open();
   query("UPDATE meta SET value = 2 WHERE name = 'format'");
-  EXPECT_THAT(open_error(), HasSubstr("has format 2, this program knows up to 1: use the newer program"));
+  EXPECT_THAT(open_error(),
+              HasSubstr("has format 2, this program knows up to 1: use the newer program"));
 }
 
 TEST_F(SqliteStoreTest, refuses_what_is_not_its_own) {
@@ -197,7 +199,8 @@ TEST_F(SqliteStoreTest, refuses_a_missing_directory) {
 TEST_F(SqliteStoreTest, refuses_a_damaged_file) {
   {
     auto store = open();
-    for (int i = 0; i < 200; ++i) ASSERT_TRUE(store->commit({put(cat("/k/", i), std::string(1000, 'x'))}).ok());
+    for (int i = 0; i < 200; ++i)
+      ASSERT_TRUE(store->commit({put(cat("/k/", i), std::string(1000, 'x'))}).ok());
   }
   const std::string path = directory_.file("store.db");
   std::string bytes;
@@ -214,7 +217,8 @@ TEST_F(SqliteStoreTest, refuses_a_damaged_file) {
   EXPECT_THAT(open_error(), HasSubstr("is damaged"));
 
   std::string holes = bytes;
-  for (std::size_t at = 3 * 4096; at + 4096 <= holes.size(); at += 5 * 4096) holes.replace(at, 4096, 4096, '\x7f');
+  for (std::size_t at = 3 * 4096; at + 4096 <= holes.size(); at += 5 * 4096)
+    holes.replace(at, 4096, 4096, '\x7f');
   write(holes);
   EXPECT_THAT(open_error(), HasSubstr("is damaged"));
 
@@ -296,7 +300,8 @@ std::string in_child(const std::function<void(int)>& body) {
   ::close(fds[1]);
   std::string out;
   char buffer[4096];
-  for (ssize_t n = 0; (n = ::read(fds[0], buffer, sizeof(buffer))) > 0;) out.append(buffer, static_cast<std::size_t>(n));
+  for (ssize_t n = 0; (n = ::read(fds[0], buffer, sizeof(buffer))) > 0;)
+    out.append(buffer, static_cast<std::size_t>(n));
   ::close(fds[0]);
   ::waitpid(child, nullptr, 0);
   return out;
@@ -316,8 +321,8 @@ TEST_F(SqliteStoreTest, refuses_a_directory_it_may_not_write) {
   EXPECT_THAT(error, HasSubstr("is read-only for this user"));
 }
 
-// Four writers in a child that is killed at a random moment. Each acknowledged write is told through a pipe, after
-// the fact: what came through must be in the file.
+// Four writers in a child that is killed at a random moment. Each acknowledged write is told
+// through a pipe, after the fact: what came through must be in the file.
 TEST_F(SqliteStoreTest, acknowledged_writes_survive_a_kill) {
   std::mt19937 random(42);
   Revision highest = 0;
@@ -337,7 +342,8 @@ TEST_F(SqliteStoreTest, acknowledged_writes_survive_a_kill) {
       for (int w = 0; w < 4; ++w) {
         writers.emplace_back([&, w] {
           for (int i = 0;; ++i) {
-            auto done = (*opened)->commit({put(cat("/w/", w), std::to_string(i)), put(cat("/all/", w, "/", round, "/", i), "x")});
+            auto done = (*opened)->commit({put(cat("/w/", w), std::to_string(i)),
+                                           put(cat("/all/", w, "/", round, "/", i), "x")});
             if (!done.ok()) ::_exit(2);
             const std::string line = cat(*done, " ", w, " ", i, "\n");
             if (::write(fds[1], line.data(), line.size()) < 0) ::_exit(3);
@@ -351,9 +357,11 @@ TEST_F(SqliteStoreTest, acknowledged_writes_survive_a_kill) {
     std::string told;
     char buffer[4096];
     ssize_t n = 0;
-    while (told.size() < enough && (n = ::read(fds[0], buffer, sizeof(buffer))) > 0) told.append(buffer, static_cast<std::size_t>(n));
+    while (told.size() < enough && (n = ::read(fds[0], buffer, sizeof(buffer))) > 0)
+      told.append(buffer, static_cast<std::size_t>(n));
     ::kill(child, SIGKILL);
-    while ((n = ::read(fds[0], buffer, sizeof(buffer))) > 0) told.append(buffer, static_cast<std::size_t>(n));
+    while ((n = ::read(fds[0], buffer, sizeof(buffer))) > 0)
+      told.append(buffer, static_cast<std::size_t>(n));
     ::close(fds[0]);
     int status = 0;
     ::waitpid(child, &status, 0);
@@ -396,7 +404,8 @@ TEST_F(SqliteStoreTest, loads_many_objects_quickly) {
     auto store = open();
     for (int i = 0; i < 20; ++i) {
       std::vector<Op> ops;
-      for (int k = 0; k < 1000; ++k) ops.push_back(put(cat("/k/", i, "/", k), std::string(300, 'x')));
+      for (int k = 0; k < 1000; ++k)
+        ops.push_back(put(cat("/k/", i, "/", k), std::string(300, 'x')));
       ASSERT_TRUE(store->commit(std::move(ops)).ok());
     }
   }

@@ -1,13 +1,14 @@
 #pragma once
 // Revisioned key-value log with watch.
 //
-// Every transaction that changes something takes the next revision; revisions never repeat or go back, restarts
-// included. A read at a revision sees exactly the writes up to it, until that revision is compacted.
-// commit() returns when the write is durable, and a read that starts after it returned sees it.
+// Every transaction that changes something takes the next revision; revisions never repeat or go
+// back, restarts included. A read at a revision sees exactly the writes up to it, until that
+// revision is compacted. commit() returns when the write is durable, and a read that starts after
+// it returned sees it.
 //
-// The current state and the history since the last compaction are in memory; backends differ in where
-// the log is kept (memory: nowhere; SQLite: a file; etcd: a cluster whose watch feeds the memory).
-// Thread-safe.
+// The current state and the history since the last compaction are in memory; backends differ in
+// where the log is kept (memory: nowhere; SQLite: a file; etcd: a cluster whose watch feeds the
+// memory). Thread-safe.
 
 #include <cstdint>
 #include <functional>
@@ -71,21 +72,22 @@ struct Listing {
 
 struct RangeQuery {
   std::string prefix = {};
-  std::string from = {};    // first key, when not empty; must lie under the prefix
-  std::size_t limit = 0;    // 0: no limit
-  Revision at = 0;          // 0: the current state
+  std::string from = {};  // first key, when not empty; must lie under the prefix
+  std::size_t limit = 0;  // 0: no limit
+  Revision at = 0;        // 0: the current state
 };
 
-/// A cursor over the changes below a prefix. Holds no queue: events stay in the shared history until
-/// compacted, and a watcher that has fallen behind that gets Code::expired.
+/// A cursor over the changes below a prefix. Holds no queue: events stay in the shared history
+/// until compacted, and a watcher that has fallen behind that gets Code::expired.
 class Watch {
  public:
-  /// After it, `ready` is not called any more. It waits for a call of `ready` in another thread to end, so
-  /// do not hold a lock that `ready` takes. It may be run by `ready` itself.
+  /// After it, `ready` is not called any more. It waits for a call of `ready` in another thread to
+  /// end, so do not hold a lock that `ready` takes. It may be run by `ready` itself.
   virtual ~Watch() = default;
-  /// Up to `limit` (at least 1) next events in revision order; empty when there is none yet, and then `ready`
-  /// is called (once, from any thread, without locks held) when there is one. Also reports in
-  /// `revision` up to where the prefix is known to be complete, for bookmarks. One caller at a time.
+  /// Up to `limit` (at least 1) next events in revision order; empty when there is none yet, and
+  /// then `ready` is called (once, from any thread, without locks held) when there is one. Also
+  /// reports in `revision` up to where the prefix is known to be complete, for bookmarks. One
+  /// caller at a time.
   virtual Result<std::vector<EventPtr>> next(std::size_t limit, Revision* revision = nullptr) = 0;
 };
 
@@ -95,8 +97,9 @@ class Store {
 
   /// All operations under one revision, or none. Removing a key that does not exist, without an
   /// expectation, is no error and no event; a transaction of nothing else takes no revision and
-  /// returns the current one. Errors: conflict when an expectation does not hold, invalid for no operation at
-  /// all or two on one key, too_large, unavailable (disk full, read-only, closed): then nothing was written.
+  /// returns the current one. Errors: conflict when an expectation does not hold, invalid for no
+  /// operation at all or two on one key, too_large, unavailable (disk full, read-only, closed):
+  /// then nothing was written.
   virtual Result<Revision> commit(std::vector<Op> ops) = 0;
 
   /// The current record, or null.
@@ -114,8 +117,8 @@ class Store {
   virtual Revision compacted() const = 0;
   /// Makes sure that what other writers had committed before this call is visible here.
   virtual Result<> sync() = 0;
-  /// Forgets the events up to and including `revision` and the states before it: the state at `revision`
-  /// itself can still be read, and a watch from it can still be opened.
+  /// Forgets the events up to and including `revision` and the states before it: the state at
+  /// `revision` itself can still be read, and a watch from it can still be opened.
   virtual Result<> compact(Revision revision) = 0;
   /// Waits for writes in flight, then refuses further ones.
   virtual void close() = 0;

@@ -16,7 +16,8 @@ std::string_view directory_of(std::string_view prefix) {
 
 bool is_directory(std::string_view prefix) { return prefix.empty() || prefix.back() == '/'; }
 
-std::deque<EventPtr>::const_iterator first_above(const std::deque<EventPtr>& events, Revision revision) {
+std::deque<EventPtr>::const_iterator first_above(const std::deque<EventPtr>& events,
+                                                 Revision revision) {
   return std::upper_bound(events.begin(), events.end(), revision,
                           [](Revision r, const EventPtr& event) { return r < event->revision; });
 }
@@ -64,7 +65,8 @@ void WatchHub::each_channel_of(std::string_view key, Visit visit) {
   }
 }
 
-Channel& WatchHub::open(std::string_view prefix, Revision from, const std::deque<EventPtr>& history) {
+Channel& WatchHub::open(std::string_view prefix, Revision from,
+                        const std::deque<EventPtr>& history) {
   auto found = channels_.find(prefix);
   if (found == channels_.end()) {
     auto channel = std::make_unique<Channel>();

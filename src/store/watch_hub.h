@@ -1,11 +1,13 @@
 #pragma once
 // Who watches what: one channel of events per watched prefix.
 //
-// A channel is made at the first watch of its prefix, filled from the history as far back as that watch asks,
-// and fed by every later change below the prefix; watchers are cursors into it. So a change costs one
-// lookup per '/' of its key and one call per watcher that waits, however many prefixes are watched.
+// A channel is made at the first watch of its prefix, filled from the history as far back as that
+// watch asks, and fed by every later change below the prefix; watchers are cursors into it. So a
+// change costs one lookup per '/' of its key and one call per watcher that waits, however many
+// prefixes are watched.
 //
-// Guarded by the lock of Mvcc: feed(), trim(), open() and leave() need its exclusive side, read() its shared one.
+// Guarded by the lock of Mvcc: feed(), trim(), open() and leave() need its exclusive side, read()
+// its shared one.
 
 #include <condition_variable>
 #include <cstdint>

@@ -218,8 +218,8 @@ def main():
         write_todo([s for s in failing if s.key not in differs], set(todo) - replayed)
         return 0
     if not args.only:
-        gone = [key for key in list(differs) + list(todo) if key not in replayed and (key.file == "kubectl") == (parts == ["kubectl"])
-                and (len(parts) == 2 or key.file in HTTP_FILES or key.file == "kubectl")]
+        gone = [key for key in {**differs, **todo}
+                if key not in replayed and ("kubectl" if key.file == "kubectl" else "http") in parts]
         for key in gone:
             print("listed, but no such step is recorded: %s %s %d" % key)
         surprises += len(gone)

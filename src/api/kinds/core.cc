@@ -208,9 +208,9 @@ void validate_limit(const Value& item, const std::string& name, const Path& path
       double bound = static_cast<double>(quantity_of(*max).milli_value()) /
                      static_cast<double>(quantity_of(*min).milli_value());
       if (quantity_of(*ratio).approximate() > bound) {
-        errors.invalid(list.key(name), *ratio,
-                       cat("ratio ", ratio->as_string(), " is greater than max/min = ",
-                           fixed_text(bound)));
+        errors.invalid(
+            list.key(name), *ratio,
+            cat("ratio ", ratio->as_string(), " is greater than max/min = ", fixed_text(bound)));
       }
     }
   }
@@ -262,8 +262,9 @@ void validate_limit_range(const Value& range, FieldErrors& errors) {
     }
     if (type == "PersistentVolumeClaim" && !item["min"].contains("storage") &&
         !item["max"].contains("storage")) {
-      errors.required(at.child("limits"),
-                      "either minimum or maximum storage value is required, but neither was provided");
+      errors.required(
+          at.child("limits"),
+          "either minimum or maximum storage value is required, but neither was provided");
     }
     check("maxLimitRequestRatio");
     if (type == "Pod") {
@@ -343,10 +344,11 @@ void validate_scope_selector(const Value& spec, const Path& path, FieldErrors& e
     if (is_one_of(scope, {"BestEffort", "NotBestEffort", "Terminating", "NotTerminating",
                           "CrossNamespacePodAffinity"}) &&
         op != "Exists") {
-      errors.invalid(at.child("operator"), Value(op),
-                     "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "
-                     "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
-                     "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity");
+      errors.invalid(
+          at.child("operator"), Value(op),
+          "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "
+          "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
+          "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity");
     }
     if (op == "In" || op == "NotIn") {
       if (values.empty()) {

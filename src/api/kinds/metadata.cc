@@ -18,10 +18,13 @@ bool is_standard_finalizer(std::string_view name) {
 // The value in the words of the API: members in the order of its own type, empty ones left out.
 Value shown_owner_reference(const Value& reference) {
   Value shown = Value::object();
-  for (const char* key : {"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"}) {
+  for (const char* key :
+       {"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"}) {
     const Value* member = reference.find(key);
-    if (member != nullptr) shown.set(key, *member);
-    else if (std::string_view(key) != "controller" && std::string_view(key) != "blockOwnerDeletion") shown.set(key, "");
+    if (member != nullptr)
+      shown.set(key, *member);
+    else if (std::string_view(key) != "controller" && std::string_view(key) != "blockOwnerDeletion")
+      shown.set(key, "");
   }
   return shown;
 }
@@ -143,8 +146,8 @@ void validate_metadata_update(const Value& object, const Value& old, FieldErrors
   if (metadata["generation"].as_int() < old_metadata["generation"].as_int()) {
     errors.invalid(path.child("generation"), metadata["generation"], "must not be decremented");
   }
-  for (const char* key : {"name", "namespace", "uid", "deletionTimestamp",
-                          "deletionGracePeriodSeconds"}) {
+  for (const char* key :
+       {"name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds"}) {
     validate_immutable(metadata[key], old_metadata[key], path.child(key), errors);
   }
   if (builtin) {
@@ -187,10 +190,11 @@ std::vector<std::string> dedup_owner_references(Value& object) {
   }
   if (twice.empty()) return {};
   object.mut("metadata").set("ownerReferences", kept);
-  return {cat(".metadata.ownerReferences contains duplicate entries; API server dedups owner "
-              "references in 1.20+, and may reject such requests as early as 1.24; please fix your "
-              "requests; duplicate UID(s) observed: ",
-              join(twice, ", "))};
+  return {
+      cat(".metadata.ownerReferences contains duplicate entries; API server dedups owner "
+          "references in 1.20+, and may reject such requests as early as 1.24; please fix your "
+          "requests; duplicate UID(s) observed: ",
+          join(twice, ", "))};
 }
 
 void validate_label_key(std::string_view key, const Path& path, FieldErrors& errors) {

@@ -11,14 +11,14 @@
 
 namespace dibs::api {
 
-/// Judges object["metadata"] of a new object. The order of faults is that of the API: names, namespace,
-/// generation, labels, annotations, owner references, finalizers, managedFields. `builtin`: finalizers without a domain must be
-/// well known; custom resources may have any.
+/// Judges object["metadata"] of a new object. The order of faults is that of the API: names,
+/// namespace, generation, labels, annotations, owner references, finalizers, managedFields.
+/// `builtin`: finalizers without a domain must be well known; custom resources may have any.
 void validate_metadata(const Value& object, bool is_namespaced, NameRule rule, FieldErrors& errors,
                        bool builtin = true);
 
-/// Judges the metadata of an object that replaces `old`: the rules above but for the name's spelling, and
-/// what may not change.
+/// Judges the metadata of an object that replaces `old`: the rules above but for the name's
+/// spelling, and what may not change.
 void validate_metadata_update(const Value& object, const Value& old, FieldErrors& errors,
                               bool builtin = true);
 
@@ -29,7 +29,8 @@ void keep_metadata(Value& object, const Value& old);
 /// Drops owner references with a uid named before. The texts are for Warning headers.
 std::vector<std::string> dedup_owner_references(Value& object);
 
-/// A map of labels at `path` (metadata.labels, spec.selector.matchLabels, …). Keys are visited in sorted order.
+/// A map of labels at `path` (metadata.labels, spec.selector.matchLabels, …). Keys are visited in
+/// sorted order.
 void validate_labels(const Value& labels, const Path& path, FieldErrors& errors);
 void validate_label_key(std::string_view key, const Path& path, FieldErrors& errors);
 void validate_annotations(const Value& annotations, const Path& path, FieldErrors& errors);
@@ -51,7 +52,8 @@ struct SelectorOptions {
 void validate_label_selector(const Value& selector, const Path& path, FieldErrors& errors,
                              SelectorOptions options = {});
 
-/// matchLabels and matchExpressions select these labels. Null selects nothing, an empty one everything.
+/// matchLabels and matchExpressions select these labels. Null selects nothing, an empty one
+/// everything.
 bool label_selector_matches(const Value& selector, const Value& labels);
 bool label_selector_is_empty(const Value& selector);
 
@@ -62,8 +64,8 @@ void validate_immutable(const Value& value, const Value& old, const Path& path,
 /// True for a map of strings whose entries are all in the other.
 bool map_contains(const Value& map, const Value& part);
 
-/// Keys of an object in byte order: the order in which the API looks at maps that its own code sorts, and the one
-/// we use where upstream's is random.
+/// Keys of an object in byte order: the order in which the API looks at maps that its own code
+/// sorts, and the one we use where upstream's is random.
 std::vector<std::string> sorted_keys(const Value& object);
 
 }  // namespace dibs::api

@@ -123,7 +123,8 @@ TEST(LabelSelector, is_judged_by_operator) {
       texts(errors),
       ElementsAre(
           HasSubstr("selector.matchLabels: Invalid value: \"-\": a valid label must be"),
-          "selector.matchExpressions[0].values: Required value: must be specified when `operator` is "
+          "selector.matchExpressions[0].values: Required value: must be specified when `operator` "
+          "is "
           "'In' or 'NotIn'",
           "selector.matchExpressions[1].values: Forbidden: may not be specified when `operator` is "
           "'Exists' or 'DoesNotExist'",

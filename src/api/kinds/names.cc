@@ -22,10 +22,12 @@ constexpr std::string_view kQualifiedText =
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
     "alphanumeric character";
 constexpr std::string_view kLabelText =
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must "
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+    "must "
     "start and end with an alphanumeric character";
 constexpr std::string_view kSubdomainText =
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', "
     "and must start and end with an alphanumeric character";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -51,9 +53,8 @@ bool matches_subdomain(std::string_view text) {
 // ([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]
 bool matches_qualified(std::string_view text) {
   if (text.empty() || !is_alnum(text.front()) || !is_alnum(text.back())) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return is_alnum(c) || c == '-' || c == '_' || c == '.';
-  });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 std::string label_text() { return regex_text(kLabelText, kLabelFormat, {"my-name", "123-abc"}); }
@@ -129,19 +130,19 @@ Faults is_dns1123_subdomain_with_underscore(std::string_view text) {
   bool matches = true;
   bool first = true;
   for (std::string_view part : split(text, '.')) {
-    bool start = !part.empty() &&
-                 (is_lower_alnum(part.front()) || (first && part.front() == '_'));
+    bool start = !part.empty() && (is_lower_alnum(part.front()) || (first && part.front() == '_'));
     bool end = !part.empty() && (is_lower_alnum(part.back()) || (first && part.size() == 1));
-    matches = matches && start && end &&
-              std::all_of(part.begin(), part.end(),
-                          [](char c) { return is_lower_alnum(c) || c == '-' || c == '_'; });
+    matches = matches && start && end && std::all_of(part.begin(), part.end(), [](char c) {
+                return is_lower_alnum(c) || c == '-' || c == '_';
+              });
     first = false;
   }
   if (!matches) {
-    faults.push_back(regex_text(
-        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-', '_' "
-        "or '.', and must start and end with an alphanumeric character",
-        kSubdomainUnderscoreFormat, {"example.com"}));
+    faults.push_back(
+        regex_text("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
+                   "characters, '-', '_' "
+                   "or '.', and must start and end with an alphanumeric character",
+                   kSubdomainUnderscoreFormat, {"example.com"}));
   }
   return faults;
 }
@@ -166,11 +167,13 @@ Faults is_wildcard_dns1123_subdomain(std::string_view text) {
     faults.push_back(max_length_text(kDns1123SubdomainMaxLength));
   }
   if (text.substr(0, 2) != "*." || !matches_subdomain(text.substr(2))) {
-    faults.push_back(regex_text(
-        "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which "
-        "must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric "
-        "character",
-        cat("\\*\\.", kSubdomainFormat), {"*.example.com"}));
+    faults.push_back(
+        regex_text("a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS "
+                   "subdomain, which "
+                   "must consist of lower case alphanumeric characters, '-' or '.' and end with an "
+                   "alphanumeric "
+                   "character",
+                   cat("\\*\\.", kSubdomainFormat), {"*.example.com"}));
   }
   return faults;
 }
@@ -239,37 +242,42 @@ Faults is_c_identifier(std::string_view text) {
   bool ok = !text.empty() && (is_letter(text[0]) || text[0] == '_') &&
             std::all_of(text.begin(), text.end(), [](char c) { return is_alnum(c) || c == '_'; });
   if (ok) return {};
-  return {regex_text("a valid C identifier must start with alphabetic character or '_', followed by a "
-                     "string of alphanumeric characters or '_'",
-                     "[A-Za-z_][A-Za-z0-9_]*", {"my_name", "MY_NAME", "MyName"})};
+  return {
+      regex_text("a valid C identifier must start with alphabetic character or '_', followed by a "
+                 "string of alphanumeric characters or '_'",
+                 "[A-Za-z_][A-Za-z0-9_]*", {"my_name", "MY_NAME", "MyName"})};
 }
 
 Faults is_env_var_name(std::string_view text) {
   Faults faults;
   bool ok = !text.empty() && !is_digit(text[0]) &&
-            std::all_of(text.begin(), text.end(), [](char c) {
-              return is_alnum(c) || c == '-' || c == '_' || c == '.';
-            });
+            std::all_of(text.begin(), text.end(),
+                        [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; });
   if (!ok) {
-    faults.push_back(regex_text(
-        "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or "
-        "'.', and must not start with a digit",
-        "[-._a-zA-Z][-._a-zA-Z0-9]*", {"my.env-name", "MY_ENV.NAME", "MyEnvName1"}));
+    faults.push_back(
+        regex_text("a valid environment variable name must consist of alphabetic characters, "
+                   "digits, '_', '-', or "
+                   "'.', and must not start with a digit",
+                   "[-._a-zA-Z][-._a-zA-Z0-9]*", {"my.env-name", "MY_ENV.NAME", "MyEnvName1"}));
   }
-  if (text == "." || text == "..") faults.push_back(cat("must not be '", text, "'"));
-  else if (text.substr(0, 2) == "..") faults.push_back("must not start with '..'");
+  if (text == "." || text == "..")
+    faults.push_back(cat("must not be '", text, "'"));
+  else if (text.substr(0, 2) == "..")
+    faults.push_back("must not start with '..'");
   return faults;
 }
 
 Faults is_relaxed_env_var_name(std::string_view text) {
   if (text.empty()) {
-    return {"a valid environment variable name must consist only of printable ASCII characters other "
-            "than '='"};
+    return {
+        "a valid environment variable name must consist only of printable ASCII characters other "
+        "than '='"};
   }
   for (char c : text) {
     if (c < ' ' || c > '~' || c == '=') {
-      return {"a valid environment variable name must consist only of printable ASCII characters other "
-              "than '='"};
+      return {
+          "a valid environment variable name must consist only of printable ASCII characters other "
+          "than '='"};
     }
   }
   return {};
@@ -284,12 +292,14 @@ Faults is_config_map_key(std::string_view text) {
     return is_alnum(c) || c == '-' || c == '_' || c == '.';
   });
   if (!ok) {
-    faults.push_back(regex_text(
-        "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
-        "[-._a-zA-Z0-9]+", {"key.name", "KEY_NAME", "key-name"}));
+    faults.push_back(
+        regex_text("a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+                   "[-._a-zA-Z0-9]+", {"key.name", "KEY_NAME", "key-name"}));
   }
-  if (text == "." || text == "..") faults.push_back(cat("must not be '", text, "'"));
-  else if (text.substr(0, 2) == "..") faults.push_back("must not start with '..'");
+  if (text == "." || text == "..")
+    faults.push_back(cat("must not be '", text, "'"));
+  else if (text.substr(0, 2) == "..")
+    faults.push_back("must not start with '..'");
   return faults;
 }
 
@@ -311,8 +321,8 @@ Faults is_path_segment_name(std::string_view text) {
 }
 
 Faults is_percent(std::string_view text) {
-  bool ok = text.size() > 1 && text.back() == '%' &&
-            std::all_of(text.begin(), text.end() - 1, is_digit);
+  bool ok =
+      text.size() > 1 && text.back() == '%' && std::all_of(text.begin(), text.end() - 1, is_digit);
   if (ok) return {};
   return {regex_text("a valid percent string must be a numeric string followed by an ending '%'",
                      "[0-9]+%", {"1%", "93%"})};
@@ -321,10 +331,10 @@ Faults is_percent(std::string_view text) {
 Faults is_port_name(std::string_view text) {
   Faults faults;
   if (text.size() > 15) faults.push_back(max_length_text(15));
-  bool charset = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return is_lower_alnum(c) || c == '-';
-  });
-  if (!charset) faults.push_back("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+  bool charset = !text.empty() && std::all_of(text.begin(), text.end(),
+                                              [](char c) { return is_lower_alnum(c) || c == '-'; });
+  if (!charset)
+    faults.push_back("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
   if (!std::any_of(text.begin(), text.end(), is_lower)) {
     faults.push_back("must contain at least one letter (a-z)");
   }
@@ -353,11 +363,16 @@ Faults is_name(NameRule rule, std::string_view text, bool prefix) {
     text = masked;
   }
   switch (rule) {
-    case NameRule::subdomain: return is_dns1123_subdomain(text);
-    case NameRule::label: return is_dns1123_label(text);
-    case NameRule::service: return is_dns1035_label(text);
-    case NameRule::path_segment: return is_path_segment_name(text);
-    case NameRule::any: return {};
+    case NameRule::subdomain:
+      return is_dns1123_subdomain(text);
+    case NameRule::label:
+      return is_dns1123_label(text);
+    case NameRule::service:
+      return is_dns1035_label(text);
+    case NameRule::path_segment:
+      return is_path_segment_name(text);
+    case NameRule::any:
+      return {};
   }
   return {};
 }
@@ -409,9 +424,12 @@ bool parse_cidr(std::string_view text, unsigned char* bytes, int& size, int& len
     return false;
   }
   length = std::stoi(std::string(bits));
-  if (inet_pton(AF_INET, address.c_str(), bytes) == 1) size = 4;
-  else if (inet_pton(AF_INET6, address.c_str(), bytes) == 1) size = 16;
-  else return false;
+  if (inet_pton(AF_INET, address.c_str(), bytes) == 1)
+    size = 4;
+  else if (inet_pton(AF_INET6, address.c_str(), bytes) == 1)
+    size = 16;
+  else
+    return false;
   return length <= size * 8;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 // Spellings that the API demands of names, keys and addresses.
 //
-// Each check returns what is wrong in the words of the API, one text per fault; an empty list means the
-// text is fine. The texts are the detail of a field error: errors.invalid(path, value, text).
+// Each check returns what is wrong in the words of the API, one text per fault; an empty list means
+// the text is fine. The texts are the detail of a field error: errors.invalid(path, value, text).
 
 #include <cstdint>
 #include <string>
@@ -60,8 +60,8 @@ void validate_cidr(std::string_view text, const Path& path, FieldErrors& errors)
 /// Reports every fault of the list as an invalid value.
 void add_invalid(const Faults& faults, const Value& value, const Path& path, FieldErrors& errors);
 
-/// "must be no more than N characters" and the like, in one place since the same words come up all over
-/// the API. DNS names and ports are counted in "characters", labels and keys in "bytes".
+/// "must be no more than N characters" and the like, in one place since the same words come up all
+/// over the API. DNS names and ports are counted in "characters", labels and keys in "bytes".
 std::string max_length_text(std::size_t limit);
 std::string max_bytes_text(std::size_t limit);
 std::string regex_text(std::string_view message, std::string_view format,

@@ -14,11 +14,12 @@ TEST(Names, label_tells_dots_apart_from_other_faults) {
   EXPECT_THAT(is_dns1123_label("my-name"), IsEmpty());
   EXPECT_THAT(is_dns1123_label("9x"), IsEmpty());
   EXPECT_THAT(is_dns1123_label("a.b"), ElementsAre("must not contain dots"));
-  EXPECT_THAT(is_dns1123_label("Upper"),
-              ElementsAre("a lowercase RFC 1123 label must consist of lower case alphanumeric "
-                          "characters or '-', and must start and end with an alphanumeric character "
-                          "(e.g. 'my-name',  or '123-abc', regex used for validation is "
-                          "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"));
+  EXPECT_THAT(
+      is_dns1123_label("Upper"),
+      ElementsAre("a lowercase RFC 1123 label must consist of lower case alphanumeric "
+                  "characters or '-', and must start and end with an alphanumeric character "
+                  "(e.g. 'my-name',  or '123-abc', regex used for validation is "
+                  "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"));
   EXPECT_THAT(is_dns1123_label(std::string(64, 'a')),
               ElementsAre("must be no more than 63 characters"));
   EXPECT_THAT(is_dns1123_label("").size(), 1u);

@@ -37,7 +37,8 @@ void set_node_defaults(Value& node) {
 void prepare_node(Value& node, const RuleContext&) {
   // Nothing is scheduled to a node before it has said that it is ready.
   for (const Value& taint : node["spec"]["taints"].items()) {
-    if (taint["key"].as_string() == kNotReady && taint["effect"].as_string() == "NoSchedule") return;
+    if (taint["key"].as_string() == kNotReady && taint["effect"].as_string() == "NoSchedule")
+      return;
   }
   node.mut("spec").mut("taints").push(
       Value::object({{"key", Value(kNotReady)}, {"effect", "NoSchedule"}}));
@@ -81,9 +82,8 @@ void validate_pod_cidrs(const Value& cidrs, const Path& path, FieldErrors& error
     validate_cidr(cidrs[i].as_string(), path.index(i), errors);
   }
   if (cidrs.size() < 2 || errors.size() != before) return;
-  bool dual = cidrs.size() == 2 &&
-              (cidrs[0].as_string().find(':') == std::string_view::npos) !=
-                  (cidrs[1].as_string().find(':') == std::string_view::npos);
+  bool dual = cidrs.size() == 2 && (cidrs[0].as_string().find(':') == std::string_view::npos) !=
+                                       (cidrs[1].as_string().find(':') == std::string_view::npos);
   if (!dual) {
     errors.invalid(path, cidrs, "may specify no more than one CIDR for each IP family");
   }
@@ -108,9 +108,9 @@ void validate_node_update(const Value& node, const Value& old, FieldErrors& erro
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     for (std::size_t before = 0; before < i; ++before) {
       if (!(addresses[before] == addresses[i])) continue;
-      errors.duplicate(addresses_at.index(i),
-                       Value::object({{"Type", addresses[i]["type"]},
-                                      {"Address", addresses[i]["address"]}}));
+      errors.duplicate(
+          addresses_at.index(i),
+          Value::object({{"Type", addresses[i]["type"]}, {"Address", addresses[i]["address"]}}));
       break;
     }
   }

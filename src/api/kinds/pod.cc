@@ -14,7 +14,8 @@
 namespace dibs::api {
 namespace {
 
-// The single address and the list of them are one field in two forms; the single one is right when they differ.
+// The single address and the list of them are one field in two forms; the single one is right when
+// they differ.
 void unite_addresses(Value& status, std::string_view one, std::string_view list) {
   std::string_view ip = status[one].as_string();
   std::string_view first = status[list][0]["ip"].as_string();
@@ -88,9 +89,10 @@ std::vector<std::string> pod_warnings(const Value& pod, const Value* old) {
   std::vector<std::string> texts;
   Faults faults = is_dns1123_label(pod["metadata"]["name"].as_string());
   if (!faults.empty()) {
-    texts.push_back(cat("metadata.name: this is used in the Pod's hostname, which can result in "
-                        "surprising behavior; a DNS label is recommended: [",
-                        join(faults, " "), "]"));
+    texts.push_back(
+        cat("metadata.name: this is used in the Pod's hostname, which can result in "
+            "surprising behavior; a DNS label is recommended: [",
+            join(faults, " "), "]"));
   }
   for (std::string& text : pod_template_warnings(pod, nullptr, nullptr)) {
     texts.push_back(std::move(text));
@@ -104,7 +106,8 @@ SelectableField text_field(std::string label, const char* part, const char* key)
 
 std::string aggregate_text(const FieldErrors& errors) {
   std::vector<std::string> texts;
-  for (const FieldError& error : errors.errors()) texts.push_back(cat(error.field, ": ", error.text));
+  for (const FieldError& error : errors.errors())
+    texts.push_back(cat(error.field, ": ", error.text));
   return texts.size() == 1 ? texts[0] : cat("[", join(texts, ", "), "]");
 }
 
@@ -114,8 +117,8 @@ Error binding_conflict(const Value& pod, std::string_view what) {
   details.name = name;
   details.kind = "pods/binding";
   return Error(Code::conflict,
-               cat("Operation cannot be fulfilled on pods/binding ", quoted(name), ": pod ", name, " ",
-                   what),
+               cat("Operation cannot be fulfilled on pods/binding ", quoted(name), ": pod ", name,
+                   " ", what),
                std::move(details));
 }
 
@@ -150,8 +153,7 @@ KindRules pod_rules() {
          return std::string(pod["spec"]["hostNetwork"].as_bool() ? "true" : "false");
        }},
       text_field("status.phase", "status", "phase"),
-      {"status.podIP",
-       [](const Value& pod) { return pod["status"]["podIPs"][0]["ip"].str(); }},
+      {"status.podIP", [](const Value& pod) { return pod["status"]["podIPs"][0]["ip"].str(); }},
       // Known as a label, but never set by the API.
       {"status.podIPs", [](const Value&) { return std::string(); }},
       text_field("status.nominatedNodeName", "status", "nominatedNodeName"),

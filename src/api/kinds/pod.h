@@ -8,9 +8,10 @@
 
 namespace dibs::api {
 
-/// POST to pods/NAME/binding or bindings: the pod on its node. `name` is that of the URL, or "". The uid and
-/// resourceVersion of the binding are preconditions for the caller to check. Errors: bad_request for another
-/// name, plain for a wrong target, conflict for a pod that is bound, being deleted or gated.
+/// POST to pods/NAME/binding or bindings: the pod on its node. `name` is that of the URL, or "".
+/// The uid and resourceVersion of the binding are preconditions for the caller to check. Errors:
+/// bad_request for another name, plain for a wrong target, conflict for a pod that is bound, being
+/// deleted or gated.
 Result<Value> bind_pod(const Value& pod, const Value& binding, std::string_view name, Time now);
 
 /// A new pod, as a whole.

@@ -171,8 +171,7 @@ void validate_recursive_read_only(const Value& mount, const Path& path, FieldErr
     }
     const Value& propagation = mount["mountPropagation"];
     if (!propagation.is_null() && propagation.as_string() != "None") {
-      errors.forbidden(at,
-                       "may only be specified when mountPropagation is None or not specified");
+      errors.forbidden(at, "may only be specified when mountPropagation is None or not specified");
     }
   } else if (mode != "Disabled") {
     errors.not_supported(at, value, {"Disabled", "Enabled", "IfPossible"});
@@ -237,9 +236,10 @@ void validate_devices(const Value& container, const Volumes& volumes, const Path
       errors.not_found(at.child("name"), name);
     } else if (!is_set(volume->second, "persistentVolumeClaim") &&
                !is_set(volume->second, "ephemeral")) {
-      errors.invalid(at.child("name"), name,
-                     "can only use volume source type of PersistentVolumeClaim or Ephemeral for block "
-                     "mode");
+      errors.invalid(
+          at.child("name"), name,
+          "can only use volume source type of PersistentVolumeClaim or Ephemeral for block "
+          "mode");
     }
     if (device.as_string().empty()) errors.required(at.child("devicePath"));
     if (paths.count(device.str()) != 0) {
@@ -283,8 +283,7 @@ void validate_resize_policy(const Value& policies, std::string_view restart_poli
       errors.not_supported(path, Value(restart), {"NotRequired", "RestartContainer"});
     }
     if (restart_policy == "Never" && restart != "NotRequired") {
-      errors.invalid(path, Value(restart),
-                     "must be 'NotRequired' when `restartPolicy` is 'Never'");
+      errors.invalid(path, Value(restart), "must be 'NotRequired' when `restartPolicy` is 'Never'");
     }
   }
 }
@@ -477,9 +476,9 @@ void validate_ephemeral_containers(const ContainerScope& scope, const Path& path
     if (!target.as_string().empty() && others.count(target.str()) == 0) {
       errors.not_found(at.child("targetContainerName"), target);
     }
-    for (const char* key : {"ports", "resources", "resizePolicy", "restartPolicy",
-                            "restartPolicyRules", "livenessProbe", "readinessProbe", "startupProbe",
-                            "lifecycle"}) {
+    for (const char* key :
+         {"ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules",
+          "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"}) {
       const Value& value = container[key];
       bool given = value.is_string() || !value.empty();
       if (given) errors.forbidden(at.child(key), text);

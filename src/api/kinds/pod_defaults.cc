@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kFileMode = 0644;
 
-// The tag that an image is pulled by: "latest" when neither tag nor digest is named, "" when the name
-// cannot be one.
+// The tag that an image is pulled by: "latest" when neither tag nor digest is named, "" when the
+// name cannot be one.
 std::string_view image_tag(std::string_view image) {
   if (image.empty()) return {};
   for (char c : image) {
@@ -100,7 +100,8 @@ void set_container_defaults(Value& container) {
     if (is_set(from, "fieldRef") || is_set(from, "resourceFieldRef")) {
       set_field_ref_defaults(container.mut("env").mut(i).mut("valueFrom"));
     } else if (is_set(from, "fileKeyRef")) {
-      set_default(container.mut("env").mut(i).mut("valueFrom").mut("fileKeyRef"), "optional", false);
+      set_default(container.mut("env").mut(i).mut("valueFrom").mut("fileKeyRef"), "optional",
+                  false);
     }
   }
 }

@@ -46,10 +46,14 @@ void validate_handler(const Value& handler, std::int64_t grace_seconds, const Pa
     found = true;
     std::string_view kind = key;
     const Value& value = handler[key];
-    if (kind == "exec") check_exec(value, at, errors);
-    else if (kind == "httpGet") check_http_get(value, at, errors);
-    else if (kind == "sleep") check_sleep(value, grace_seconds, at, errors);
-    else validate_port_reference(value["port"], at.child("port"), errors);
+    if (kind == "exec")
+      check_exec(value, at, errors);
+    else if (kind == "httpGet")
+      check_http_get(value, at, errors);
+    else if (kind == "sleep")
+      check_sleep(value, grace_seconds, at, errors);
+    else
+      validate_port_reference(value["port"], at.child("port"), errors);
   }
   if (!found) errors.required(path, "must specify a handler type");
 }

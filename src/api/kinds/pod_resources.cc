@@ -202,12 +202,11 @@ bool is_standard_container_resource(std::string_view name) {
 }
 
 bool is_standard_quota_resource(std::string_view name) {
-  return is_one_of(name,
-                   {"cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory",
-                    "requests.storage", "requests.ephemeral-storage", "limits.cpu", "limits.memory",
-                    "limits.ephemeral-storage", "pods", "resourcequotas", "services",
-                    "replicationcontrollers", "secrets", "persistentvolumeclaims", "configmaps",
-                    "services.nodeports", "services.loadbalancers"}) ||
+  return is_one_of(name, {"cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory",
+                          "requests.storage", "requests.ephemeral-storage", "limits.cpu",
+                          "limits.memory", "limits.ephemeral-storage", "pods", "resourcequotas",
+                          "services", "replicationcontrollers", "secrets", "persistentvolumeclaims",
+                          "configmaps", "services.nodeports", "services.loadbalancers"}) ||
          is_huge_page_resource(name) || starts_with(name, "requests.hugepages-");
 }
 
@@ -240,8 +239,9 @@ void validate_resource_amount(std::string_view name, const Value& amount, const 
   }
 }
 
-void validate_container_resources(const Value& resources, const std::vector<std::string>& claim_names,
-                                  const Path& path, FieldErrors& errors) {
+void validate_container_resources(const Value& resources,
+                                  const std::vector<std::string>& claim_names, const Path& path,
+                                  FieldErrors& errors) {
   const Value& limits = resources["limits"];
   const Value& requests = resources["requests"];
   Path limits_at = path.child("limits");
@@ -295,9 +295,9 @@ void validate_pod_level_resources(const Value& spec, const Path& spec_path, Fiel
     const Value* of_pod = requests.find(name);
     if (!is_pod_level_resource(name) || of_pod == nullptr) continue;
     if (sum > quantity_of(*of_pod)) {
-      errors.invalid(requests_at.key(name), *of_pod,
-                     cat("must be greater than or equal to aggregate container requests of ",
-                         sum.str()));
+      errors.invalid(
+          requests_at.key(name), *of_pod,
+          cat("must be greater than or equal to aggregate container requests of ", sum.str()));
     }
   }
   Path containers_at = spec_path.child("containers");

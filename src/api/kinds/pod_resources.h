@@ -43,14 +43,16 @@ void validate_resource_name(std::string_view name, const Path& path, FieldErrors
 void validate_resource_amount(std::string_view name, const Value& amount, const Path& path,
                               FieldErrors& errors);
 
-/// requests, limits and claims of a container. `claim_names` are those of spec.resourceClaims, sorted.
-void validate_container_resources(const Value& resources, const std::vector<std::string>& claim_names,
-                                  const Path& path, FieldErrors& errors);
+/// requests, limits and claims of a container. `claim_names` are those of spec.resourceClaims,
+/// sorted.
+void validate_container_resources(const Value& resources,
+                                  const std::vector<std::string>& claim_names, const Path& path,
+                                  FieldErrors& errors);
 /// spec.resources against those of the containers.
 void validate_pod_level_resources(const Value& spec, const Path& path, FieldErrors& errors);
 
-/// What the containers need together: the sum of those that run at the same time, at the worst moment of
-/// start-up. `kind` is "requests" or "limits".
+/// What the containers need together: the sum of those that run at the same time, at the worst
+/// moment of start-up. `kind` is "requests" or "limits".
 Amounts aggregate_containers(const Value& spec, std::string_view kind);
 /// The same with spec.resources taking precedence, and the overhead.
 Amounts pod_requests(const Value& spec);

@@ -141,8 +141,7 @@ bool selector_names(const Value& selector, std::string_view key) {
 
 void check_policy(const Value& constraint, std::string_view key, const Path& path,
                   FieldErrors& errors) {
-  if (is_set(constraint, key) &&
-      !is_one_of(constraint[key].as_string(), {"Honor", "Ignore"})) {
+  if (is_set(constraint, key) && !is_one_of(constraint[key].as_string(), {"Honor", "Ignore"})) {
     errors.not_supported(path.child(key), constraint[key], {"Honor", "Ignore"});
   }
 }
@@ -246,9 +245,10 @@ void validate_tolerations(const Value& tolerations, const Path& path, FieldError
     std::string_view effect = toleration["effect"].as_string();
     if (!key.empty()) validate_label_key(key, at.child("key"), errors);
     if (key.empty() && op != "Exists") {
-      errors.invalid(at.child("operator"), Value(op),
-                     "operator must be Exists when `key` is empty, which means \"match all values and "
-                     "all keys\"");
+      errors.invalid(
+          at.child("operator"), Value(op),
+          "operator must be Exists when `key` is empty, which means \"match all values and "
+          "all keys\"");
     }
     if (is_set(toleration, "tolerationSeconds") && effect != "NoExecute") {
       errors.invalid(at.child("effect"), Value(effect),
@@ -322,8 +322,9 @@ void validate_topology_spread(const Value& constraints, const Path& path, FieldE
                        "must be greater than zero");
       }
       if (when != "DoNotSchedule") {
-        errors.invalid(at.child("minDomains"), constraint["minDomains"],
-                       cat("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ", when));
+        errors.invalid(
+            at.child("minDomains"), constraint["minDomains"],
+            cat("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ", when));
       }
     }
     check_policy(constraint, "nodeAffinityPolicy", at, errors);
@@ -333,7 +334,8 @@ void validate_topology_spread(const Value& constraints, const Path& path, FieldE
     validate_label_keys(keys, is_set(constraint, "labelSelector"), keys_at, errors);
     for (std::size_t k = 0; k < keys.size(); ++k) {
       if (selector_names(constraint["labelSelector"], keys[k].as_string())) {
-        errors.invalid(keys_at.index(k), keys[k], "exists in both matchLabelKeys and labelSelector");
+        errors.invalid(keys_at.index(k), keys[k],
+                       "exists in both matchLabelKeys and labelSelector");
       }
     }
     validate_label_selector(constraint["labelSelector"], at.child("labelSelector"), errors);
@@ -396,9 +398,9 @@ void merge_match_label_keys(Value& pod) {
   if (labels.empty()) return;
   for (const char* kind : {"podAffinity", "podAntiAffinity"}) {
     for (std::size_t i = 0; i < pod["spec"]["affinity"][kind][kPreferred].size(); ++i) {
-      merge_into(pod.mut("spec").mut("affinity").mut(kind).mut(kPreferred).mut(i).mut(
-                     "podAffinityTerm"),
-                 labels);
+      merge_into(
+          pod.mut("spec").mut("affinity").mut(kind).mut(kPreferred).mut(i).mut("podAffinityTerm"),
+          labels);
     }
     for (std::size_t i = 0; i < pod["spec"]["affinity"][kind][kRequired].size(); ++i) {
       merge_into(pod.mut("spec").mut("affinity").mut(kind).mut(kRequired).mut(i), labels);

@@ -1,5 +1,6 @@
 #pragma once
-// Where a pod may run: node selectors, affinity, spreading, tolerations, gates; and the claims it needs.
+// Where a pod may run: node selectors, affinity, spreading, tolerations, gates; and the claims it
+// needs.
 
 #include <string>
 #include <vector>
@@ -23,14 +24,15 @@ void validate_topology_spread(const Value& constraints, const Path& path, FieldE
 void validate_scheduling_gates(const Value& gates, const Path& path, FieldErrors& errors);
 void validate_readiness_gates(const Value& gates, const Path& path, FieldErrors& errors);
 
-/// spec.resourceClaims, in the form of today or with `source` as before 1.31. `metadata` is that of the pod.
+/// spec.resourceClaims, in the form of today or with `source` as before 1.31. `metadata` is that of
+/// the pod.
 void validate_pod_claims(const Value& claims, const Value& metadata, const Path& path,
                          FieldErrors& errors);
 /// The names in spec.resourceClaims, sorted.
 std::vector<std::string> pod_claim_names(const Value& spec);
 
-/// On create: what matchLabelKeys and mismatchLabelKeys select by the pod's own labels becomes part of the label
-/// selectors of affinity terms and spread constraints.
+/// On create: what matchLabelKeys and mismatchLabelKeys select by the pod's own labels becomes part
+/// of the label selectors of affinity terms and spread constraints.
 void merge_match_label_keys(Value& pod);
 
 }  // namespace dibs::api

@@ -177,7 +177,6 @@ void validate_sysctls(const Value& sysctls, const Value& spec, const Path& path,
   }
 }
 
-
 void forbid_set(const Value& object, const char* key, const Path& path, std::string_view detail,
                 FieldErrors& errors) {
   if (is_set(object, key)) errors.forbidden(path.child(key), detail);
@@ -230,10 +229,9 @@ void validate_windows(const Value& spec, const Path& path, FieldErrors& errors) 
     for (std::size_t i = 0; i < spec[list].size(); ++i) {
       Path at = list_at.index(i);
       Path own = at.child("securityContext");
-      for (const char* key :
-           {"appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities",
-            "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation", "procMount",
-            "runAsUser", "runAsGroup"}) {
+      for (const char* key : {"appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities",
+                              "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation",
+                              "procMount", "runAsUser", "runAsGroup"}) {
         forbid_set(spec[list][i]["securityContext"], key, own, text, errors);
       }
     }
@@ -357,9 +355,10 @@ void validate_windows_host_process(const Value& spec, const Path& path, FieldErr
   }
   if (host_process == 0) return;
   if (host_process != total) {
-    errors.invalid(path, "",
-                   "If pod contains any hostProcess containers then all containers must be HostProcess "
-                   "containers");
+    errors.invalid(
+        path, "",
+        "If pod contains any hostProcess containers then all containers must be HostProcess "
+        "containers");
   }
   if (!spec["hostNetwork"].as_bool()) {
     errors.invalid(path.child("hostNetwork"), false,

@@ -128,8 +128,7 @@ void validate_pod_spec(const Value& spec, const Path& path, const PodOptions& op
   Volumes volumes = validate_volumes(spec["volumes"], metadata, path.child("volumes"), errors);
   std::vector<std::string> claim_names = pod_claim_names(spec);
   validate_pod_claims(spec["resourceClaims"], metadata, path.child("resourceClaims"), errors);
-  ContainerScope scope{spec, volumes, claim_names,
-                       spec["terminationGracePeriodSeconds"].as_int(),
+  ContainerScope scope{spec, volumes, claim_names, spec["terminationGracePeriodSeconds"].as_int(),
                        spec["hostUsers"].as_bool(true)};
   validate_containers(scope, path, errors);
   validate_init_containers(scope, path, errors);
@@ -167,7 +166,8 @@ void validate_pod_spec(const Value& spec, const Path& path, const PodOptions& op
                 spec["runtimeClassName"], path.child("runtimeClassName"), errors);
   }
   if (is_set(spec, "preemptionPolicy")) {
-    check_required_choice(spec, "preemptionPolicy", {"PreemptLowerPriority", "Never"}, path, errors);
+    check_required_choice(spec, "preemptionPolicy", {"PreemptLowerPriority", "Never"}, path,
+                          errors);
   }
   if (is_set(spec, "overhead")) {
     validate_container_resources(Value::object({{"limits", spec["overhead"]}}), {},

@@ -9,8 +9,8 @@
 
 namespace dibs::api {
 
-/// Defaults of the versioned API that a schema's constants cannot say. In a template some are left to the pod:
-/// requests are not filled from limits there.
+/// Defaults of the versioned API that a schema's constants cannot say. In a template some are left
+/// to the pod: requests are not filled from limits there.
 void set_pod_spec_defaults(Value& spec, bool in_template);
 /// Defaults of template["spec"]; what every workload calls for its pod template.
 void set_pod_template_defaults(Value& pod_template);
@@ -26,12 +26,13 @@ struct PodOptions {
 
 void validate_pod_spec(const Value& spec, const Path& path, const PodOptions& options,
                        FieldErrors& errors);
-/// Labels, annotations and spec of a PodTemplateSpec; `old` is the stored template on update, else null.
+/// Labels, annotations and spec of a PodTemplateSpec; `old` is the stored template on update, else
+/// null.
 void validate_pod_template(const Value& pod_template, const Path& path, FieldErrors& errors,
                            const Value* old = nullptr);
 
-/// Texts for Warning headers about a pod template ("spec.template.spec…", path "spec.template") or a pod
-/// (empty path); `old` is null on create.
+/// Texts for Warning headers about a pod template ("spec.template.spec…", path "spec.template") or
+/// a pod (empty path); `old` is null on create.
 std::vector<std::string> pod_template_warnings(const Value& pod_template, const Path* path,
                                                const Value* old);
 

@@ -111,9 +111,10 @@ void validate_extended_claim_status(const Value& status, const Value& spec, cons
                      "must match the name of an entry in spec.initContainers.name or "
                      "spec.containers.name");
     } else if (!(*container)["resources"]["requests"].contains(resource)) {
-      errors.invalid(at.child("resourceName"), Value(resource),
-                     "must match the extended resource name of an entry in "
-                     "spec.initContainers.resources.requests or spec.containers.resources.requests");
+      errors.invalid(
+          at.child("resourceName"), Value(resource),
+          "must match the extended resource name of an entry in "
+          "spec.initContainers.resources.requests or spec.containers.resources.requests");
     }
     // At the status itself, in the words of the API.
     add_invalid(is_dns1123_label(mapping["requestName"].as_string()),
@@ -166,10 +167,11 @@ void validate_resource_health(const Value& statuses, const Value& spec, const Pa
       std::string name = entries[e]["name"].str();
       if (name.substr(0, 6) == "claim:") {
         if (!names_claim(*container, name)) {
-          errors.invalid(at.child("name"), Value(name),
-                         "must match one of the container's resource claims as "
-                         "'claim:<claimName>/<requestName>' when container.resources.claims[*].request "
-                         "is set or 'claim:<claimName>' when it is empty");
+          errors.invalid(
+              at.child("name"), Value(name),
+              "must match one of the container's resource claims as "
+              "'claim:<claimName>/<requestName>' when container.resources.claims[*].request "
+              "is set or 'claim:<claimName>' when it is empty");
         }
       } else if (!(*container)["resources"]["requests"].contains(name)) {
         errors.invalid(at.child("name"), Value(name),
@@ -185,8 +187,8 @@ void validate_ips(const Value& ips, const Path& path, FieldErrors& errors) {
   for (std::size_t i = 0; i < ips.size(); ++i) {
     validate_ip(ips[i]["ip"].as_string(), path.index(i), errors);
   }
-  bool both = ips.size() == 2 &&
-              is_ipv6(ips[0]["ip"].as_string()) != is_ipv6(ips[1]["ip"].as_string());
+  bool both =
+      ips.size() == 2 && is_ipv6(ips[0]["ip"].as_string()) != is_ipv6(ips[1]["ip"].as_string());
   if (ips.size() > 1 && !both) {
     errors.invalid(path, ips, "may specify no more than one IP for each IP family");
   }

@@ -65,7 +65,8 @@ TEST(PodDefaults, pull_policy_follows_the_tag) {
       {"app:1", "IfNotPresent"},
       {"host:5000/app", "Always"},
       {"host:5000/app:2", "IfNotPresent"},
-      {"app@sha256:0000000000000000000000000000000000000000000000000000000000000000", "IfNotPresent"},
+      {"app@sha256:0000000000000000000000000000000000000000000000000000000000000000",
+       "IfNotPresent"},
       {"", "IfNotPresent"},
       {"Bad Image", "IfNotPresent"},
   };
@@ -102,8 +103,8 @@ TEST(PodDefaults, volumes_without_a_source_are_empty_directories) {
 
 TEST(PodResources, quality_of_service_by_requests_and_limits) {
   auto qos = [](std::string_view resources) {
-    Value spec = parsed(cat(R"({"containers":[{"name":"c","image":"a:1","resources":)", resources,
-                            "}]}"));
+    Value spec =
+        parsed(cat(R"({"containers":[{"name":"c","image":"a:1","resources":)", resources, "}]}"));
     set_pod_spec_defaults(spec, false);
     return std::string(qos_class(spec));
   };
@@ -118,7 +119,8 @@ TEST(PodResources, quality_of_service_by_requests_and_limits) {
 
 TEST(PodResources, sidecars_add_up_and_init_containers_do_not) {
   Value spec = parsed(R"({
-      "containers":[{"resources":{"requests":{"cpu":"1"}}},{"resources":{"requests":{"cpu":"500m"}}}],
+      "containers":[{"resources":{"requests":{"cpu":"1"}}},
+                    {"resources":{"requests":{"cpu":"500m"}}}],
       "initContainers":[
         {"resources":{"requests":{"cpu":"3"}}},
         {"restartPolicy":"Always","resources":{"requests":{"cpu":"250m"}}},
@@ -154,15 +156,16 @@ TEST(PodValidation, speaks_as_kubectl_shows_it) {
           "resources":{"requests":{"cpu":"3","memory":"1Gi"},
                        "limits":{"cpu":"2","example.com/gpu":"1"}},
           "env":[{"name":"1=2"}]}]})"),
-      ElementsAre("spec.volumes[1].name: Duplicate value: \"v\"",
-                  "spec.volumes[2].hostPath: Forbidden: may not specify more than 1 volume type",
-                  "spec.containers[0].env[0].name: Invalid value: \"1=2\": a valid environment "
-                  "variable name must consist only of printable ASCII characters other than '='",
-                  "spec.containers[0].volumeMounts[0].name: Not found: \"absent\"",
-                  "spec.containers[0].volumeMounts[1].mountPath: Invalid value: \"/x\": must be "
-                  "unique",
-                  "spec.containers[0].resources.requests: Invalid value: \"3\": must be less than or "
-                  "equal to cpu limit of 2"));
+      ElementsAre(
+          "spec.volumes[1].name: Duplicate value: \"v\"",
+          "spec.volumes[2].hostPath: Forbidden: may not specify more than 1 volume type",
+          "spec.containers[0].env[0].name: Invalid value: \"1=2\": a valid environment "
+          "variable name must consist only of printable ASCII characters other than '='",
+          "spec.containers[0].volumeMounts[0].name: Not found: \"absent\"",
+          "spec.containers[0].volumeMounts[1].mountPath: Invalid value: \"/x\": must be "
+          "unique",
+          "spec.containers[0].resources.requests: Invalid value: \"3\": must be less than or "
+          "equal to cpu limit of 2"));
 }
 
 TEST(PodValidation, env_has_one_source) {
@@ -181,7 +184,8 @@ TEST(PodValidation, env_has_one_source) {
           "spec.containers[0].env[2].valueFrom.fieldRef.fieldPath: Invalid value: "
           "\"spec.containers\": error converting fieldPath: field label not supported: "
           "spec.containers",
-          HasSubstr("env[4].valueFrom.resourceFieldRef.resource: Unsupported value: \"limits.gpu\""),
+          HasSubstr(
+              "env[4].valueFrom.resourceFieldRef.resource: Unsupported value: \"limits.gpu\""),
           HasSubstr("env[5].valueFrom.configMapKeyRef.key: Invalid value: \"a b\"")));
 }
 
@@ -199,8 +203,8 @@ TEST(PodValidation, claims_may_have_the_older_source) {
 
 TEST(PodTemplate, labels_and_ephemeral_containers) {
   FieldErrors errors;
-  validate_pod_template(parsed(R"({"metadata":{"labels":{"a":"!"}},"spec":{}})"),
-                        Path("template"), errors);
+  validate_pod_template(parsed(R"({"metadata":{"labels":{"a":"!"}},"spec":{}})"), Path("template"),
+                        errors);
   EXPECT_THAT(texts(errors).front(), StartsWith("template.labels: Invalid value: \"!\""));
 }
 
@@ -210,14 +214,14 @@ TEST(PodUpdate, takes_images_deadlines_and_more_tolerations) {
       "tolerations":[{"key":"a","operator":"Exists"}]}})",
                               validate_pod_update),
               IsEmpty());
-  EXPECT_THAT(faults_of_patch(old, R"({"spec":{"nodeName":"n1","priority":3}})",
-                              validate_pod_update),
-              ElementsAre(StartsWith(
-                  "spec: Forbidden: pod updates may not change fields other than "
-                  "`spec.containers[*].image`,`spec.initContainers[*].image`,"
-                  "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
-                  "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it "
-                  "was previously negative)\n")));
+  EXPECT_THAT(
+      faults_of_patch(old, R"({"spec":{"nodeName":"n1","priority":3}})", validate_pod_update),
+      ElementsAre(StartsWith(
+          "spec: Forbidden: pod updates may not change fields other than "
+          "`spec.containers[*].image`,`spec.initContainers[*].image`,"
+          "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
+          "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it "
+          "was previously negative)\n")));
 }
 
 TEST(PodUpdate, gates_only_go_and_nodes_only_narrow) {
@@ -243,8 +247,9 @@ TEST(PodEphemeralContainers, are_added_and_never_changed) {
   Value old = pod(kSmall);
   Value sent = old;
   sent.mut("metadata").mut("labels").set("ignored", "yes");
-  sent.mut("spec").mut("ephemeralContainers").push(
-      parsed(R"({"name":"dbg","image":"tool","targetContainerName":"c"})"));
+  sent.mut("spec")
+      .mut("ephemeralContainers")
+      .push(parsed(R"({"name":"dbg","image":"tool","targetContainerName":"c"})"));
   kind_rules("", "Pod").set_defaults(sent);
 
   rules->prepare_update(sent, old, {kNow, "ephemeralcontainers"});
@@ -253,13 +258,15 @@ TEST(PodEphemeralContainers, are_added_and_never_changed) {
 
   EXPECT_THAT(texts(errors), IsEmpty());
   EXPECT_TRUE(sent["metadata"]["labels"].is_null());
-  EXPECT_THAT(faults_of_patch(sent, R"({"spec":{"ephemeralContainers":[]}})",
-                              validate_ephemeral_containers_update),
-              ElementsAre("spec.ephemeralContainers: Forbidden: existing ephemeral containers \"dbg\" "
-                          "may not be removed\n"));
+  EXPECT_THAT(
+      faults_of_patch(sent, R"({"spec":{"ephemeralContainers":[]}})",
+                      validate_ephemeral_containers_update),
+      ElementsAre("spec.ephemeralContainers: Forbidden: existing ephemeral containers \"dbg\" "
+                  "may not be removed\n"));
   EXPECT_THAT(
       faults_of_patch(old, R"({"spec":{"ephemeralContainers":[{"name":"e","image":"t",
-          "imagePullPolicy":"Always","terminationMessagePolicy":"File","ports":[{"containerPort":1}],
+          "imagePullPolicy":"Always","terminationMessagePolicy":"File",
+          "ports":[{"containerPort":1}],
           "resources":{"limits":{"cpu":"1"}},"targetContainerName":"zz"}]}})",
                       validate_ephemeral_containers_update),
       ElementsAre(
@@ -310,11 +317,12 @@ TEST(PodStatus, ended_containers_stay_ended) {
   Value old = pod(R"({"restartPolicy":"Never","containers":[{"name":"c","image":"a:1"}]})");
   old.mut("status").set("containerStatuses",
                         parsed(R"([{"name":"c","state":{"terminated":{"exitCode":1}}}])"));
-  EXPECT_THAT(faults_of_patch(old, R"({"status":{"containerStatuses":[
+  EXPECT_THAT(
+      faults_of_patch(old, R"({"status":{"containerStatuses":[
       {"name":"c","state":{"running":{}}}]}})",
-                              validate_pod_status_update),
-              ElementsAre("status.containerStatuses[0].state: Forbidden: may not be transitioned to "
-                          "non-terminated state"));
+                      validate_pod_status_update),
+      ElementsAre("status.containerStatuses[0].state: Forbidden: may not be transitioned to "
+                  "non-terminated state"));
 }
 
 TEST(PodBinding, sets_the_node_once) {
@@ -332,9 +340,10 @@ TEST(PodBinding, sets_the_node_once) {
                 "lastTransitionTime":"2020-01-01T00:00:00Z"}])"));
   auto again = bind_pod(*bound, binding, "p", kNow);
   EXPECT_EQ(again.error().code(), Code::conflict);
-  EXPECT_EQ(again.error().message(),
-            "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node "
-            "\"n1\"");
+  EXPECT_EQ(
+      again.error().message(),
+      "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node "
+      "\"n1\"");
   EXPECT_EQ(bind_pod(free, binding, "q", kNow).error().code(), Code::bad_request);
   EXPECT_EQ(bind_pod(free, parsed(R"({"metadata":{"name":"p"},"target":{"name":""}})"), "p", kNow)
                 .error()
@@ -356,9 +365,11 @@ TEST(PodWarnings, tell_what_is_hardly_meant) {
           "v1.16+; use the \"priorityClassName\" field instead",
           "spec.containers[0].resources.limits[memory]: fractional byte value \"100m\" is invalid, "
           "must be an integer",
-          "spec.containers[0].resources.requests[memory]: fractional byte value \"100m\" is invalid, "
+          "spec.containers[0].resources.requests[memory]: fractional byte value \"100m\" is "
+          "invalid, "
           "must be an integer",
-          "spec.containers[0].env[1]: hides previous definition of \"A\", which may be dropped when "
+          "spec.containers[0].env[1]: hides previous definition of \"A\", which may be dropped "
+          "when "
           "using apply"));
   EXPECT_THAT(kind_rules("", "Pod").warnings(object, &object), IsEmpty());
 }

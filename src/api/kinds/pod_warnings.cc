@@ -46,8 +46,8 @@ void warn_term(const Value& term, const Path& path, Texts& texts) {
     Path at = list.index(i);
     std::string message = deprecated_label(expressions[i]["key"].as_string());
     if (message.empty()) continue;
-    texts.push_back(cat(at.child("key").str(), ": ", expressions[i]["key"].as_string(), " is ",
-                        message));
+    texts.push_back(
+        cat(at.child("key").str(), ": ", expressions[i]["key"].as_string(), " is ", message));
   }
 }
 
@@ -65,8 +65,7 @@ void warn_node_affinity(const Value& affinity, const Path& path, Texts& texts) {
   }
 }
 
-constexpr std::string_view kNullSelector =
-    ": a null labelSelector results in matching no pod";
+constexpr std::string_view kNullSelector = ": a null labelSelector results in matching no pod";
 
 void warn_null_selectors(const Value& affinity, const Path& path, Texts& texts) {
   Path required_at = path.child("requiredDuringSchedulingIgnoredDuringExecution");
@@ -107,8 +106,8 @@ void warn_annotations(const Value& annotations, const Path& path, Texts& texts) 
   };
   for (const Known& known : kKnown) {
     for (const std::string& key : sorted_keys(annotations)) {
-      bool hit = known.whole ? key == known.prefix
-                             : key.substr(0, known.prefix.size()) == known.prefix;
+      bool hit =
+          known.whole ? key == known.prefix : key.substr(0, known.prefix.size()) == known.prefix;
       if (hit) texts.push_back(cat(path.key(key).str(), ": ", known.message));
     }
   }
@@ -145,9 +144,8 @@ void warn_ports(const Value& containers, const Path& path, Texts& texts) {
     const Value& ports = containers[c]["ports"];
     for (std::size_t i = 0; i < ports.size(); ++i) {
       const Value& port = ports[i];
-      std::string key =
-          cat(port["protocol"].as_string(), "/", port["containerPort"].as_int(), "/",
-              port["hostPort"].as_int(), "/", port["hostIP"].as_string());
+      std::string key = cat(port["protocol"].as_string(), "/", port["containerPort"].as_int(), "/",
+                            port["hostPort"].as_int(), "/", port["hostIP"].as_string());
       std::string at = ports_at.index(i).str();
       auto [found, fresh] = seen.emplace(key, at);
       if (!fresh) texts.push_back(cat(at, ": duplicate port definition with ", found->second));

@@ -119,8 +119,7 @@ bool is_counted_pod(const Value& pod, Time now) {
   }
   auto deletion = parse_rfc3339(metadata["deletionTimestamp"].as_string());
   if (!deletion.ok()) return true;
-  return now <= *deletion +
-                    std::chrono::seconds(metadata["deletionGracePeriodSeconds"].as_int());
+  return now <= *deletion + std::chrono::seconds(metadata["deletionGracePeriodSeconds"].as_int());
 }
 
 Amounts compute_usage(const Amounts& requests, const Amounts& limits) {
@@ -230,12 +229,13 @@ bool scope_matches(std::string_view scope, std::string_view op, const Value& val
 
 // A quota on cpu or memory makes every container say what it needs.
 std::string missing_requests(const Value& hard, const Value& pod) {
-  if (!pod["spec"]["resources"]["requests"].empty() || !pod["spec"]["resources"]["limits"].empty()) {
+  if (!pod["spec"]["resources"]["requests"].empty() ||
+      !pod["spec"]["resources"]["limits"].empty()) {
     return "";
   }
   std::string text;
-  for (const char* name : {"cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu",
-                           "requests.memory"}) {
+  for (const char* name :
+       {"cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"}) {
     if (!hard.contains(name)) continue;
     std::set<std::string> containers;
     for (const char* list : {"containers", "initContainers"}) {
@@ -246,8 +246,8 @@ std::string missing_requests(const Value& hard, const Value& pod) {
       }
     }
     if (containers.empty()) continue;
-    append(text, text.empty() ? "must specify " : "; ", name, " for: ",
-           join({containers.begin(), containers.end()}, ","));
+    append(text, text.empty() ? "must specify " : "; ", name,
+           " for: ", join({containers.begin(), containers.end()}, ","));
   }
   return text;
 }
@@ -292,8 +292,9 @@ void apply_limit_range_defaults(Value& pod, const Value& range) {
   visit("containers", "container");
   visit("initContainers", "init container");
   if (notes.empty()) return;
-  pod.mut("metadata").mut("annotations").set(kRangeAnnotation,
-                                              cat("LimitRanger plugin set: ", join(notes, "; ")));
+  pod.mut("metadata")
+      .mut("annotations")
+      .set(kRangeAnnotation, cat("LimitRanger plugin set: ", join(notes, "; ")));
 }
 
 std::vector<std::string> limit_range_faults(std::string_view resource, const Value& object,
@@ -342,8 +343,8 @@ Amounts quota_usage(std::string_view group, std::string_view resource, const Val
       add_service_usage(object, usage);
     } else if (resource == "persistentvolumeclaims") {
       add_storage_usage(object, usage);
-    } else if (is_one_of(resource, {"replicationcontrollers", "resourcequotas", "secrets",
-                                    "configmaps"})) {
+    } else if (is_one_of(resource,
+                         {"replicationcontrollers", "resourcequotas", "secrets", "configmaps"})) {
       usage.emplace(std::string(resource), Quantity(1));
     }
   } else if (group == "resource.k8s.io" && resource == "resourceclaims") {
@@ -406,9 +407,9 @@ Result<std::vector<Value>> charge_quotas(const std::vector<Value>& quotas, std::
     }
     if (requested.empty()) continue;
     if (!exceeded.empty()) {
-      return Error::forbidden(cat("exceeded quota: ", name, ", requested: ",
-                                  shown(requested, exceeded), ", used: ", shown(used, exceeded),
-                                  ", limited: ", shown(amounts_of(hard), exceeded)));
+      return Error::forbidden(
+          cat("exceeded quota: ", name, ", requested: ", shown(requested, exceeded),
+              ", used: ", shown(used, exceeded), ", limited: ", shown(amounts_of(hard), exceeded)));
     }
     add_amounts(used, requested);
     Value charged = quota;

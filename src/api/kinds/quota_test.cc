@@ -48,7 +48,8 @@ TEST(LimitRange, refuses_what_is_out_of_bounds) {
       {R"({"limits":{"cpu":"2"},"requests":{"cpu":"2"}})",
        "maximum cpu usage per Container is 1, but limit is 2"},
       {R"({"requests":{"cpu":"10m"}})",
-       "[minimum cpu usage per Container is 50m, but request is 10m, cpu max limit to request ratio "
+       "[minimum cpu usage per Container is 50m, but request is 10m, cpu max limit to request "
+       "ratio "
        "per Container is 10, but provided ratio is 50.000000]"},
       {R"({"requests":{"cpu":"50m"},"limits":{"cpu":"1"}})",
        "cpu max limit to request ratio per Container is 10, but provided ratio is 20.000000"},
@@ -103,15 +104,14 @@ TEST(QuotaUsage, of_other_objects) {
 }
 
 TEST(QuotaUsage, of_claims_counts_devices_by_class) {
-  EXPECT_EQ(to_value(quota_usage(
-                "resource.k8s.io", "resourceclaims",
-                parsed(R"({"spec":{"devices":{"requests":[
+  EXPECT_EQ(to_value(quota_usage("resource.k8s.io", "resourceclaims",
+                                 parsed(R"({"spec":{"devices":{"requests":[
                     {"exactly":{"deviceClassName":"a","count":2}},
                     {"exactly":{"deviceClassName":"b","allocationMode":"All"}},
                     {"firstAvailable":[{"deviceClassName":"a","count":3},
                                        {"deviceClassName":"a","count":1},
                                        {"deviceClassName":"c"}]}]}}})"),
-                kNow)),
+                                 kNow)),
             parsed(R"({"count/resourceclaims.resource.k8s.io":"1",
                 "a.deviceclass.resource.k8s.io/devices":"5",
                 "b.deviceclass.resource.k8s.io/devices":"32",
@@ -123,8 +123,8 @@ TEST(Quota, charges_until_it_is_exhausted) {
       "hard":{"pods":"4","requests.cpu":"1","count/configmaps":"2"},
       "used":{"pods":"2","requests.cpu":"300m","count/configmaps":"2"}}})");
 
-  auto fits = charge_quotas({quota}, "", "pods", pod(R"({"requests":{"cpu":"700m"}})"), nullptr,
-                            kNow);
+  auto fits =
+      charge_quotas({quota}, "", "pods", pod(R"({"requests":{"cpu":"700m"}})"), nullptr, kNow);
   ASSERT_TRUE(fits.ok());
   EXPECT_EQ((*fits)[0]["status"]["used"],
             parsed(R"({"count/configmaps":"2","pods":"3","requests.cpu":"1"})"));
@@ -136,10 +136,9 @@ TEST(Quota, charges_until_it_is_exhausted) {
             "requests.cpu=1");
   EXPECT_EQ(charge_quotas({quota}, "", "pods", pod("{}"), nullptr, kNow).error().message(),
             "failed quota: q: must specify requests.cpu for: c");
-  EXPECT_EQ(
-      charge_quotas({quota}, "", "configmaps", parsed("{}"), nullptr, kNow).error().message(),
-      "exceeded quota: q, requested: count/configmaps=1, used: count/configmaps=2, limited: "
-      "count/configmaps=2");
+  EXPECT_EQ(charge_quotas({quota}, "", "configmaps", parsed("{}"), nullptr, kNow).error().message(),
+            "exceeded quota: q, requested: count/configmaps=1, used: count/configmaps=2, limited: "
+            "count/configmaps=2");
 }
 
 TEST(Quota, an_update_is_charged_by_its_difference) {

@@ -52,8 +52,7 @@ void require_json(const Value& data, std::string_view key, const Path& path, Fie
                             : parsed->is_string()  ? "string"
                             : parsed->is_boolean() ? "bool"
                                                    : "number";
-    fault = cat("json: cannot unmarshal ", kind,
-                " into Go value of type map[string]interface {}");
+    fault = cat("json: cannot unmarshal ", kind, " into Go value of type map[string]interface {}");
   }
   if (!fault.empty()) errors.invalid(path.key(key), "<secret contents redacted>", fault);
 }
@@ -117,9 +116,10 @@ std::string key_pair_fault(const std::string& certificate, const std::string& ke
   if (!has_pem(certificate, "")) return "tls: failed to find any PEM data in certificate input";
   if (!has_pem(certificate, "CERTIFICATE")) {
     bool switched = certificate.find("PRIVATE KEY-----") != std::string::npos;
-    return switched ? "tls: failed to find certificate PEM data in certificate input, but did find a "
-                      "private key; PEM inputs may have been switched"
-                    : "tls: failed to find \"CERTIFICATE\" PEM block in certificate input";
+    return switched
+               ? "tls: failed to find certificate PEM data in certificate input, but did find a "
+                 "private key; PEM inputs may have been switched"
+               : "tls: failed to find \"CERTIFICATE\" PEM block in certificate input";
   }
   if (!has_pem(key, "")) return "tls: failed to find any PEM data in key input";
   if (key.find("PRIVATE KEY-----") == std::string::npos) {

@@ -69,7 +69,8 @@ void set_families(Value& spec) {
     spec.set("ipFamilyPolicy",
              (headless && !selects) || two ? Value("RequireDualStack") : Value("SingleStack"));
     if (headless && !selects && !spec["ipFamilies"].empty()) {
-      spec.set("ipFamilyPolicy", spec["ipFamilies"].size() == 2 ? "RequireDualStack" : "SingleStack");
+      spec.set("ipFamilyPolicy",
+               spec["ipFamilies"].size() == 2 ? "RequireDualStack" : "SingleStack");
     }
   }
   if (!spec["ipFamilies"].empty()) return;
@@ -173,7 +174,8 @@ void drop_foreign_fields(Value& service, const Value& old) {
       for (const Value& other : before["ports"].items()) {
         same = same || (other["nodePort"] == port["nodePort"] && other["port"] == port["port"]);
       }
-      if (same && port.contains("nodePort")) service.mut("spec").mut("ports").mut(i).erase("nodePort");
+      if (same && port.contains("nodePort"))
+        service.mut("spec").mut("ports").mut(i).erase("nodePort");
     }
   }
   if (needs_health_check_port(old) && !needs_health_check_port(service)) {
@@ -234,8 +236,7 @@ void validate_by_type(const Value& service, const Path& path, FieldErrors& error
                      "may not expose port 10250 externally since it is used by kubelet");
     }
     if (is_headless(service)) {
-      errors.invalid(ips.index(0), "None",
-                     cat("may not be set to 'None' for ", type, " services"));
+      errors.invalid(ips.index(0), "None", cat("may not be set to 'None' for ", type, " services"));
     }
   } else if (type == "ExternalName") {
     constexpr std::string_view text = "may not be set for ExternalName services";
@@ -263,8 +264,7 @@ void validate_affinity_config(const Value& spec, const Path& path, FieldErrors& 
   if (affinity == "ClientIP") {
     const Value& seconds = spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"];
     if (seconds.is_null()) {
-      errors.required(config_at,
-                      "when session affinity type is ClientIP");
+      errors.required(config_at, "when session affinity type is ClientIP");
     } else if (seconds.as_int() <= 0 || seconds.as_int() > 86400) {
       Path client = config_at.child("clientIP");
       errors.invalid(client.child("timeoutSeconds"), seconds,
@@ -378,8 +378,8 @@ void validate_load_balancer_fields(const Value& spec, const Path& path, FieldErr
   }
   if (is_set(spec, "loadBalancerClass")) {
     if (!balanced) errors.forbidden(path.child("loadBalancerClass"), text);
-    add_invalid(is_qualified_name(spec["loadBalancerClass"].as_string()),
-                spec["loadBalancerClass"], path.child("loadBalancerClass"), errors);
+    add_invalid(is_qualified_name(spec["loadBalancerClass"].as_string()), spec["loadBalancerClass"],
+                path.child("loadBalancerClass"), errors);
   }
 }
 
@@ -438,8 +438,10 @@ void validate_service(const Value& service, FieldErrors& errors) {
   Path external_at = path.child("externalIPs");
   for (std::size_t i = 0; i < spec["externalIPs"].size(); ++i) {
     std::string_view ip = spec["externalIPs"][i].as_string();
-    if (is_ip(ip)) validate_non_special_ip(ip, external_at.index(i), errors);
-    else validate_ip(ip, external_at.index(i), errors);
+    if (is_ip(ip))
+      validate_non_special_ip(ip, external_at.index(i), errors);
+    else
+      validate_ip(ip, external_at.index(i), errors);
   }
   if (type.empty()) {
     errors.required(path.child("type"));
@@ -531,8 +533,7 @@ bool needs_cluster_ip(const Value& service) { return is_reachable_type(type_of(s
 bool needs_node_ports(const Value& service) {
   std::string_view type = type_of(service);
   return type == "NodePort" ||
-         (type == "LoadBalancer" &&
-          service["spec"]["allocateLoadBalancerNodePorts"].as_bool(true));
+         (type == "LoadBalancer" && service["spec"]["allocateLoadBalancerNodePorts"].as_bool(true));
 }
 
 bool needs_health_check_port(const Value& service) {
@@ -577,8 +578,9 @@ void node_port_out_of_range(std::size_t port, std::int64_t number, std::string_v
   Path path("spec");
   Path list = path.child("ports");
   Path at = list.index(port);
-  errors.invalid(at.child("nodePort"), Value(number),
-                 cat("provided port is not in the valid range. The range of valid ports is ", range));
+  errors.invalid(
+      at.child("nodePort"), Value(number),
+      cat("provided port is not in the valid range. The range of valid ports is ", range));
 }
 
 void add_service_rules(RuleTable& table) {

@@ -1,8 +1,8 @@
 #pragma once
 // What a Service needs of its server: addresses and ports that no other Service has.
 //
-// Whoever allocates asks here what is missing after prepare_create or prepare_update, fills clusterIP,
-// clusterIPs and nodePorts in, and validates then.
+// Whoever allocates asks here what is missing after prepare_create or prepare_update, fills
+// clusterIP, clusterIPs and nodePorts in, and validates then.
 
 #include <cstdint>
 #include <string>

@@ -16,7 +16,8 @@ using testing::IsEmpty;
 Value parsed(std::string_view text) { return json::parse(text).value(); }
 
 Value service(std::string_view spec) {
-  Value object = Value::object({{"metadata", Value::object({{"name", "s"}})}, {"spec", parsed(spec)}});
+  Value object =
+      Value::object({{"metadata", Value::object({{"name", "s"}})}, {"spec", parsed(spec)}});
   const KindRules& rules = kind_rules("", "Service");
   rules.set_defaults(object);
   rules.prepare_create(object, {Time{}, ""});
@@ -34,8 +35,10 @@ Value updated(const Value& old, std::string_view patch) {
 std::vector<std::string> faults_of(const Value& object, const Value* old = nullptr) {
   FieldErrors errors;
   const KindRules& rules = kind_rules("", "Service");
-  if (old == nullptr) rules.validate(object, errors);
-  else rules.validate_update(object, *old, errors);
+  if (old == nullptr)
+    rules.validate(object, errors);
+  else
+    rules.validate_update(object, *old, errors);
   std::vector<std::string> out;
   for (const FieldError& error : errors.errors()) out.push_back(cat(error.field, ": ", error.text));
   return out;
@@ -66,7 +69,8 @@ TEST(Service, a_headless_one_without_selector_has_both_families) {
 TEST(Service, keeps_what_was_allocated) {
   Value old = service(R"({"type":"NodePort","clusterIP":"10.0.0.7","ports":[
       {"port":80,"nodePort":31801}]})");
-  Value object = updated(old, R"({"spec":{"clusterIP":null,"ports":[{"port":80,"targetPort":8}]}})");
+  Value object =
+      updated(old, R"({"spec":{"clusterIP":null,"ports":[{"port":80,"targetPort":8}]}})");
   EXPECT_EQ(object["spec"]["clusterIPs"], parsed(R"(["10.0.0.7"])"));
   EXPECT_EQ(object["spec"]["ports"][0]["nodePort"].as_int(), 31801);
   EXPECT_THAT(faults_of(object, &old), IsEmpty());
@@ -91,9 +95,9 @@ TEST(Service, special_addresses_are_not_for_others) {
     const char* ip;
     std::size_t faults;
   };
-  const Case cases[] = {{"10.0.0.1", 0},    {"0.0.0.0", 1}, {"127.0.0.1", 1}, {"169.254.1.1", 1},
-                        {"224.0.0.1", 1},   {"::1", 1},     {"fe80::1", 1},   {"2001:db8::1", 0},
-                        {"not-an-ip", 1}};
+  const Case cases[] = {{"10.0.0.1", 0},    {"0.0.0.0", 1},     {"127.0.0.1", 1},
+                        {"169.254.1.1", 1}, {"224.0.0.1", 1},   {"::1", 1},
+                        {"fe80::1", 1},     {"2001:db8::1", 0}, {"not-an-ip", 1}};
   for (const Case& c : cases) {
     FieldErrors errors;
     validate_non_special_ip(c.ip, Path("ip"), errors);

@@ -1,5 +1,6 @@
-// Replays what a real API server was asked to create and change, as far as it goes without a server: decoding,
-// defaults, preparation, validation. Compared are the messages of refusals and the objects stored.
+// Replays what a real API server was asked to create and change, as far as it goes without a
+// server: decoding, defaults, preparation, validation. Compared are the messages of refusals and
+// the objects stored.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,8 +67,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view w
 }
 
 std::string marked(const std::string& text) {
-  static const std::regex uid(
-      "\\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\\b");
+  static const std::regex uid("\\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\\b");
   return std::regex_replace(with_marks(text), uid, "<uid>");
 }
 
@@ -83,9 +83,9 @@ Value comparable(const Value& stored, std::string_view kind) {
   for (std::size_t i = 0; i < object["metadata"]["ownerReferences"].size(); ++i) {
     object.mut("metadata").mut("ownerReferences").mut(i).erase("uid");
   }
-  drop(object.mut("metadata"), {"uid", "resourceVersion", "creationTimestamp", "managedFields",
-                                "generation", "deletionTimestamp", "deletionGracePeriodSeconds",
-                                "selfLink"});
+  drop(object.mut("metadata"),
+       {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation",
+        "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"});
   if (kind == "Pod") {
     Value& spec = object.mut("spec");
     drop(spec, {"tolerations", "serviceAccount", "serviceAccountName", "priority",
@@ -97,16 +97,20 @@ Value comparable(const Value& stored, std::string_view kind) {
           if (mount["name"].as_string().substr(0, 15) != "kube-api-access") mounts.push(mount);
         }
         Value& container = spec.mut(list).mut(i);
-        if (mounts.empty()) drop(container, {"volumeMounts"});
-        else container.set("volumeMounts", mounts);
+        if (mounts.empty())
+          drop(container, {"volumeMounts"});
+        else
+          container.set("volumeMounts", mounts);
       }
     }
     Value volumes = Value::array();
     for (const Value& volume : spec["volumes"].items()) {
       if (volume["name"].as_string().substr(0, 15) != "kube-api-access") volumes.push(volume);
     }
-    if (volumes.empty()) drop(spec, {"volumes"});
-    else spec.set("volumes", volumes);
+    if (volumes.empty())
+      drop(spec, {"volumes"});
+    else
+      spec.set("volumes", volumes);
   }
   if (kind == "Service") drop(object.mut("spec"), {"clusterIP", "clusterIPs"});
   return object;
@@ -133,7 +137,8 @@ struct Outcome {
 };
 
 Outcome refused(const FieldErrors& errors, const ResourceInfo& resource, const Value& object) {
-  Error error = errors.to_error(resource.kind, resource.group, object["metadata"]["name"].as_string());
+  Error error =
+      errors.to_error(resource.kind, resource.group, object["metadata"]["name"].as_string());
   return {error.message(), error.details()->causes, object, {}};
 }
 
@@ -142,8 +147,8 @@ class Replay {
   explicit Replay(std::set<std::string> kinds) : kinds_(std::move(kinds)) {}
 
   void step(const std::string& session, std::size_t index, const Value& step) {
-    where_ = cat(session, " ", index, " ", step["method"].as_string(), " ",
-                 step["path"].as_string());
+    where_ =
+        cat(session, " ", index, " ", step["method"].as_string(), " ", step["path"].as_string());
     if (session != session_) {
       session_ = session;
       stored_.clear();
@@ -158,8 +163,10 @@ class Replay {
     const Value& expected = step["expect"]["body"];
     if (kinds_.count(target.resource->kind) != 0 && (code == 200 || code == 201 || code == 422) &&
         step["as"].is_null() && step["subset"].is_null()) {
-      if (method == "POST") create(target, step, expected, code);
-      else if (method == "PUT" || method == "PATCH") change(target, step, expected, code);
+      if (method == "POST")
+        create(target, step, expected, code);
+      else if (method == "PUT" || method == "PATCH")
+        change(target, step, expected, code);
     }
     if ((code == 200 || code == 201) && !dry_run && expected["metadata"]["name"].is_string()) {
       std::string key = target.object_path;
@@ -192,16 +199,17 @@ class Replay {
     std::string in_url = of_pod ? std::string(split(path, '/')[6]) : "";
     auto found = stored_.find(cat(pods, "/pods/", of_pod ? in_url : name));
     if (found == stored_.end() || !step["body"]["metadata"]["uid"].is_null()) return;
-    Value binding =
-        json::parse(replaced(json::write(step["body"]), "${ns}", session_)).value();
+    Value binding = json::parse(replaced(json::write(step["body"]), "${ns}", session_)).value();
     ++seen_;
 
     auto bound = bind_pod(found->second, binding, in_url, kNow);
 
     const Value& expected = step["expect"]["body"];
     EXPECT_EQ(bound.ok() ? "" : bound.error().message(), expected["message"].str()) << where_;
-    if (bound.ok()) found->second = *bound;
-    else EXPECT_EQ(http_status(bound.error().code()), code) << where_;
+    if (bound.ok())
+      found->second = *bound;
+    else
+      EXPECT_EQ(http_status(bound.error().code()), code) << where_;
   }
 
   void create(const Target& target, const Value& step, const Value& expected, std::int64_t code) {
@@ -261,14 +269,15 @@ class Replay {
     const KindRules& rules = kind_rules(target.resource->group, target.resource->kind);
     apply_defaults(object, *target.resource->schema);
     if (rules.set_defaults) rules.set_defaults(object);
-    if (target.resource->namespaced) object.mut("metadata").set("namespace", Value(old["metadata"]["namespace"]));
+    if (target.resource->namespaced)
+      object.mut("metadata").set("namespace", Value(old["metadata"]["namespace"]));
     object.mut("metadata").set("generation", Value(old["metadata"]["generation"]));
     if (object["metadata"]["generation"].is_null()) object.mut("metadata").erase("generation");
     keep_metadata(object, old);
     FieldErrors errors;
     RuleContext context{kNow, target.subresource};
-    const KindRules* special = subresource_rules(target.resource->group, target.resource->kind,
-                                                 target.subresource);
+    const KindRules* special =
+        subresource_rules(target.resource->group, target.resource->kind, target.subresource);
     if (target.subresource == "status") {
       if (old.contains("spec")) object.set("spec", Value(old["spec"]));
       if (rules.prepare_status) rules.prepare_status(object, old, context);
@@ -296,8 +305,8 @@ class Replay {
                std::int64_t code, const Value& step) {
     std::string wanted = expected["message"].str();
     // What is taken already only an allocator knows.
-    for (const char* other : {"allocated", "not in the valid range", ": patch: ",
-                              "Options.meta.k8s.io", "ValidatingAdmissionPolicy"}) {
+    for (const char* other : {"allocated", "not in the valid range",
+                              ": patch: ", "Options.meta.k8s.io", "ValidatingAdmissionPolicy"}) {
       if (wanted.find(other) != std::string::npos) return;
     }
     if (is_set_in(step["body"], "runtimeClassName")) return;
@@ -307,7 +316,9 @@ class Replay {
     ++seen_;
     if (code == 422) {
       // A message that shows internals was not kept; its causes were.
-      if (expected["message"].is_string()) EXPECT_EQ(marked(outcome.message), wanted) << where_;
+      if (expected["message"].is_string()) {
+        EXPECT_EQ(marked(outcome.message), wanted) << where_;
+      }
       std::vector<std::string> got;
       std::vector<std::string> want;
       for (const Cause& cause : outcome.causes) got.push_back(cat(cause.reason, " ", cause.field));
@@ -395,10 +406,9 @@ TEST_P(ValidationRecordings, match_for_pods_nodes_services_and_the_like) {
   Replay replay({"Pod", "PodTemplate", "Node", "Namespace", "ConfigMap", "Secret", "ServiceAccount",
                  "LimitRange", "ResourceQuota", "Service", "Endpoints", "EndpointSlice"});
 
-  bool found = for_each_step(GetParam(), [&](const std::string& session, std::size_t index,
-                                             const Value& step) {
-    replay.step(session, index, step);
-  });
+  bool found =
+      for_each_step(GetParam(), [&](const std::string& session, std::size_t index,
+                                    const Value& step) { replay.step(session, index, step); });
 
   if (!found) GTEST_SKIP() << "no conformance data at hand";
   EXPECT_GT(replay.seen(), 10);

@@ -20,7 +20,8 @@ bool names_known_review(const Value& versions) {
   });
 }
 
-void validate_review_versions(const Value& versions, bool demand_known, const Path& path, FieldErrors& errors) {
+void validate_review_versions(const Value& versions, bool demand_known, const Path& path,
+                              FieldErrors& errors) {
   if (versions.empty()) {
     errors.required(path);
     return;
@@ -41,7 +42,8 @@ void validate_review_versions(const Value& versions, bool demand_known, const Pa
 void validate_url(std::string_view url, const Path& path, FieldErrors& errors) {
   constexpr std::string_view kForm = "; desired format: https://host[/path]";
   const auto colon = url.find(':');
-  const auto scheme = to_lower(colon == std::string_view::npos ? std::string_view() : url.substr(0, colon));
+  const auto scheme =
+      to_lower(colon == std::string_view::npos ? std::string_view() : url.substr(0, colon));
   std::string_view rest = colon == std::string_view::npos ? url : url.substr(colon + 1);
   auto cut = [&](char mark) {
     const auto at = rest.find(mark);
@@ -61,7 +63,8 @@ void validate_url(std::string_view url, const Path& path, FieldErrors& errors) {
       host = host.substr(at + 1);
     }
   }
-  if (scheme != "https") errors.invalid(path, scheme, cat("'https' is the only allowed URL scheme", kForm));
+  if (scheme != "https")
+    errors.invalid(path, scheme, cat("'https' is the only allowed URL scheme", kForm));
   if (host.empty()) errors.invalid(path, host, cat("host must be specified", kForm));
   if (!user.empty()) errors.invalid(path, user, "user information is not permitted in the URL");
   if (!fragment.empty()) errors.invalid(path, fragment, "fragments are not permitted in the URL");
@@ -94,18 +97,20 @@ void validate_service(const Value& service, const Path& path, FieldErrors& error
   if (service["namespace"].as_string().empty()) errors.required(path.child("name"));
   if (service["name"].as_string().empty()) errors.required(path.child("namespace"));
   if (const auto faults = is_port_number(service["port"].as_int()); !faults.empty()) {
-    errors.invalid(path.child("port"), service["port"].as_int(), cat("port is not valid: ", join(faults, ", ")));
+    errors.invalid(path.child("port"), service["port"].as_int(),
+                   cat("port is not valid: ", join(faults, ", ")));
   }
   validate_service_path(service["path"].as_string(), path.child("path"), errors);
 }
 
 bool is_certificate_bundle(const Value& bundle) {
   std::string pem;
-  return base64_decode(bundle.as_string(), pem) && pem.find("-----BEGIN CERTIFICATE-----") != std::string::npos;
+  return base64_decode(bundle.as_string(), pem) &&
+         pem.find("-----BEGIN CERTIFICATE-----") != std::string::npos;
 }
 
-void validate_client(const Value& client, const Value& old_client, bool established, const Path& path,
-                     FieldErrors& errors) {
+void validate_client(const Value& client, const Value& old_client, bool established,
+                     const Path& path, FieldErrors& errors) {
   const Value& url = client["url"];
   const Value& service = client["service"];
   if (url.is_null() == service.is_null()) {
@@ -126,8 +131,8 @@ void validate_client(const Value& client, const Value& old_client, bool establis
 
 }  // namespace
 
-void validate_conversion(const Value& conversion, const Value* old, bool established, const Path& path,
-                         FieldErrors& errors) {
+void validate_conversion(const Value& conversion, const Value* old, bool established,
+                         const Path& path, FieldErrors& errors) {
   if (conversion.is_null()) return;
   const Value& strategy = conversion["strategy"];
   if (strategy.as_string().empty()) {
@@ -140,9 +145,11 @@ void validate_conversion(const Value& conversion, const Value* old, bool establi
   if (strategy.as_string() == "Webhook") {
     const Value& old_webhook = old == nullptr ? json::null_value() : (*old)["webhook"];
     if (client.is_null()) {
-      errors.required(path.child("webhookClientConfig"), "required when strategy is set to Webhook");
+      errors.required(path.child("webhookClientConfig"),
+                      "required when strategy is set to Webhook");
     } else {
-      validate_client(client, old_webhook["clientConfig"], established, path.child("webhookClientConfig"), errors);
+      validate_client(client, old_webhook["clientConfig"], established,
+                      path.child("webhookClientConfig"), errors);
     }
     const Value& old_reviews = old_webhook["conversionReviewVersions"];
     validate_review_versions(reviews, old_reviews.empty() || names_known_review(old_reviews),

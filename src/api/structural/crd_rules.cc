@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t kMaxSelectableFields = 8;
 
-/// The definition as upstream judges it: what all versions have in common stands beside them, not in them. Messages
-/// name fields of this form.
+/// The definition as upstream judges it: what all versions have in common stands beside them, not
+/// in them. Messages name fields of this form.
 struct Hoisted {
   Value versions;
   Value schema;
@@ -54,14 +54,16 @@ Hoisted hoisted(const Value& spec) {
 void check_label(const Value& value, const Path& path, FieldErrors& errors) {
   const auto text = value.as_string();
   if (text.empty()) return;
-  if (const auto faults = is_dns1035_label(text); !faults.empty()) errors.invalid(path, value, join(faults, ","));
+  if (const auto faults = is_dns1035_label(text); !faults.empty())
+    errors.invalid(path, value, join(faults, ","));
 }
 
 void check_kind(const Value& value, const Path& path, FieldErrors& errors) {
   const auto text = value.as_string();
   if (text.empty()) return;
   if (const auto faults = is_dns1035_label(to_lower(text)); !faults.empty()) {
-    errors.invalid(path, value, cat("may have mixed case, but should otherwise match: ", join(faults, ",")));
+    errors.invalid(path, value,
+                   cat("may have mixed case, but should otherwise match: ", join(faults, ",")));
   }
 }
 
@@ -80,7 +82,8 @@ void validate_names(const Value& names, const Path& path, FieldErrors& errors) {
   check_kind(names["listKind"], path.child("listKind"), errors);
   check_labels(names["shortNames"], path.child("shortNames"), errors);
   if (!names["kind"].as_string().empty() && names["kind"] == names["listKind"]) {
-    errors.invalid(path.child("listKind"), names["listKind"], "kind and listKind may not be the same");
+    errors.invalid(path.child("listKind"), names["listKind"],
+                   "kind and listKind may not be the same");
   }
   check_labels(names["categories"], path.child("categories"), errors);
 }
@@ -100,7 +103,8 @@ void validate_scale(const Value& scale, const Path& path, FieldErrors& errors) {
     if (value.as_string().empty()) {
       errors.required(at);
     } else if (check_simple_path(value, at, errors) && !value.as_string().starts_with(prefix)) {
-      errors.invalid(at, value, cat("should be a json path under ", prefix.substr(0, prefix.size() - 1)));
+      errors.invalid(at, value,
+                     cat("should be a json path under ", prefix.substr(0, prefix.size() - 1)));
     }
   };
   check("scale.specReplicasPath", ".spec.");
@@ -124,9 +128,10 @@ void validate_column(const Value& column, const Path& path, FieldErrors& errors)
     errors.invalid(path.child("type"), type, kTypes);
   }
   const auto format = column["format"].as_string();
-  if (!format.empty() &&
-      !is_one_of(format, {"byte", "date", "date-time", "double", "float", "int32", "int64", "password"})) {
-    errors.invalid(path.child("format"), format, "must be one of byte,date,date-time,double,float,int32,int64,password");
+  if (!format.empty() && !is_one_of(format, {"byte", "date", "date-time", "double", "float",
+                                             "int32", "int64", "password"})) {
+    errors.invalid(path.child("format"), format,
+                   "must be one of byte,date,date-time,double,float,int32,int64,password");
   }
   if (column["jsonPath"].as_string().empty()) {
     errors.required(path.child("JSONPath"));
@@ -136,10 +141,12 @@ void validate_column(const Value& column, const Path& path, FieldErrors& errors)
 }
 
 void validate_columns(const Value& columns, const Path& path, FieldErrors& errors) {
-  for (std::size_t i = 0; i < columns.size(); ++i) validate_column(columns[i], path.index(i), errors);
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    validate_column(columns[i], path.index(i), errors);
 }
 
-void validate_selectable(const Value& fields, const Value& schema, const Path& path, FieldErrors& errors) {
+void validate_selectable(const Value& fields, const Value& schema, const Path& path,
+                         FieldErrors& errors) {
   std::set<std::string> seen;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const Path item = path.index(i);
@@ -160,7 +167,8 @@ void validate_selectable(const Value& fields, const Value& schema, const Path& p
     }
     if (!is_one_of((**found)["type"].as_string(), {"string", "boolean", "integer"})) {
       errors.invalid(at, value,
-                     "must point to a field of type string, boolean or integer. Enum string fields and strings with "
+                     "must point to a field of type string, boolean or integer. Enum string fields "
+                     "and strings with "
                      "formats are allowed.");
     }
     if (!seen.insert(std::string(text)).second) errors.duplicate(at, value);
@@ -180,27 +188,31 @@ void check_deprecation(const Value& version, const Path& path, FieldErrors& erro
   if (text.empty()) errors.invalid(path, *warning, "must not be an empty string");
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
-    const bool is_c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    const bool is_c1 =
+        c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
     if (c >= 0x20 && c != 0x7f && !is_c1) continue;
-    errors.invalid(path, *warning,
-                   cat("must only contain printable UTF-8 characters; non-printable character found at index ", i));
+    errors.invalid(
+        path, *warning,
+        cat("must only contain printable UTF-8 characters; non-printable character found at index ",
+            i));
     break;
   }
 }
 
 /// A form's parts at `path`: the spec's, or those of one version.
-void validate_schema_part(const Value& holder, const Path& path, bool has_status, const CelChecker& cel,
-                          FieldErrors& errors) {
+void validate_schema_part(const Value& holder, const Path& path, bool has_status,
+                          const CelChecker& cel, FieldErrors& errors) {
   const Value& schema = holder["openAPIV3Schema"];
   if (!schema.is_null()) validate_definition_schema(schema, path, has_status, cel, errors);
 }
 
-void validate_version(const Value& version, const Path& path, bool has_status, const CelChecker& cel,
-                      FieldErrors& errors) {
+void validate_version(const Value& version, const Path& path, bool has_status,
+                      const CelChecker& cel, FieldErrors& errors) {
   check_deprecation(version, path.child("deprecationWarning"), errors);
   validate_schema_part(version["schema"], path.child("schema"), has_status, cel, errors);
   validate_scale(version["subresources"]["scale"], path.child("subresources"), errors);
-  validate_columns(version["additionalPrinterColumns"], path.child("additionalPrinterColumns"), errors);
+  validate_columns(version["additionalPrinterColumns"], path.child("additionalPrinterColumns"),
+                   errors);
   const Value& fields = version["selectableFields"];
   if (fields.empty()) return;
   const Path at = path.child("selectableFields");
@@ -223,7 +235,8 @@ bool has_default(const Value& spec) {
 
 bool has_status(const Value& subresources) { return !subresources["status"].is_null(); }
 
-void validate_versions(const Hoisted& form, const Path& path, const CelChecker& cel, FieldErrors& errors) {
+void validate_versions(const Hoisted& form, const Path& path, const CelChecker& cel,
+                       FieldErrors& errors) {
   std::set<std::string_view> names;
   std::size_t storage = 0;
   bool unique = true;
@@ -235,17 +248,20 @@ void validate_versions(const Hoisted& form, const Path& path, const CelChecker& 
     if (const auto faults = is_dns1035_label(version["name"].as_string()); !faults.empty()) {
       errors.invalid(at.child("name"), version["name"], join(faults, ","));
     }
-    const bool status = has_status(form.subresources.is_null() ? version["subresources"] : form.subresources);
+    const bool status =
+        has_status(form.subresources.is_null() ? version["subresources"] : form.subresources);
     validate_version(version, at, status, cel, errors);
   }
   auto invalid = [&](std::string_view detail) {
-    errors.add(Fault::invalid, path, cat("Invalid value: ", go_versions(form.versions), ": ", detail));
+    errors.add(Fault::invalid, path,
+               cat("Invalid value: ", go_versions(form.versions), ": ", detail));
   };
   if (!unique) invalid("must contain unique version names");
   if (storage != 1) invalid("must have exactly one version marked as storage version");
 }
 
-void validate_spec(const Value& definition, const Value* old, const CelChecker& cel, FieldErrors& errors) {
+void validate_spec(const Value& definition, const Value* old, const CelChecker& cel,
+                   FieldErrors& errors) {
   const Value& spec = definition["spec"];
   const Path path("spec");
   const Hoisted form = hoisted(spec);
@@ -274,7 +290,8 @@ void validate_spec(const Value& definition, const Value* old, const CelChecker& 
   }
   const bool preserves = spec["preserveUnknownFields"].as_bool();
   if (preserves && has_default(spec)) {
-    errors.invalid(path.child("preserveUnknownFields"), true, "must be false in order to use defaults in the schema");
+    errors.invalid(path.child("preserveUnknownFields"), true,
+                   "must be false in order to use defaults in the schema");
   }
   validate_versions(form, versions, cel, errors);
   if (!form.versions.empty()) check_label(form.versions[0]["name"], path.child("version"), errors);
@@ -285,7 +302,8 @@ void validate_spec(const Value& definition, const Value* old, const CelChecker& 
   }
   validate_names(spec["names"], names, errors);
   bool any_status = has_status(form.subresources);
-  for (const Value& version : form.versions.items()) any_status = any_status || has_status(version["subresources"]);
+  for (const Value& version : form.versions.items())
+    any_status = any_status || has_status(version["subresources"]);
   validate_schema_part(form.schema, path.child("validation"), any_status, cel, errors);
   validate_scale(form.subresources["scale"], path.child("subresources"), errors);
   validate_columns(form.columns, path.child("additionalPrinterColumns"), errors);
@@ -303,8 +321,8 @@ void validate_spec(const Value& definition, const Value* old, const CelChecker& 
                    "must be None if spec.preserveUnknownFields is true");
   }
   const bool established = old != nullptr && definition_condition(*old, "Established");
-  validate_conversion(conversion, old == nullptr ? nullptr : &(*old)["spec"]["conversion"], established,
-                      path.child("conversion"), errors);
+  validate_conversion(conversion, old == nullptr ? nullptr : &(*old)["spec"]["conversion"],
+                      established, path.child("conversion"), errors);
 }
 
 void validate_stored_versions(const Value& definition, FieldErrors& errors) {
@@ -317,7 +335,8 @@ void validate_stored_versions(const Value& definition, FieldErrors& errors) {
   }
   const auto is_stored = [&](std::string_view name) {
     const auto items = stored.items();
-    return std::any_of(items.begin(), items.end(), [&](const Value& item) { return item.as_string() == name; });
+    return std::any_of(items.begin(), items.end(),
+                       [&](const Value& item) { return item.as_string() == name; });
   };
   std::set<std::string_view> names;
   for (const Value& version : definition["spec"]["versions"].items()) {
@@ -330,10 +349,12 @@ void validate_stored_versions(const Value& definition, FieldErrors& errors) {
   for (std::size_t i = 0; i < stored.size(); ++i) {
     const auto name = stored[i].as_string();
     if (names.contains(name)) continue;
-    errors.invalid(path.index(i), stored[i],
-                   cat("missing from spec.versions; ", name, " was previously a storage version, and must remain in "
-                       "spec.versions until a storage migration ensures no data remains persisted in ", name,
-                       " and removes ", name, " from status.storedVersions"));
+    errors.invalid(
+        path.index(i), stored[i],
+        cat("missing from spec.versions; ", name,
+            " was previously a storage version, and must remain in "
+            "spec.versions until a storage migration ensures no data remains persisted in ",
+            name, " and removes ", name, " from status.storedVersions"));
   }
 }
 
@@ -365,7 +386,8 @@ void validate_approval(const Value& definition, const Value* old, FieldErrors& e
   const Path path = annotations.key(kApproved);
   constexpr std::string_view kSee = ", see https://github.com/kubernetes/enhancements/pull/1111";
   if (approval == Approval::missing) {
-    errors.required(path, cat("protected groups must have approval annotation ", quoted(kApproved), kSee));
+    errors.required(
+        path, cat("protected groups must have approval annotation ", quoted(kApproved), kSee));
   } else if (approval == Approval::invalid) {
     errors.invalid(path, definition["metadata"]["annotations"][kApproved],
                    cat("protected groups must have approval annotation ", quoted(kApproved),
@@ -382,7 +404,8 @@ void validate_rest(const Value& definition, const Value* old, FieldErrors& error
   if (!was_preserving && definition["spec"]["preserveUnknownFields"].as_bool()) {
     const Path spec("spec");
     errors.invalid(spec.child("preserveUnknownFields"), true,
-                   "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema "
+                   "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
+                   "spec.versions[*].schema "
                    "instead");
   }
 }
@@ -398,7 +421,8 @@ void validate_new(const Value& definition, const CelChecker& cel, FieldErrors& e
   validate_rest(definition, nullptr, errors);
 }
 
-void validate_change(const Value& definition, const Value& old, const CelChecker& cel, FieldErrors& errors) {
+void validate_change(const Value& definition, const Value& old, const CelChecker& cel,
+                     FieldErrors& errors) {
   validate_spec(definition, &old, cel, errors);
   const Path path("spec");
   const Path names = path.child("names");
@@ -409,7 +433,8 @@ void validate_change(const Value& definition, const Value& old, const CelChecker
     validate_immutable(spec["names"]["kind"], before["names"]["kind"], names.child("kind"), errors);
   }
   validate_immutable(spec["group"], before["group"], path.child("group"), errors);
-  validate_immutable(spec["names"]["plural"], before["names"]["plural"], names.child("plural"), errors);
+  validate_immutable(spec["names"]["plural"], before["names"]["plural"], names.child("plural"),
+                     errors);
   validate_rest(definition, &old, errors);
 }
 
@@ -419,7 +444,8 @@ void note_storage_version(Value& definition) {
     if (!version["storage"].as_bool()) continue;
     Value& stored = definition.mut("status").mut("storedVersions");
     const auto items = stored.items();
-    if (std::find(items.begin(), items.end(), version["name"]) == items.end()) stored.push(version["name"]);
+    if (std::find(items.begin(), items.end(), version["name"]) == items.end())
+      stored.push(version["name"]);
     return;
   }
 }
@@ -438,15 +464,21 @@ void set_definition_defaults(Value& definition) {
   }
   const Value& service = definition["spec"]["conversion"]["webhook"]["clientConfig"]["service"];
   if (service.is_object() && service["port"].is_null()) {
-    definition.mut("spec").mut("conversion").mut("webhook").mut("clientConfig").mut("service").set("port", 443);
+    definition.mut("spec")
+        .mut("conversion")
+        .mut("webhook")
+        .mut("clientConfig")
+        .mut("service")
+        .set("port", 443);
   }
   if (definition["status"]["storedVersions"].empty()) note_storage_version(definition);
 }
 
 void prepare_new(Value& definition) {
-  definition.set("status", Value::object({{"conditions", nullptr},
-                                          {"acceptedNames", Value::object({{"plural", ""}, {"kind", ""}})},
-                                          {"storedVersions", nullptr}}));
+  definition.set("status",
+                 Value::object({{"conditions", nullptr},
+                                {"acceptedNames", Value::object({{"plural", ""}, {"kind", ""}})},
+                                {"storedVersions", nullptr}}));
   note_storage_version(definition);
 }
 
@@ -468,7 +500,8 @@ std::set<std::string> odd_sets(const Value& definition) {
   for (const Value& version : definition["spec"]["versions"].items()) {
     for_each_schema(version["schema"]["openAPIV3Schema"], [&](const Value& schema) {
       const auto type = schema["items"]["type"].as_string();
-      if (schema["x-kubernetes-list-type"].as_string() == "set" && (type == "object" || type == "array")) {
+      if (schema["x-kubernetes-list-type"].as_string() == "set" &&
+          (type == "object" || type == "array")) {
         warnings.insert(cat("x-kubernetes-list-type: set for items of type ", quoted(type),
                             " is not supported by server-side apply or CEL validation rules"));
       }
@@ -506,7 +539,8 @@ std::string deprecation_warning(const Value& definition, std::string_view versio
     const auto name = candidate["name"].as_string();
     if (name == version) deprecated = &candidate;
     if (candidate["deprecated"].as_bool() || !candidate["served"].as_bool()) continue;
-    if (version_before(name, version) && (newest.empty() || version_before(name, newest))) newest = name;
+    if (version_before(name, version) && (newest.empty() || version_before(name, newest)))
+      newest = name;
   }
   if (deprecated == nullptr || !(*deprecated)["deprecated"].as_bool()) return "";
   if (const Value& text = (*deprecated)["deprecationWarning"]; !text.is_null()) return text.str();
@@ -528,7 +562,9 @@ KindRules make_definition_rules(CelChecker cel) {
     object.set("status", old["status"]);
     note_storage_version(object);
   };
-  rules.validate = [cel](const Value& object, FieldErrors& errors) { validate_new(object, cel, errors); };
+  rules.validate = [cel](const Value& object, FieldErrors& errors) {
+    validate_new(object, cel, errors);
+  };
   rules.validate_update = [cel](const Value& object, const Value& old, FieldErrors& errors) {
     validate_change(object, old, cel, errors);
   };

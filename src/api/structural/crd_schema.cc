@@ -19,35 +19,59 @@ namespace {
 using json::Value;
 
 constexpr std::string_view kAllowedAtRoot =
-    "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern "
-    "MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields "
+    "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength "
+    "MinLength Pattern "
+    "MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example "
+    "XPreserveUnknownFields "
     "XValidations]";
 
-/// With a status sub-resource the status is judged alone, so nothing at the root may speak about it.
+/// With a status sub-resource the status is judged alone, so nothing at the root may speak about
+/// it.
 void validate_root(const Value& schema, const Path& path, FieldErrors& errors) {
-  static const std::set<std::string_view> allowed = {
-      "description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
-      "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items",
-      "properties", "externalDocs", "example", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"};
+  static const std::set<std::string_view> allowed = {"description",
+                                                     "type",
+                                                     "format",
+                                                     "title",
+                                                     "maximum",
+                                                     "exclusiveMaximum",
+                                                     "minimum",
+                                                     "exclusiveMinimum",
+                                                     "maxLength",
+                                                     "minLength",
+                                                     "pattern",
+                                                     "maxItems",
+                                                     "minItems",
+                                                     "uniqueItems",
+                                                     "multipleOf",
+                                                     "required",
+                                                     "items",
+                                                     "properties",
+                                                     "externalDocs",
+                                                     "example",
+                                                     "x-kubernetes-preserve-unknown-fields",
+                                                     "x-kubernetes-validations"};
   const auto type = schema["type"].as_string();
-  const bool odd_before_type = schema.contains("id") || schema.contains("$schema") || schema.contains("$ref");
+  const bool odd_before_type =
+      schema.contains("id") || schema.contains("$schema") || schema.contains("$ref");
   if (!odd_before_type && !type.empty() && type != "object") {
     errors.invalid(path.child("openAPIV3Schema.type"), type,
-                   "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled");
+                   "only \"object\" is allowed as the type at the root of the schema if the status "
+                   "subresource is enabled");
     return;
   }
   for (const auto& [key, value] : schema.members()) {
     if (allowed.contains(key) || value.is_null()) continue;
-    errors.add(Fault::invalid, path.child("openAPIV3Schema"),
-               cat("Invalid value: ", go_schema(schema), ": only ", kAllowedAtRoot,
-                   " fields are allowed at the root of the schema if the status subresource is enabled"));
+    errors.add(
+        Fault::invalid, path.child("openAPIV3Schema"),
+        cat("Invalid value: ", go_schema(schema), ": only ", kAllowedAtRoot,
+            " fields are allowed at the root of the schema if the status subresource is enabled"));
     return;
   }
 }
 
 /// Defaults are values of their own schema. What stands under additionalProperties has none.
-void validate_defaults(const Value& source, const Schema& schema, const Path& path, bool inside_metadata,
-                       FieldErrors& errors) {
+void validate_defaults(const Value& source, const Schema& schema, const Path& path,
+                       bool inside_metadata, FieldErrors& errors) {
   if (schema.rules == nullptr) return;
   if (const Value& value = source["default"]; !value.is_null()) {
     const Path at = path.child("default");
@@ -57,23 +81,29 @@ void validate_defaults(const Value& source, const Schema& schema, const Path& pa
     if (!(pruned == value)) errors.invalid(at, value, "must not have unknown fields");
     if (!inside_metadata) validate_embedded_value(value, schema, at, found);
     if (found.empty()) validate_value(value, schema, at, found);
-    for (const FieldError& error : found.errors()) errors.add(error.fault, Path(error.field), error.text);
+    for (const FieldError& error : found.errors())
+      errors.add(error.fault, Path(error.field), error.text);
   }
   if (schema.rules->items != nullptr) {
-    validate_defaults(source["items"], *schema.rules->items, path.child("items"), inside_metadata, errors);
+    validate_defaults(source["items"], *schema.rules->items, path.child("items"), inside_metadata,
+                      errors);
   }
   const Path properties = path.child("properties");
   for (const auto& [key, property] : source["properties"].members()) {
-    const bool is_meta = schema.embedded_resource && (key == "metadata" || key == "apiVersion" || key == "kind");
+    const bool is_meta =
+        schema.embedded_resource && (key == "metadata" || key == "apiVersion" || key == "kind");
     const Field* field = schema.field(key);
-    const Schema* child = is_meta && key == "metadata" ? schema.rules->metadata : field != nullptr ? field->schema : nullptr;
+    const Schema* child = is_meta && key == "metadata" ? schema.rules->metadata
+                          : field != nullptr           ? field->schema
+                                                       : nullptr;
     if (child == nullptr) continue;
     validate_defaults(property, *child, properties.key(key),
                       (inside_metadata && !child->embedded_resource) || is_meta, errors);
   }
 }
 
-/// One step of a path: '.', '[' and ']' stand alone, everything between them is one piece, quoted text too.
+/// One step of a path: '.', '[' and ']' stand alone, everything between them is one piece, quoted
+/// text too.
 std::string_view next_token(std::string_view& rest) {
   std::size_t length = 0;
   if (rest.front() == '.' || rest.front() == '[' || rest.front() == ']') {
@@ -106,10 +136,11 @@ void for_each_schema(const Value& schema, const std::function<void(const Value&)
   }
   visit(schema);
   for (const auto& [key, value] : schema.members()) {
-    if (key == "items" || key == "additionalProperties" || key == "additionalItems" || key == "not" ||
-        key == "allOf" || key == "anyOf" || key == "oneOf") {
+    if (key == "items" || key == "additionalProperties" || key == "additionalItems" ||
+        key == "not" || key == "allOf" || key == "anyOf" || key == "oneOf") {
       for_each_schema(value, visit);
-    } else if (key == "properties" || key == "patternProperties" || key == "definitions" || key == "dependencies") {
+    } else if (key == "properties" || key == "patternProperties" || key == "definitions" ||
+               key == "dependencies") {
       for (const auto& [name, child] : value.members()) for_each_schema(child, visit);
     }
   }
@@ -131,9 +162,11 @@ Result<const Value*> schema_at_path(std::string_view path, const Value& schema, 
       if (name.size() < 2 || name.front() != '\'' || name.back() != '\'') {
         return Error::invalid(cat("expected single quoted string but got ", name));
       }
-      if (!step(name.substr(1, name.size() - 2))) return Error::invalid("does not refer to a valid field");
+      if (!step(name.substr(1, name.size() - 2)))
+        return Error::invalid("does not refer to a valid field");
       if (path.empty()) return Error::invalid("unexpected end of JSON path");
-      if (const auto end = next_token(path); end != "]") return Error::invalid(cat("expected ] but got ", end));
+      if (const auto end = next_token(path); end != "]")
+        return Error::invalid(cat("expected ] but got ", end));
     } else if (token == ".") {
       if (path.empty()) return Error::invalid("unexpected end of JSON path");
       if (!step(next_token(path))) return Error::invalid("does not refer to a valid field");
@@ -144,8 +177,8 @@ Result<const Value*> schema_at_path(std::string_view path, const Value& schema, 
   return at;
 }
 
-void validate_definition_schema(const Value& schema, const Path& path, bool has_status, const CelChecker& cel,
-                                FieldErrors& errors) {
+void validate_definition_schema(const Value& schema, const Path& path, bool has_status,
+                                const CelChecker& cel, FieldErrors& errors) {
   const Path at = path.child("openAPIV3Schema");
   // Before anything that recurses.
   if (const auto size = check_schema_size(schema); !size.ok()) {
@@ -162,13 +195,15 @@ void validate_definition_schema(const Value& schema, const Path& path, bool has_
     FieldErrors structural;
     validate_structural(schema, at, structural);
     if (structural.empty()) validate_defaults(schema, (*compiled)->root(), at, false, structural);
-    for (const FieldError& error : structural.errors()) found.add(error.fault, Path(error.field), error.text);
+    for (const FieldError& error : structural.errors())
+      found.add(error.fault, Path(error.field), error.text);
   }
   validate_openapi(schema, at, found);
   // What keeps a schema from being compiled is mostly told better by the rules above.
   if (found.empty() && !compiled.ok()) found.invalid(at, "", compiled.error().message());
   if (found.empty() && cel && (*compiled)->has_validations()) cel(schema, at, found);
-  for (const FieldError& error : found.errors()) errors.add(error.fault, Path(error.field), error.text);
+  for (const FieldError& error : found.errors())
+    errors.add(error.fault, Path(error.field), error.text);
 }
 
 }  // namespace dibs::api

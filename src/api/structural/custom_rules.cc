@@ -26,15 +26,18 @@ using VersionPtr = std::shared_ptr<const CustomVersion>;
 bool blocks_rules(const FieldErrors& errors) {
   return std::any_of(errors.errors().begin(), errors.errors().end(), [](const FieldError& error) {
     return error.fault == Fault::not_supported || error.fault == Fault::required ||
-           error.fault == Fault::too_long || error.fault == Fault::too_many || error.fault == Fault::type_invalid;
+           error.fault == Fault::too_long || error.fault == Fault::too_many ||
+           error.fault == Fault::type_invalid;
   });
 }
 
-void judge_cel(const CustomVersion& version, const Value& object, const Value* old, FieldErrors& errors) {
+void judge_cel(const CustomVersion& version, const Value& object, const Value* old,
+               FieldErrors& errors) {
   if (!version.schema->has_validations()) return;
   if (blocks_rules(errors)) {
     errors.invalid(Path(), nullptr,
-                   "some validation rules were not checked because the object was invalid; correct the existing "
+                   "some validation rules were not checked because the object was invalid; correct "
+                   "the existing "
                    "errors to complete validation");
   } else if (version.cel) {
     version.cel(object, old, errors);
@@ -42,7 +45,8 @@ void judge_cel(const CustomVersion& version, const Value& object, const Value* o
 }
 
 /// Duplicates that were there before are forgiven, all together.
-void judge_list_types(const CustomVersion& version, const Value& object, const Value* old, FieldErrors& errors) {
+void judge_list_types(const CustomVersion& version, const Value& object, const Value* old,
+                      FieldErrors& errors) {
   FieldErrors found;
   validate_list_types(object, version.schema->root(), found);
   if (found.empty()) return;
@@ -51,14 +55,18 @@ void judge_list_types(const CustomVersion& version, const Value& object, const V
     validate_list_types(*old, version.schema->root(), before);
     if (!before.empty()) return;
   }
-  for (const FieldError& error : found.errors()) errors.add(error.fault, Path(error.field), error.text);
+  for (const FieldError& error : found.errors())
+    errors.add(error.fault, Path(error.field), error.text);
 }
 
-/// The value at ".spec.replicas", or null. A value on the way that is no object is told, and then there is nothing.
-std::optional<Value> value_at(const Value& object, const std::string& path, const Value& zero, FieldErrors& errors) {
+/// The value at ".spec.replicas", or null. A value on the way that is no object is told, and then
+/// there is nothing.
+std::optional<Value> value_at(const Value& object, const std::string& path, const Value& zero,
+                              FieldErrors& errors) {
   const Value* at = &object;
   std::string seen;
-  for (std::string_view name : split(std::string_view(path).substr(path.starts_with('.') ? 1 : 0), '.')) {
+  for (std::string_view name :
+       split(std::string_view(path).substr(path.starts_with('.') ? 1 : 0), '.')) {
     if (!at->is_object()) {
       errors.invalid(Path(path), zero,
                      cat(seen, " accessor error: ", go_value(*at), " is of the type ", go_type(*at),
@@ -77,8 +85,8 @@ void judge_replicas(const Value& object, const std::string& path, FieldErrors& e
   if (!value || value->is_null()) return;
   if (!value->is_integer()) {
     errors.invalid(Path(path), 0,
-                   cat(path.starts_with('.') ? "" : ".", path, " accessor error: ", go_value(*value), " is of the type ",
-                       go_type(*value), ", expected int64"));
+                   cat(path.starts_with('.') ? "" : ".", path, " accessor error: ",
+                       go_value(*value), " is of the type ", go_type(*value), ", expected int64"));
   } else if (value->as_int() < 0) {
     errors.invalid(Path(path), *value, "should be a non-negative integer");
   } else if (value->as_int() > std::numeric_limits<std::int32_t>::max()) {
@@ -92,17 +100,19 @@ void judge_scale_status(const ScalePaths& scale, const Value& object, FieldError
   const auto selector = value_at(object, scale.label_selector, "", errors);
   if (selector && !selector->is_null() && !selector->is_string()) {
     errors.invalid(Path(scale.label_selector), "",
-                   cat(scale.label_selector, " accessor error: ", go_value(*selector), " is of the type ",
-                       go_type(*selector), ", expected string"));
+                   cat(scale.label_selector, " accessor error: ", go_value(*selector),
+                       " is of the type ", go_type(*selector), ", expected string"));
   }
 }
 
-void judge(const CustomVersion& version, const Value& object, const Value* old, FieldErrors& errors) {
+void judge(const CustomVersion& version, const Value& object, const Value* old,
+           FieldErrors& errors) {
   const Schema& root = version.schema->root();
   if (old == nullptr) {
     validate_value(object, root, Path(), errors);
   } else {
-    // Upstream judges the metadata of a changed custom object three times; one of them is done for every kind.
+    // Upstream judges the metadata of a changed custom object three times; one of them is done for
+    // every kind.
     validate_metadata_update(object, *old, errors, false);
     validate_metadata_update(object, *old, errors, false);
     validate_changed_value(object, *old, root, Path(), errors);
@@ -116,7 +126,8 @@ void judge(const CustomVersion& version, const Value& object, const Value* old, 
   judge_cel(version, object, old, errors);
 }
 
-void judge_status(const CustomVersion& version, const Value& object, const Value& old, FieldErrors& errors) {
+void judge_status(const CustomVersion& version, const Value& object, const Value& old,
+                  FieldErrors& errors) {
   const Value* status = object.find("status");
   const Schema* schema = version.schema->status();
   if (status != nullptr && schema != nullptr) {
@@ -132,7 +143,8 @@ std::vector<std::string> finalizer_warnings(const Value& object, const Value* ol
   std::vector<std::string> added;
   for (const Value& finalizer : object["metadata"]["finalizers"].items()) {
     const auto before = old == nullptr ? json::Items() : (*old)["metadata"]["finalizers"].items();
-    if (std::find(before.begin(), before.end(), finalizer) == before.end()) added.push_back(finalizer.str());
+    if (std::find(before.begin(), before.end(), finalizer) == before.end())
+      added.push_back(finalizer.str());
   }
   std::sort(added.begin(), added.end());
   added.erase(std::unique(added.begin(), added.end()), added.end());
@@ -175,8 +187,12 @@ KindRules make_custom_rules(CustomVersion version) {
     rules.selectable.push_back(std::move(field));
   }
   const VersionPtr shared = std::make_shared<const CustomVersion>(std::move(version));
-  rules.set_defaults = [shared](Value& object) { apply_custom_defaults(object, shared->schema->root()); };
-  rules.validate = [shared](const Value& object, FieldErrors& errors) { judge(*shared, object, nullptr, errors); };
+  rules.set_defaults = [shared](Value& object) {
+    apply_custom_defaults(object, shared->schema->root());
+  };
+  rules.validate = [shared](const Value& object, FieldErrors& errors) {
+    judge(*shared, object, nullptr, errors);
+  };
   rules.validate_update = [shared](const Value& object, const Value& old, FieldErrors& errors) {
     judge(*shared, object, &old, errors);
   };

@@ -11,9 +11,10 @@
 
 namespace dibs::api {
 
-/// Evaluates x-kubernetes-validations; `old` is null on create. Called only when nothing was found that would make
-/// the rules meaningless.
-using CelValidator = std::function<void(const Value& object, const Value* old, FieldErrors& errors)>;
+/// Evaluates x-kubernetes-validations; `old` is null on create. Called only when nothing was found
+/// that would make the rules meaningless.
+using CelValidator =
+    std::function<void(const Value& object, const Value* old, FieldErrors& errors)>;
 
 struct CustomVersion {
   CompiledSchemaPtr schema;
@@ -24,8 +25,8 @@ struct CustomVersion {
   std::vector<std::string> selectable;
 };
 
-/// Defaults, validation with ratcheting, warnings, selectable fields. As for every kind, metadata is judged by the caller
-/// first; decoding is decode_custom()'s.
+/// Defaults, validation with ratcheting, warnings, selectable fields. As for every kind, metadata
+/// is judged by the caller first; decoding is decode_custom()'s.
 KindRules make_custom_rules(CustomVersion version);
 
 /// The value of a simple path (".spec.color") as a field selector sees it; "" when absent.

@@ -80,7 +80,8 @@ void apply_custom_defaults(Value& value, const Schema& schema) {
         }
       }
       if (is_container(item)) {
-        differs = changed(item, [&](Value& copy) { apply_custom_defaults(copy, items); }) || differs;
+        differs =
+            changed(item, [&](Value& copy) { apply_custom_defaults(copy, items); }) || differs;
       }
       if (differs) value.mut(i) = std::move(item);
     }
@@ -95,7 +96,8 @@ void prune_nulls(Value& value, const Schema& schema) {
       if (child == nullptr) continue;
       Value member = value[key];
       // Metadata and the like have no rules; their normal form has no nulls to spare.
-      if (member.is_null() && !child->nullable && child->rules != nullptr && default_of(*child) == nullptr) {
+      if (member.is_null() && !child->nullable && child->rules != nullptr &&
+          default_of(*child) == nullptr) {
         value.erase(key);
       } else if (is_container(member) &&
                  changed(member, [&](Value& copy) { prune_nulls(copy, *child); })) {
@@ -105,7 +107,8 @@ void prune_nulls(Value& value, const Schema& schema) {
   } else if (value.is_array() && schema.rules->items != nullptr) {
     for (std::size_t i = 0; i < value.size(); ++i) {
       Value item = value[i];
-      if (is_container(item) && changed(item, [&](Value& copy) { prune_nulls(copy, *schema.rules->items); })) {
+      if (is_container(item) &&
+          changed(item, [&](Value& copy) { prune_nulls(copy, *schema.rules->items); })) {
         value.mut(i) = std::move(item);
       }
     }

@@ -6,7 +6,8 @@
 
 namespace dibs::api {
 
-/// Sets properties that are absent, or null where null is not allowed, to their defaults, everywhere in the value.
+/// Sets properties that are absent, or null where null is not allowed, to their defaults,
+/// everywhere in the value.
 void apply_custom_defaults(json::Value& value, const Schema& schema);
 
 /// Drops members that are null where null is neither allowed nor replaced by a default.

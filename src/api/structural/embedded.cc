@@ -18,7 +18,8 @@ std::string shown(const Value& value) {
   return value.is_string() ? quoted(value.as_string()) : json::write(value, true);
 }
 
-/// "spec.a", "spec.m[key]", "spec.l[0]": how a fault inside of an embedded resource names its place.
+/// "spec.a", "spec.m[key]", "spec.l[0]": how a fault inside of an embedded resource names its
+/// place.
 std::string child_path(const std::string& path, std::string_view key) {
   return path.empty() ? std::string(key) : cat(path, ".", key);
 }
@@ -63,14 +64,15 @@ class EmbeddedDecoder {
     if (key != "metadata") return success();
     auto metadata = decode_metadata(member, child_path(path, "metadata"), unknown_);
     if (!metadata.ok()) {
-      return Error::bad_request(cat(child_path(path, "metadata"), ": Invalid value: ", shown(member), ": ",
-                                    metadata.error().message()));
+      return Error::bad_request(cat(child_path(path, "metadata"), ": Invalid value: ",
+                                    shown(member), ": ", metadata.error().message()));
     }
     value.set("metadata", *std::move(metadata));
     return success();
   }
 
-  Result<> change(Value& object, const std::string& key, const Schema& schema, const std::string& path) {
+  Result<> change(Value& object, const std::string& key, const Schema& schema,
+                  const std::string& path) {
     const Value& member = object[key];
     if (!member.is_object() && !member.is_array()) return success();
     Value copy = member;
@@ -102,7 +104,8 @@ void judge_resource(const Value& value, const Path& path, FieldErrors& errors) {
       } else if (key == "apiVersion") {
         add_invalid(group_version_faults(text), member, at, errors);
       } else if (const auto faults = is_dns1035_label(to_lower(text)); !faults.empty()) {
-        errors.invalid(at, member, cat("may have mixed case, but should otherwise match: ", join(faults, ",")));
+        errors.invalid(at, member,
+                       cat("may have mixed case, but should otherwise match: ", join(faults, ",")));
       }
     } else if (key == "metadata") {
       std::vector<std::string> ignored;
@@ -115,14 +118,16 @@ void judge_resource(const Value& value, const Path& path, FieldErrors& errors) {
       if ((*metadata)["name"].as_string().empty()) metadata->set("name", "fakename");
       const bool is_namespaced = !(*metadata)["namespace"].as_string().empty();
       FieldErrors found;
-      validate_metadata(Value::object({{"metadata", *metadata}}), is_namespaced, NameRule::path_segment, found,
-                        false);
-      for (const FieldError& error : found.errors()) errors.add(error.fault, path.child(error.field), error.text);
+      validate_metadata(Value::object({{"metadata", *metadata}}), is_namespaced,
+                        NameRule::path_segment, found, false);
+      for (const FieldError& error : found.errors())
+        errors.add(error.fault, path.child(error.field), error.text);
     }
   }
 }
 
-void judge(const Value& value, const Schema& schema, const Path& path, bool is_embedded, FieldErrors& errors) {
+void judge(const Value& value, const Schema& schema, const Path& path, bool is_embedded,
+           FieldErrors& errors) {
   if (schema.rules == nullptr) return;
   if (value.is_object()) {
     if (is_embedded) judge_resource(value, path, errors);
@@ -143,7 +148,8 @@ void judge(const Value& value, const Schema& schema, const Path& path, bool is_e
 
 }  // namespace
 
-Result<Value> decode_metadata(const Value& raw, std::string_view path, std::vector<std::string>& unknown) {
+Result<Value> decode_metadata(const Value& raw, std::string_view path,
+                              std::vector<std::string>& unknown) {
   static const Schema* schema = builtin_type("meta/v1.ObjectMeta");
   std::vector<std::string> told;
   DIBS_TRY(auto metadata, decode(raw, *schema, Strictness::warn, told));
@@ -165,7 +171,8 @@ void validate_embedded(const Value& object, const Schema& schema, FieldErrors& e
   judge(object, schema, Path(), false, errors);
 }
 
-void validate_embedded_value(const Value& value, const Schema& schema, const Path& path, FieldErrors& errors) {
+void validate_embedded_value(const Value& value, const Schema& schema, const Path& path,
+                             FieldErrors& errors) {
   judge(value, schema, path, schema.embedded_resource, errors);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Objects inside of custom resources (x-kubernetes-embedded-resource): their apiVersion, kind and metadata are
-// decoded and judged as those of any object.
+// Objects inside of custom resources (x-kubernetes-embedded-resource): their apiVersion, kind and
+// metadata are decoded and judged as those of any object.
 
 #include <string>
 #include <string_view>
@@ -13,12 +13,15 @@
 
 namespace dibs::api {
 
-/// Metadata in normal form. Unknown fields go to `unknown` as "<path>.field". Errors: bad_request in Go's words.
+/// Metadata in normal form. Unknown fields go to `unknown` as "<path>.field". Errors: bad_request
+/// in Go's words.
 Result<json::Value> decode_metadata(const json::Value& raw, std::string_view path,
                                     std::vector<std::string>& unknown);
 
-/// Brings the metadata of all embedded resources in the object, but not the object's own, to normal form.
-Result<> decode_embedded(json::Value& object, const Schema& schema, std::vector<std::string>& unknown);
+/// Brings the metadata of all embedded resources in the object, but not the object's own, to normal
+/// form.
+Result<> decode_embedded(json::Value& object, const Schema& schema,
+                         std::vector<std::string>& unknown);
 
 /// Judges all embedded resources in the object, but not the object itself.
 void validate_embedded(const json::Value& object, const Schema& schema, FieldErrors& errors);

@@ -42,7 +42,6 @@ bool is_sloppy_ipv4(std::string_view text) {
          });
 }
 
-
 bool is_ipv6_text(std::string_view text) {
   in6_addr address;
   const std::string terminated(text);
@@ -136,7 +135,8 @@ bool is_date(std::string_view text) {
 }
 
 bool is_date_time(std::string_view text) {
-  static const RE2 time_of_day(R"(([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2})))");
+  static const RE2 time_of_day(
+      R"(([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2})))");
   const std::string lower = to_lower(text);
   const auto parts = split(lower, 't');
   if (parts.size() < 2 || !is_date(parts[0])) return false;
@@ -174,12 +174,41 @@ bool is_duration(std::string_view text) {
   return found;
 }
 
+/// One letter per character: l(etter), d(igit), s(ymbol), '-', or '?'. What is not ASCII counts as
+/// a letter.
+std::string character_classes(std::string_view text) {
+  std::string classes;
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte & 0xc0) == 0x80) continue;
+    if (byte >= 0x80 || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+      classes.push_back('l');
+    } else if (is_digit(c)) {
+      classes.push_back('d');
+    } else if (std::string_view("$+<=>^`|~").find(c) != std::string_view::npos) {
+      classes.push_back('s');
+    } else {
+      classes.push_back(c == '-' ? '-' : '?');
+    }
+  }
+  return classes;
+}
+
+/// Labels of letters, digits and symbols with dashes inside, and a last one of letters only. A name
+/// of one label may have a dash in its second place only: upstream's expression is such. Not by
+/// RE2: classes of Unicode repeated 62 times are too much for it.
 bool is_hostname(std::string_view text) {
-  static const RE2 form(
-      R"(([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63}))");
-  if (text.size() > 255 || !full_match(text, form)) return false;
-  for (std::string_view label : split(text, '.')) {
-    if (label.size() > 63) return false;
+  if (text.empty() || text.size() > 255) return false;
+  const auto labels = split(text, '.');
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::string classes = character_classes(labels[i]);
+    if (classes.empty() || labels[i].size() > 63 || classes.find('?') != std::string::npos)
+      return false;
+    if (labels.size() == 1) return classes[0] != '-' && classes.find('-', 2) == std::string::npos;
+    const bool is_last = i + 1 == labels.size();
+    if (is_last && (classes.size() < 2 || classes.find_first_not_of('l') != std::string::npos))
+      return false;
+    if (classes.front() == '-' || classes.back() == '-') return false;
   }
   return true;
 }
@@ -191,7 +220,8 @@ bool is_request_uri(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
     if (c < 0x20 || c == 0x7f) return false;
-    if (c == '%' && (i + 2 >= text.size() || !is_hex(text[i + 1]) || !is_hex(text[i + 2]))) return false;
+    if (c == '%' && (i + 2 >= text.size() || !is_hex(text[i + 1]) || !is_hex(text[i + 2])))
+      return false;
   }
   if (text.front() == '/') return true;
   if (!full_match(text, absolute)) return false;
@@ -238,8 +268,10 @@ bool matches(std::string_view text) {
 constexpr char kObjectId[] = "[0-9a-fA-F]{24}";
 constexpr char kUuid[] = "(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}";
 constexpr char kUuid3[] = "(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}";
-constexpr char kUuid4[] = "(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}";
-constexpr char kUuid5[] = "(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}";
+constexpr char kUuid4[] =
+    "(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}";
+constexpr char kUuid5[] =
+    "(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}";
 constexpr char kSsn[] = R"(\d{3}[- ]\d{2}[- ]\d{4})";
 constexpr char kHexColor[] = "#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})";
 constexpr char kRgbColor[] =

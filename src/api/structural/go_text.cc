@@ -14,7 +14,18 @@ namespace {
 
 using json::Value;
 
-enum class Form : char { text, json, flag, schema, schemas, schema_map, items, schema_or_bool, dependencies, rules };
+enum class Form : char {
+  text,
+  json,
+  flag,
+  schema,
+  schemas,
+  schema_map,
+  items,
+  schema_or_bool,
+  dependencies,
+  rules
+};
 
 struct GoField {
   std::string_view name;
@@ -92,11 +103,14 @@ std::string map_of(const Value& map, Write write) {
   for (const auto& [key, member] : map.members()) keys.push_back(key);
   std::sort(keys.begin(), keys.end());
   std::string out = "{";
-  for (std::string_view key : keys) append(out, out.size() > 1 ? "," : "", text_of(key), ":", write(map[key]));
+  for (std::string_view key : keys)
+    append(out, out.size() > 1 ? "," : "", text_of(key), ":", write(map[key]));
   return out + "}";
 }
 
-std::string schema_or_null(const Value& schema) { return schema.is_object() ? go_schema(schema) : "null"; }
+std::string schema_or_null(const Value& schema) {
+  return schema.is_object() ? go_schema(schema) : "null";
+}
 
 std::string schema_or_bool(const Value& value) {
   if (value.is_null()) return "null";
@@ -106,22 +120,31 @@ std::string schema_or_bool(const Value& value) {
 
 std::string member_text(const Value& value, Form form) {
   switch (form) {
-    case Form::text: return text_of(value.as_string());
-    case Form::json: return json_of(value);
-    case Form::flag: return value.as_bool() ? "true" : "false";
-    case Form::schema: return schema_or_null(value);
-    case Form::schemas: return list_of(value, go_schema);
-    case Form::schema_map: return map_of(value, go_schema);
+    case Form::text:
+      return text_of(value.as_string());
+    case Form::json:
+      return json_of(value);
+    case Form::flag:
+      return value.as_bool() ? "true" : "false";
+    case Form::schema:
+      return schema_or_null(value);
+    case Form::schemas:
+      return list_of(value, go_schema);
+    case Form::schema_map:
+      return map_of(value, go_schema);
     case Form::items:
       if (value.is_null()) return "null";
-      return cat("{\"Schema\":", schema_or_null(value), ",\"JSONSchemas\":", list_of(value, go_schema), "}");
-    case Form::schema_or_bool: return schema_or_bool(value);
+      return cat("{\"Schema\":", schema_or_null(value),
+                 ",\"JSONSchemas\":", list_of(value, go_schema), "}");
+    case Form::schema_or_bool:
+      return schema_or_bool(value);
     case Form::dependencies:
       return map_of(value, [](const Value& dependency) {
-        return cat("{\"Schema\":", schema_or_null(dependency), ",\"Property\":",
-                   dependency.is_array() ? json_of(dependency) : "null", "}");
+        return cat("{\"Schema\":", schema_or_null(dependency),
+                   ",\"Property\":", dependency.is_array() ? json_of(dependency) : "null", "}");
       });
-    case Form::rules: return list_of(value, go_rule);
+    case Form::rules:
+      return list_of(value, go_rule);
   }
   return "null";
 }
@@ -140,7 +163,8 @@ std::string go_subresources(const Value& subresources) {
 }
 
 std::string go_column(const Value& column) {
-  return cat("{\"Name\":", text_of(column["name"].as_string()), ",\"Type\":", text_of(column["type"].as_string()),
+  return cat("{\"Name\":", text_of(column["name"].as_string()),
+             ",\"Type\":", text_of(column["type"].as_string()),
              ",\"Format\":", text_of(column["format"].as_string()),
              ",\"Description\":", text_of(column["description"].as_string()),
              ",\"Priority\":", column["priority"].as_int(),
@@ -149,15 +173,22 @@ std::string go_column(const Value& column) {
 
 std::string go_version(const Value& version) {
   const Value& schema = version["schema"];
-  return cat("{\"Name\":", text_of(version["name"].as_string()), ",\"Served\":", version["served"].as_bool(),
-             ",\"Storage\":", version["storage"].as_bool(), ",\"Deprecated\":", version["deprecated"].as_bool(),
-             ",\"DeprecationWarning\":", json_of(version["deprecationWarning"]), ",\"Schema\":",
-             schema.is_null() ? "null" : cat("{\"OpenAPIV3Schema\":", schema_or_null(schema["openAPIV3Schema"]), "}"),
-             ",\"Subresources\":", go_subresources(version["subresources"]), ",\"AdditionalPrinterColumns\":",
-             list_of(version["additionalPrinterColumns"], go_column), ",\"SelectableFields\":",
-             list_of(version["selectableFields"],
-                     [](const Value& field) { return cat("{\"JSONPath\":", text_of(field["jsonPath"].as_string()), "}"); }),
-             "}");
+  return cat(
+      "{\"Name\":", text_of(version["name"].as_string()),
+      ",\"Served\":", version["served"].as_bool(), ",\"Storage\":", version["storage"].as_bool(),
+      ",\"Deprecated\":", version["deprecated"].as_bool(),
+      ",\"DeprecationWarning\":", json_of(version["deprecationWarning"]), ",\"Schema\":",
+      schema.is_null()
+          ? "null"
+          : cat("{\"OpenAPIV3Schema\":", schema_or_null(schema["openAPIV3Schema"]), "}"),
+      ",\"Subresources\":", go_subresources(version["subresources"]),
+      ",\"AdditionalPrinterColumns\":", list_of(version["additionalPrinterColumns"], go_column),
+      ",\"SelectableFields\":",
+      list_of(version["selectableFields"],
+              [](const Value& field) {
+                return cat("{\"JSONPath\":", text_of(field["jsonPath"].as_string()), "}");
+              }),
+      "}");
 }
 
 }  // namespace
@@ -165,7 +196,8 @@ std::string go_version(const Value& version) {
 std::string go_float(double number) {
   char buffer[64];
   // Shortest digits, then Go's choice between the two notations.
-  auto end = std::to_chars(buffer, buffer + sizeof(buffer), number, std::chars_format::scientific).ptr;
+  auto end =
+      std::to_chars(buffer, buffer + sizeof(buffer), number, std::chars_format::scientific).ptr;
   std::string scientific(buffer, end);
   const auto mark = scientific.find('e');
   if (mark == std::string::npos) return scientific;
@@ -178,16 +210,19 @@ std::string go_float(double number) {
 }
 
 std::string go_rule(const Value& rule) {
-  return cat("{\"Rule\":", text_of(rule["rule"].as_string()), ",\"Message\":", text_of(rule["message"].as_string()),
+  return cat("{\"Rule\":", text_of(rule["rule"].as_string()),
+             ",\"Message\":", text_of(rule["message"].as_string()),
              ",\"MessageExpression\":", text_of(rule["messageExpression"].as_string()),
-             ",\"Reason\":", json_of(rule["reason"]), ",\"FieldPath\":", text_of(rule["fieldPath"].as_string()),
+             ",\"Reason\":", json_of(rule["reason"]),
+             ",\"FieldPath\":", text_of(rule["fieldPath"].as_string()),
              ",\"OptionalOldSelf\":", json_of(rule["optionalOldSelf"]), "}");
 }
 
 std::string go_schema(const Value& schema) {
   std::string out = "{";
   for (const GoField& field : kSchemaFields) {
-    append(out, out.size() > 1 ? "," : "", "\"", field.name, "\":", member_text(schema[field.member], field.form));
+    append(out, out.size() > 1 ? "," : "", "\"", field.name,
+           "\":", member_text(schema[field.member], field.form));
   }
   return out + "}";
 }

@@ -62,8 +62,10 @@ void judge(const Value& value, const Schema& schema, const Path& path, FieldErro
   if (schema.rules == nullptr) return;
   if (value.is_object()) {
     for (const auto& [key, member] : value.members()) {
-      if (schema.rules->other != nullptr) judge(member, *schema.rules->other, path.key(key), errors);
-      if (const Field* field = schema.field(key)) judge(member, *field->schema, path.child(key), errors);
+      if (schema.rules->other != nullptr)
+        judge(member, *schema.rules->other, path.key(key), errors);
+      if (const Field* field = schema.field(key))
+        judge(member, *field->schema, path.child(key), errors);
     }
   } else if (value.is_array()) {
     if (schema.rules->keyed_list) {
@@ -74,7 +76,8 @@ void judge(const Value& value, const Schema& schema, const Path& path, FieldErro
       for (std::size_t i : repetitions(items)) errors.duplicate(path.index(i), sorted(value[i]));
     }
     if (schema.rules->items == nullptr) return;
-    for (std::size_t i = 0; i < value.size(); ++i) judge(value[i], *schema.rules->items, path.index(i), errors);
+    for (std::size_t i = 0; i < value.size(); ++i)
+      judge(value[i], *schema.rules->items, path.index(i), errors);
   }
 }
 

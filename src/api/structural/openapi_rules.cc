@@ -21,7 +21,9 @@ struct Surroundings {
   bool inside_metadata = false;
 };
 
-bool has_line_break(std::string_view text) { return text.find_first_of("\n\r") != std::string_view::npos; }
+bool has_line_break(std::string_view text) {
+  return text.find_first_of("\n\r") != std::string_view::npos;
+}
 
 class OpenApiRules {
  public:
@@ -47,7 +49,8 @@ class OpenApiRules {
   }
 
   void keywords(const Value& schema, const Path& path, const Surroundings& around) {
-    static const std::vector<std::string> types = {"array", "boolean", "integer", "number", "object", "string"};
+    static const std::vector<std::string> types = {"array",  "boolean", "integer",
+                                                   "number", "object",  "string"};
     const auto type = schema["type"].str();
     if (!type.empty() && std::find(types.begin(), types.end(), type) == types.end()) {
       errors_.not_supported(path.child("type"), type, types);
@@ -56,12 +59,16 @@ class OpenApiRules {
       errors_.forbidden(path.child("default"), cat("must not be set ", around.reason));
     }
     forbid(!schema["id"].as_string().empty(), path, "id", "id is not supported");
-    forbid(!schema["additionalItems"].is_null(), path, "additionalItems", "additionalItems is not supported");
-    forbid(!schema["patternProperties"].empty(), path, "patternProperties", "patternProperties is not supported");
+    forbid(!schema["additionalItems"].is_null(), path, "additionalItems",
+           "additionalItems is not supported");
+    forbid(!schema["patternProperties"].empty(), path, "patternProperties",
+           "patternProperties is not supported");
     forbid(!schema["definitions"].empty(), path, "definitions", "definitions is not supported");
-    forbid(!schema["dependencies"].is_null(), path, "dependencies", "dependencies is not supported");
+    forbid(!schema["dependencies"].is_null(), path, "dependencies",
+           "dependencies is not supported");
     forbid(!schema["$ref"].is_null(), path, "$ref", "$ref is not supported");
-    forbid(type == "null", path, "type", "type cannot be set to null, use nullable as an alternative");
+    forbid(type == "null", path, "type",
+           "type cannot be set to null, use nullable as an alternative");
     forbid(schema["items"].is_array() && !schema["items"].empty(), path, "items",
            "items must be a schema object and not an array");
     forbid(around.inside_metadata && schema["x-kubernetes-embedded-resource"].as_bool(), path,
@@ -73,8 +80,9 @@ class OpenApiRules {
   void children(const Value& schema, const Path& path, const Surroundings& around, bool is_root) {
     const Value& additional = schema["additionalProperties"];
     if (!additional.is_null()) {
-      forbid(!schema["properties"].empty() && !(additional.is_boolean() && additional.as_bool()), path,
-             "additionalProperties", "additionalProperties and properties are mutual exclusive");
+      forbid(!schema["properties"].empty() && !(additional.is_boolean() && additional.as_bool()),
+             path, "additionalProperties",
+             "additionalProperties and properties are mutual exclusive");
       Surroundings inside = around;
       if (around.inside_metadata) {
         inside.allows_defaults = false;
@@ -98,7 +106,8 @@ class OpenApiRules {
       run(property, properties.key(key), inside, false);
     }
     run(schema["not"], path.child("not"), around, false);
-    for (const char* junctor : {"allOf", "oneOf", "anyOf"}) list(schema[junctor], path.child(junctor), around);
+    for (const char* junctor : {"allOf", "oneOf", "anyOf"})
+      list(schema[junctor], path.child(junctor), around);
     map(schema["definitions"], path.child("definitions"), around);
     run(schema["items"], path.child("items"), around, false);
     list(schema["items"], path.child("items"), around);
@@ -114,7 +123,8 @@ class OpenApiRules {
     for (const auto& [key, schema] : schemas.members()) run(schema, path.key(key), around, false);
   }
 
-  void demand_type(const Value& schema, const Path& path, std::string_view type, std::string_view text) {
+  void demand_type(const Value& schema, const Path& path, std::string_view type,
+                   std::string_view text) {
     if (schema["type"].as_string() == type) return;
     if (schema["type"].as_string().empty()) {
       errors_.required(path.child("type"), text);
@@ -126,7 +136,8 @@ class OpenApiRules {
   void extensions(const Value& schema, const Path& path) {
     const Value* preserve = schema.find("x-kubernetes-preserve-unknown-fields");
     if (preserve != nullptr && preserve->is_boolean() && !preserve->as_bool()) {
-      errors_.invalid(path.child("x-kubernetes-preserve-unknown-fields"), false, "must be true or undefined");
+      errors_.invalid(path.child("x-kubernetes-preserve-unknown-fields"), false,
+                      "must be true or undefined");
     }
     const Value& map_type = schema["x-kubernetes-map-type"];
     if (map_type.is_null()) return;
@@ -142,20 +153,24 @@ class OpenApiRules {
     const auto type = list_type.as_string();
     demand_type(schema, path, "array", "must be array if x-kubernetes-list-type is specified");
     if (schema["type"].as_string() == "array" && type == "set" && schema["items"].is_object()) {
-      constexpr std::string_view kText = "must be atomic as item of a list with x-kubernetes-list-type=set";
+      constexpr std::string_view kText =
+          "must be atomic as item of a list with x-kubernetes-list-type=set";
       const Value& items = schema["items"];
       const Value& inner = items["x-kubernetes-list-type"];
       const Path at = path.child("items");
-      if (items["type"].as_string() == "array" && !inner.is_null() && inner.as_string() != "atomic") {
+      if (items["type"].as_string() == "array" && !inner.is_null() &&
+          inner.as_string() != "atomic") {
         errors_.invalid(at.child("x-kubernetes-list-type"), inner, kText);
       }
-      if (items["type"].as_string() == "object" && items["x-kubernetes-map-type"].as_string() != "atomic") {
+      if (items["type"].as_string() == "object" &&
+          items["x-kubernetes-map-type"].as_string() != "atomic") {
         // Upstream shows the list type here.
         errors_.invalid(at.child("x-kubernetes-map-type"), inner, kText);
       }
     }
     if (type != "atomic" && type != "set" && type != "map") {
-      errors_.not_supported(path.child("x-kubernetes-list-type"), list_type, {"atomic", "set", "map"});
+      errors_.not_supported(path.child("x-kubernetes-list-type"), list_type,
+                            {"atomic", "set", "map"});
     }
   }
 
@@ -174,9 +189,11 @@ class OpenApiRules {
     const Value& items = schema["items"];
     const Path at = path.child("items");
     if (keys.empty()) {
-      errors_.required(path.child("x-kubernetes-list-map-keys"), "must not be empty if x-kubernetes-list-type is map");
+      errors_.required(path.child("x-kubernetes-list-map-keys"),
+                       "must not be empty if x-kubernetes-list-type is map");
     }
-    if (items.is_null()) errors_.required(at, "must have a schema if x-kubernetes-list-type is map");
+    if (items.is_null())
+      errors_.required(at, "must have a schema if x-kubernetes-list-type is map");
     if (items.is_array()) {
       errors_.invalid(at, items, "must only have a single schema if x-kubernetes-list-type is map");
     }
@@ -191,13 +208,16 @@ class OpenApiRules {
     for (const Value& key : keys.items()) {
       const Value* property = items["properties"].find(key.as_string());
       if (property == nullptr) {
-        errors_.invalid(path.child("x-kubernetes-list-map-keys"), keys, "entries must all be names of item properties");
-      } else if (const auto type = (*property)["type"].as_string(); type == "array" || type == "object") {
+        errors_.invalid(path.child("x-kubernetes-list-map-keys"), keys,
+                        "entries must all be names of item properties");
+      } else if (const auto type = (*property)["type"].as_string();
+                 type == "array" || type == "object") {
         errors_.invalid(properties.key(key.as_string()).child("type"), items["type"],
                         "must be a scalar type if parent array's x-kubernetes-list-type is map");
       }
       if (!seen.insert(key.as_string()).second) {
-        errors_.invalid(path.child("x-kubernetes-list-map-keys"), keys, "must not contain duplicate entries");
+        errors_.invalid(path.child("x-kubernetes-list-map-keys"), keys,
+                        "must not contain duplicate entries");
       }
     }
   }
@@ -207,7 +227,8 @@ class OpenApiRules {
     const Value& items = schema["items"];
     if (!items.is_object() || (type != "set" && type != "map")) return;
     const Path at = path.child("items");
-    forbid(items["nullable"].as_bool(), at, "nullable", cat("cannot be nullable when x-kubernetes-list-type is ", type));
+    forbid(items["nullable"].as_bool(), at, "nullable",
+           cat("cannot be nullable when x-kubernetes-list-type is ", type));
     if (type != "map") return;
     const Path properties = at.child("properties");
     for (const Value& key : schema["x-kubernetes-list-map-keys"].items()) {
@@ -215,9 +236,11 @@ class OpenApiRules {
       if (property == nullptr) continue;
       const Path here = properties.key(key.as_string());
       const auto required = items["required"].items();
-      if (std::find(required.begin(), required.end(), key) == required.end() && (*property)["default"].is_null()) {
+      if (std::find(required.begin(), required.end(), key) == required.end() &&
+          (*property)["default"].is_null()) {
         errors_.required(here.child("default"),
-                         "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required "
+                         "this property is in x-kubernetes-list-map-keys, so it must have a "
+                         "default or be a required "
                          "property");
       }
       forbid((*property)["nullable"].as_bool(), here, "nullable",
@@ -227,8 +250,8 @@ class OpenApiRules {
 
   /// All but the expressions themselves.
   void validation(const Value& rule, const Value& schema, const Path& path) {
-    static const std::vector<std::string> reasons = {"FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid",
-                                                     "FieldValueRequired"};
+    static const std::vector<std::string> reasons = {"FieldValueDuplicate", "FieldValueForbidden",
+                                                     "FieldValueInvalid", "FieldValueRequired"};
     const auto text = trim(rule["rule"].as_string());
     const auto message = trim(rule["message"].as_string());
     if (text.empty()) {
@@ -238,14 +261,17 @@ class OpenApiRules {
     } else if (has_line_break(message)) {
       errors_.invalid(path.child("message"), rule["message"], "must not contain line breaks");
     } else if (has_line_break(text) && message.empty()) {
-      errors_.required(path.child("message"), "message must be specified if rule contains line breaks");
+      errors_.required(path.child("message"),
+                       "message must be specified if rule contains line breaks");
     }
     const auto expression = rule["messageExpression"].as_string();
     if (!expression.empty() && trim(expression).empty()) {
-      errors_.required(path.child("messageExpression"), "messageExpression must be non-empty if specified");
+      errors_.required(path.child("messageExpression"),
+                       "messageExpression must be non-empty if specified");
     }
     const Value& reason = rule["reason"];
-    if (!reason.is_null() && std::find(reasons.begin(), reasons.end(), reason.str()) == reasons.end()) {
+    if (!reason.is_null() &&
+        std::find(reasons.begin(), reasons.end(), reason.str()) == reasons.end()) {
       errors_.not_supported(path.child("reason"), reason, reasons);
     }
     const auto field = rule["fieldPath"].as_string();
@@ -253,7 +279,8 @@ class OpenApiRules {
     const Path at = path.child("fieldPath");
     if (trim(field).empty()) errors_.invalid(at, field, "must be non-empty if specified");
     if (has_line_break(field)) errors_.invalid(at, field, "must not contain line breaks");
-    if (!schema_at_path(field, schema, true).ok()) errors_.invalid(at, field, "must be a valid path");
+    if (!schema_at_path(field, schema, true).ok())
+      errors_.invalid(at, field, "must be a valid path");
   }
 
   FieldErrors& errors_;

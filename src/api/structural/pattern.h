@@ -7,7 +7,8 @@
 
 namespace dibs::api {
 
-/// Compiled when first used: a schema may have many patterns and most objects touch few. Thread-safe.
+/// Compiled when first used: a schema may have many patterns and most objects touch few.
+/// Thread-safe.
 class Pattern {
  public:
   explicit Pattern(std::string text);
@@ -17,7 +18,8 @@ class Pattern {
   /// True when the pattern occurs anywhere in `value`; an invalid pattern matches nothing.
   bool occurs_in(std::string_view value) const;
 
-  /// What Go says of an invalid pattern: "error parsing regexp: missing closing ): `(`"; "" when it is valid.
+  /// What Go says of an invalid pattern: "error parsing regexp: missing closing ): `(`"; "" when it
+  /// is valid.
   static std::string fault_of(const std::string& text);
 
  private:

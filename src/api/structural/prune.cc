@@ -81,7 +81,8 @@ class Pruner {
     for (const std::string& key : keys) visit(key, value[key]);
   }
 
-  /// Works on a copy, and writes it back only when something changed, so that what is unchanged stays shared.
+  /// Works on a copy, and writes it back only when something changed, so that what is unchanged
+  /// stays shared.
   void change(Value& object, std::string_view key, const Value& member, const Schema* schema) {
     if (!member.is_object() && !member.is_array()) return;
     const std::size_t length = path_.size();
@@ -124,7 +125,8 @@ void prune(Value& object, const Schema& schema, std::vector<std::string>* unknow
 
 void prune_value(Value& value, const Schema& schema) { Pruner(nullptr).run(value, &schema); }
 
-Result<Value> decode_custom(const Value& raw, const Schema& schema, std::vector<std::string>& unknown) {
+Result<Value> decode_custom(const Value& raw, const Schema& schema,
+                            std::vector<std::string>& unknown) {
   Value object = raw;
   if (raw.contains("metadata")) {
     DIBS_TRY(auto metadata, decode_metadata(raw["metadata"], "metadata", unknown));

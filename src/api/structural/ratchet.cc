@@ -44,8 +44,8 @@ std::optional<OldPart> OldPart::member(std::string_view key) const {
 
 std::vector<const Value*> OldPart::items() const {
   std::vector<const Value*> found(value_->size(), nullptr);
-  if (schema_->rules == nullptr || !schema_->rules->keyed_list || schema_->rules->items == nullptr ||
-      !value_->is_array() || !old_->is_array()) {
+  if (schema_->rules == nullptr || !schema_->rules->keyed_list ||
+      schema_->rules->items == nullptr || !value_->is_array() || !old_->is_array()) {
     return found;
   }
   const Schema& schema = *schema_->rules->items;

@@ -19,8 +19,8 @@ class OldPart {
 
   /// Nothing when the member is new, or not of the schema.
   std::optional<OldPart> member(std::string_view key) const;
-  /// For each item of the list the old one it continues, or null. Only items of lists of type map have a past; they
-  /// are told apart by their keys.
+  /// For each item of the list the old one it continues, or null. Only items of lists of type map
+  /// have a past; they are told apart by their keys.
   std::vector<const json::Value*> items() const;
   std::optional<OldPart> item(std::size_t index, const json::Value* old) const;
   /// Equal in all that the schema knows; an object with members it does not know never is.

@@ -1,4 +1,5 @@
-// Replays the recorded sessions about definitions and custom objects, as far as they do not need a server.
+// Replays the recorded sessions about definitions and custom objects, as far as they do not need a
+// server.
 
 #include <gtest/gtest.h>
 
@@ -56,7 +57,8 @@ struct Served {
 /// What there is of a server.
 class Replay {
  public:
-  explicit Replay(std::string session) : session_(std::move(session)), definition_rules_(make_definition_rules()) {}
+  explicit Replay(std::string session)
+      : session_(std::move(session)), definition_rules_(make_definition_rules()) {}
 
   /// Nothing when the step is about something else.
   std::optional<Answer> run(const std::string& method, std::string path, const Value& step) {
@@ -66,23 +68,28 @@ class Replay {
     ignore_ = query.find("fieldValidation=Ignore") != std::string::npos;
     const auto content = step["headers"]["Content-Type"].str();
     if (method != "POST" && method != "PUT" && method != "PATCH") return std::nullopt;
-    if (content.find("apply-patch") != std::string::npos || content.find("strategic") != std::string::npos) {
+    if (content.find("apply-patch") != std::string::npos ||
+        content.find("strategic") != std::string::npos) {
       return std::nullopt;
     }
     if (!step.contains("body") || step["expect"]["code"].as_int() == 409) return std::nullopt;
     const Value body = with_namespace(step["body"], session_);
-    if (path.find("/customresourcedefinitions") != std::string::npos) return definition(method, path, content, body);
+    if (path.find("/customresourcedefinitions") != std::string::npos)
+      return definition(method, path, content, body);
     const auto parts = split(path, '/');
     // /apis/GROUP/VERSION/namespaces/NS/PLURAL[/NAME[/SUB]]
     if (parts.size() < 7 || parts[4] != "namespaces") return std::nullopt;
     auto served = served_.find(cat(parts[2], "/", parts[3], "/", parts[6]));
     if (served == served_.end()) return std::nullopt;
-    const std::string name = parts.size() > 7 ? std::string(parts[7]) : body["metadata"]["name"].str();
+    const std::string name =
+        parts.size() > 7 ? std::string(parts[7]) : body["metadata"]["name"].str();
     const std::string_view sub = parts.size() > 8 ? parts[8] : std::string_view();
     if (sub == "scale") return std::nullopt;
     const std::string api_version = cat(parts[2], "/", parts[3]);
-    if (body.contains("apiVersion") && body["apiVersion"].as_string() != api_version) return std::nullopt;
-    if (method == "POST" && objects_.contains(cat(served->second.kind, "/", name))) return std::nullopt;
+    if (body.contains("apiVersion") && body["apiVersion"].as_string() != api_version)
+      return std::nullopt;
+    if (method == "POST" && objects_.contains(cat(served->second.kind, "/", name)))
+      return std::nullopt;
     return object(served->second, method, content, name, sub == "status", body);
   }
 
@@ -131,9 +138,10 @@ class Replay {
     return json::apply_merge_patch(old, patch);
   }
 
-  std::optional<Answer> definition(const std::string& method, const std::string& path, const std::string& content,
-                                   const Value& body) {
-    const Schema& schema = *builtin_schema("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+  std::optional<Answer> definition(const std::string& method, const std::string& path,
+                                   const std::string& content, const Value& body) {
+    const Schema& schema =
+        *builtin_schema("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     Answer answer;
     FieldErrors errors;
     std::vector<std::string> strict;
@@ -141,7 +149,8 @@ class Replay {
     Value old;
     const bool is_status = path.ends_with("/status");
     if (method != "POST") {
-      std::string name = replaced(path.substr(path.find("customresourcedefinitions/") + 26), "${ns}", session_);
+      std::string name =
+          replaced(path.substr(path.find("customresourcedefinitions/") + 26), "${ns}", session_);
       name = name.substr(0, name.find('/'));
       if (!definitions_.contains(name)) return std::nullopt;
       old = definitions_[name];
@@ -177,8 +186,9 @@ class Replay {
     return answer;
   }
 
-  std::optional<Answer> object(const Served& served, const std::string& method, const std::string& content,
-                               const std::string& name, bool is_status, const Value& body) {
+  std::optional<Answer> object(const Served& served, const std::string& method,
+                               const std::string& content, const std::string& name, bool is_status,
+                               const Value& body) {
     Answer answer;
     Value raw = body;
     Value old;
@@ -193,15 +203,18 @@ class Replay {
       }
     }
     // A body of another kind or without a version of its own is the server's to refuse.
-    if (raw["kind"].as_string() != served.kind || raw["apiVersion"].as_string().find('/') == std::string_view::npos ||
+    if (raw["kind"].as_string() != served.kind ||
+        raw["apiVersion"].as_string().find('/') == std::string_view::npos ||
         (method == "PUT" && !raw["metadata"].contains("resourceVersion"))) {
       return std::nullopt;
     }
-    if (method == "PUT" && raw["metadata"]["resourceVersion"].as_string() == "1") return std::nullopt;
+    if (method == "PUT" && raw["metadata"]["resourceVersion"].as_string() == "1")
+      return std::nullopt;
     std::vector<std::string> unknown;
     auto decoded = decode_custom(raw, served.schema->root(), unknown);
     if (!decoded.ok()) {
-      return failed(decoded.error().within(cat(served.kind, " in version \"v1\" cannot be handled as a ", served.kind)));
+      return failed(decoded.error().within(
+          cat(served.kind, " in version \"v1\" cannot be handled as a ", served.kind)));
     }
     std::vector<std::string> told;
     for (const std::string& path : unknown) told.push_back(cat("unknown field ", quoted(path)));
@@ -276,7 +289,8 @@ Value without_server_fields(Value body) {
   return body;
 }
 
-void compare(const std::string& where, const Answer& answer, const Value& expect, bool is_definition) {
+void compare(const std::string& where, const Answer& answer, const Value& expect,
+             bool is_definition) {
   const Value& body = expect["body"];
   const auto code = expect["code"].as_int();
   if (code >= 400) {
@@ -290,7 +304,8 @@ void compare(const std::string& where, const Answer& answer, const Value& expect
     }
     std::string want;
     for (const Value& cause : body["details"]["causes"].items()) {
-      append(want, cause["reason"].as_string(), "|", cause["message"].as_string(), "|", cause["field"].as_string(), "\n");
+      append(want, cause["reason"].as_string(), "|", cause["message"].as_string(), "|",
+             cause["field"].as_string(), "\n");
     }
     EXPECT_EQ(got, want) << where;
     return;
@@ -303,10 +318,12 @@ void compare(const std::string& where, const Answer& answer, const Value& expect
     got.erase("status");
   }
   if (is_definition && !want.contains("status")) got.erase("status");
-  EXPECT_TRUE(got == want) << where << "\n got " << json::write(got) << "\nwant " << json::write(want);
+  EXPECT_TRUE(got == want) << where << "\n got " << json::write(got) << "\nwant "
+                           << json::write(want);
 }
 
-int replay(std::string_view file, const std::vector<std::string>& sessions, const std::vector<std::string>& skipped = {}) {
+int replay(std::string_view file, const std::vector<std::string>& sessions,
+           const std::vector<std::string>& skipped = {}) {
   std::map<std::string, std::unique_ptr<Replay>> replays;
   int compared = 0;
   for_each_step(file, [&](const std::string& session, std::size_t index, const Value& step) {
@@ -320,14 +337,17 @@ int replay(std::string_view file, const std::vector<std::string>& sessions, cons
     if (std::find(skipped.begin(), skipped.end(), where) == skipped.end()) {
       const auto answer = replay->run(step["method"].str(), path, step);
       if (answer) {
-        compare(where, *answer, expect, path.find("customresourcedefinitions") != std::string::npos);
+        compare(where, *answer, expect,
+                path.find("customresourcedefinitions") != std::string::npos);
         // Deprecation is the server's to tell.
-        const auto warnings = session == "crd-versions" ? answer->warnings : recorded_warnings(expect);
+        const auto warnings =
+            session == "crd-versions" ? answer->warnings : recorded_warnings(expect);
         EXPECT_EQ(answer->warnings, warnings) << where;
         ++compared;
       }
     }
-    if (expect["code"].as_int() < 300 && step["method"].as_string() != "DELETE") replay->adopt(path, expect["body"]);
+    if (expect["code"].as_int() < 300 && step["method"].as_string() != "DELETE")
+      replay->adopt(path, expect["body"]);
   });
   return compared;
 }
@@ -348,7 +368,9 @@ TEST_F(Recordings, structural_schemas) { EXPECT_GE(replay("cluster", {"crd-struc
 
 TEST_F(Recordings, keywords) { EXPECT_GE(replay("cluster", {"crd-keywords"}), 33); }
 
-TEST_F(Recordings, defaults_and_pruning) { EXPECT_GE(replay("cluster", {"crd-defaults-pruning"}), 20); }
+TEST_F(Recordings, defaults_and_pruning) {
+  EXPECT_GE(replay("cluster", {"crd-defaults-pruning"}), 20);
+}
 
 TEST_F(Recordings, list_types) { EXPECT_GE(replay("cluster", {"crd-list-types"}), 4); }
 
@@ -366,7 +388,8 @@ TEST_F(Recordings, versions) {
 TEST_F(Recordings, rules_without_their_expressions) {
   std::vector<std::string> skipped;
   // What only a compiler of expressions finds.
-  for (int i : {0, 1, 2, 3, 4, 6, 9, 10, 14, 15, 16, 17, 18, 19}) skipped.push_back(cat("crd-cel-compile ", i));
+  for (int i : {0, 1, 2, 3, 4, 6, 9, 10, 14, 15, 16, 17, 18, 19})
+    skipped.push_back(cat("crd-cel-compile ", i));
   EXPECT_GE(replay("cluster", {"crd-cel-compile"}, skipped), 8);
 }
 

@@ -13,7 +13,8 @@ namespace {
 using json::Value;
 
 /// Keywords whose members or elements are schemas, and those that are schemas themselves.
-constexpr std::string_view kSchemaMaps[] = {"properties", "patternProperties", "definitions", "dependencies"};
+constexpr std::string_view kSchemaMaps[] = {"properties", "patternProperties", "definitions",
+                                            "dependencies"};
 constexpr std::string_view kSchemaLists[] = {"allOf", "anyOf", "oneOf"};
 constexpr std::string_view kSchemas[] = {"items", "additionalProperties", "additionalItems", "not"};
 
@@ -34,11 +35,14 @@ std::string unsupported(const Value& schema) {
   if (!schema["id"].as_string().empty()) return "OpenAPIV3Schema 'id' is not supported";
   if (!schema["$schema"].as_string().empty()) return "OpenAPIV3Schema 'schema' is not supported";
   if (!schema["$ref"].as_string().empty()) return "OpenAPIV3Schema '$ref' is not supported";
-  if (!schema["patternProperties"].empty()) return "OpenAPIV3Schema 'patternProperties' is not supported";
+  if (!schema["patternProperties"].empty())
+    return "OpenAPIV3Schema 'patternProperties' is not supported";
   if (!schema["dependencies"].empty()) return "OpenAPIV3Schema 'dependencies' is not supported";
-  if (!schema["additionalItems"].is_null()) return "OpenAPIV3Schema 'additionalItems' is not supported";
+  if (!schema["additionalItems"].is_null())
+    return "OpenAPIV3Schema 'additionalItems' is not supported";
   if (!schema["definitions"].empty()) return "OpenAPIV3Schema 'definitions' is not supported";
-  if (schema["items"].is_array()) return "OpenAPIV3Schema 'items' must be a schema, but is an array";
+  if (schema["items"].is_array())
+    return "OpenAPIV3Schema 'items' must be a schema, but is an array";
   const Value* preserve = schema.find("x-kubernetes-preserve-unknown-fields");
   if (preserve != nullptr && preserve->is_boolean() && !preserve->as_bool()) {
     return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined";
@@ -137,7 +141,8 @@ class SchemaCompiler {
     }
     // Of several types none counts, as upstream has it.
     const auto format = source["format"].as_string();
-    const std::string_view format_type = rules.types.size() == 1 ? std::string_view(rules.types[0]) : "";
+    const std::string_view format_type =
+        rules.types.size() == 1 ? std::string_view(rules.types[0]) : "";
     if (!format.empty() && is_known_format(format_type, format)) rules.format = format;
     rules.maximum = number(source, "maximum");
     rules.minimum = number(source, "minimum");
@@ -165,7 +170,8 @@ class SchemaCompiler {
       field.name = name;
       field.schema = compile(property, false);
       if (const Value& value = property["default"]; !value.is_null()) field.default_value = value;
-      field.required = std::find(rules.required.begin(), rules.required.end(), name) != rules.required.end();
+      field.required =
+          std::find(rules.required.begin(), rules.required.end(), name) != rules.required.end();
       schema.fields.push_back(std::move(field));
     }
     if (const Value& additional = source["additionalProperties"]; additional.is_boolean()) {
@@ -174,9 +180,12 @@ class SchemaCompiler {
       rules.additional = Additional::schema;
       rules.other = compile(additional, false);
     }
-    if (const Value& items = source["items"]; items.is_object()) rules.items = compile(items, false);
-    if (schema.shape == Shape::list) schema.element = rules.items != nullptr ? rules.items : &any_schema();
-    if (schema.shape == Shape::map) schema.element = rules.other != nullptr ? rules.other : &any_schema();
+    if (const Value& items = source["items"]; items.is_object())
+      rules.items = compile(items, false);
+    if (schema.shape == Shape::list)
+      schema.element = rules.items != nullptr ? rules.items : &any_schema();
+    if (schema.shape == Shape::map)
+      schema.element = rules.other != nullptr ? rules.other : &any_schema();
     for (const Value& part : source["allOf"].items()) rules.all_of.push_back(compile(part, false));
     for (const Value& part : source["anyOf"].items()) rules.any_of.push_back(compile(part, false));
     for (const Value& part : source["oneOf"].items()) rules.one_of.push_back(compile(part, false));

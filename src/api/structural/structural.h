@@ -1,12 +1,13 @@
 #pragma once
 // Schemas of custom resources: an openAPIV3Schema compiled into api::Schema.
 //
-// The result is the one description that decoding, defaults, server-side apply and OpenAPI know, with the
-// keywords they do not need in Rules. What stands under allOf, anyOf, oneOf and not becomes schemas of its own, reached
-// from Rules only.
+// The result is the one description that decoding, defaults, server-side apply and OpenAPI know,
+// with the keywords they do not need in Rules. What stands under allOf, anyOf, oneOf and not
+// becomes schemas of its own, reached from Rules only.
 //
-// The root and every embedded resource get the fields apiVersion, kind and metadata, the latter always that
-// of meta/v1 ObjectMeta; what the definition says about metadata (limits of the name) is kept in Rules::metadata.
+// The root and every embedded resource get the fields apiVersion, kind and metadata, the latter
+// always that of meta/v1 ObjectMeta; what the definition says about metadata (limits of the name)
+// is kept in Rules::metadata.
 
 #include <cstdint>
 #include <deque>
@@ -54,10 +55,12 @@ struct Rules {
   std::vector<const Schema*> one_of;
   const Schema* none_of = nullptr;  // "not"
   Additional additional = Additional::unsaid;
-  const Schema* other = nullptr;  // of properties that are not declared; also Schema::element of a map
+  const Schema* other =
+      nullptr;  // of properties that are not declared; also Schema::element of a map
   const Schema* items = nullptr;  // of a list; also Schema::element of a list
-  bool keyed_list = false;  // x-kubernetes-list-type is map
-  /// Of the root or an embedded resource: what is demanded of metadata beyond its being one. May be null.
+  bool keyed_list = false;        // x-kubernetes-list-type is map
+  /// Of the root or an embedded resource: what is demanded of metadata beyond its being one. May be
+  /// null.
   const Schema* metadata = nullptr;
   std::optional<json::Value> default_value;
   /// x-kubernetes-validations, as written; null when there are none. Judged by whoever knows CEL.
@@ -86,10 +89,12 @@ class CompiledSchema {
 };
 using CompiledSchemaPtr = std::shared_ptr<const CompiledSchema>;
 
-/// Errors: invalid, for what no structural schema has ($ref, definitions, a list of items, …) and for schemas that are
-/// too deep or too large. A schema that passed the rules of definitions compiles. A null one is that of
+/// Errors: invalid, for what no structural schema has ($ref, definitions, a list of items, …) and
+/// for schemas that are too deep or too large. A schema that passed the rules of definitions
+/// compiles. A null one is that of
 /// {"type": "object", "x-kubernetes-preserve-unknown-fields": true}.
-Result<CompiledSchemaPtr> compile_schema(const json::Value& schema, const CompileLimits& limits = {});
+Result<CompiledSchemaPtr> compile_schema(const json::Value& schema,
+                                         const CompileLimits& limits = {});
 
 /// Whether the schema keeps to the limits; looks at the JSON only and does not recurse.
 Result<> check_schema_size(const json::Value& schema, const CompileLimits& limits = {});

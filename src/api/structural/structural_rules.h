@@ -1,6 +1,6 @@
 #pragma once
-// When a schema is structural: every value it speaks about has one known type, found without looking into
-// allOf, anyOf, oneOf and not.
+// When a schema is structural: every value it speaks about has one known type, found without
+// looking into allOf, anyOf, oneOf and not.
 
 #include "api/schema/field_error.h"
 #include "json/value.h"

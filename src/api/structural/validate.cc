@@ -48,8 +48,8 @@ struct Issue {
   std::int64_t limit = 0;
 };
 
-/// What one schema makes of one value. `matches` says how much of it fitted: of several alternatives that all fail, the
-/// one that fitted most is reported.
+/// What one schema makes of one value. `matches` says how much of it fitted: of several
+/// alternatives that all fail, the one that fitted most is reported.
 struct Outcome {
   std::vector<Issue> issues;
   int matches = 0;
@@ -73,23 +73,32 @@ bool contains(const std::vector<std::string>& list, std::string_view text) {
 
 bool is_whole(double number) {
   // As upstream's helper: a double that differs from an integer by rounding only is one.
-  if (std::isnan(number) || std::isinf(number) || std::abs(number) > 9007199254740991.0) return false;
+  if (std::isnan(number) || std::isinf(number) || std::abs(number) > 9007199254740991.0)
+    return false;
   const double whole = std::trunc(number);
   const double difference = std::abs(number - whole);
   return number == whole || difference < 1e-9 ||
          (number != 0 && difference / std::min(std::abs(number) + std::abs(whole),
-                                               std::numeric_limits<double>::max()) < 1e-9);
+                                               std::numeric_limits<double>::max()) <
+                             1e-9);
 }
 
 std::string_view type_of(const Value& value) {
   switch (value.kind()) {
-    case json::Kind::null: return "null";
-    case json::Kind::boolean: return "boolean";
-    case json::Kind::integer: return "integer";
-    case json::Kind::number: return "number";
-    case json::Kind::string: return "string";
-    case json::Kind::array: return "array";
-    case json::Kind::object: return "object";
+    case json::Kind::null:
+      return "null";
+    case json::Kind::boolean:
+      return "boolean";
+    case json::Kind::integer:
+      return "integer";
+    case json::Kind::number:
+      return "number";
+    case json::Kind::string:
+      return "string";
+    case json::Kind::array:
+      return "array";
+    case json::Kind::object:
+      return "object";
   }
   return "";
 }
@@ -100,8 +109,9 @@ std::string_view format_of(const Value& value) {
 }
 
 std::size_t characters_in(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
 }
 
 class Validator {
@@ -135,7 +145,8 @@ class Validator {
     take(check_junctors(rules, value, trail, old));
     if (value.is_string()) {
       take(check_string(rules, value, trail));
-      if (!rules.format.empty() && is_known_format("", rules.format)) take(check_format(rules, value, trail));
+      if (!rules.format.empty() && is_known_format("", rules.format))
+        take(check_format(rules, value, trail));
     }
     if (value.is_number()) take(check_number(rules, value, trail));
     if (value.is_array()) take(check_list(rules, value, trail, old));
@@ -183,9 +194,12 @@ class Validator {
     return outcome;
   }
 
-  static Issue plain(std::string message) { return make(Issue::Kind::plain, "", std::move(message)); }
+  static Issue plain(std::string message) {
+    return make(Issue::Kind::plain, "", std::move(message));
+  }
 
-  Outcome check_junctors(const Rules& rules, const Value& value, const Trail& trail, const OldPart* old) {
+  Outcome check_junctors(const Rules& rules, const Value& value, const Trail& trail,
+                         const OldPart* old) {
     Outcome outcome;
     if (!rules.any_of.empty()) check_any(rules.any_of, value, trail, old, outcome);
     if (!rules.one_of.empty()) check_one(rules.one_of, value, trail, old, outcome);
@@ -242,8 +256,9 @@ class Validator {
       outcome.merge(*std::move(first));
       return;
     }
-    outcome.add(plain(cat(quoted(trail.str()), " must validate one and only one schema (oneOf). ",
-                          valid == 0 ? "Found none valid" : cat("Found ", valid, " valid alternatives"))));
+    outcome.add(
+        plain(cat(quoted(trail.str()), " must validate one and only one schema (oneOf). ",
+                  valid == 0 ? "Found none valid" : cat("Found ", valid, " valid alternatives"))));
     if (best) outcome.merge(*std::move(best));
   }
 
@@ -256,16 +271,18 @@ class Validator {
       std::string name;
       if (rules.max_length && length > *rules.max_length) {
         name = trail.str();
-        Issue issue = make(Issue::Kind::too_long, name,
-                           cat(name, " in body should be at most ", *rules.max_length, " chars long"));
+        Issue issue =
+            make(Issue::Kind::too_long, name,
+                 cat(name, " in body should be at most ", *rules.max_length, " chars long"));
         issue.limit = *rules.max_length;
         outcome.add(std::move(issue));
         return outcome;
       }
       if (rules.min_length && length < *rules.min_length) {
         name = trail.str();
-        outcome.add(make(Issue::Kind::invalid, name,
-                         cat(name, " in body should be at least ", *rules.min_length, " chars long"), value));
+        outcome.add(make(
+            Issue::Kind::invalid, name,
+            cat(name, " in body should be at least ", *rules.min_length, " chars long"), value));
         return outcome;
       }
     }
@@ -285,9 +302,10 @@ class Validator {
     return outcome;
   }
 
-  /// Whether a number can be one of the schema's type and format at all; the value as well as its limits are asked.
-  static bool in_range(const Rules& rules, const Value& number, std::string_view subject, const Trail& trail,
-                       Outcome& outcome) {
+  /// Whether a number can be one of the schema's type and format at all; the value as well as its
+  /// limits are asked.
+  static bool in_range(const Rules& rules, const Value& number, std::string_view subject,
+                       const Trail& trail, Outcome& outcome) {
     if (rules.types.size() != 1) return true;
     const std::string& type = rules.types[0];
     bool fits = true;
@@ -303,10 +321,11 @@ class Validator {
       fits = std::abs(number.as_double()) <= std::numeric_limits<float>::max();
     }
     if (fits) return true;
-    outcome.add(plain(rules.format.empty()
-                          ? cat(subject, " value must be of type ", type, " (default format) in ", trail.str())
-                          : cat(subject, " value must be of type ", type, " with format ", rules.format, " in ",
-                                trail.str())));
+    outcome.add(plain(
+        rules.format.empty()
+            ? cat(subject, " value must be of type ", type, " (default format) in ", trail.str())
+            : cat(subject, " value must be of type ", type, " with format ", rules.format, " in ",
+                  trail.str())));
     return false;
   }
 
@@ -315,19 +334,22 @@ class Validator {
     in_range(rules, value, "Checked", trail, outcome);
     if (rules.multiple_of) {
       Outcome part;
-      const bool native = in_range(rules, *rules.multiple_of, "MultipleOf", trail, part) && value.is_integer();
+      const bool native =
+          in_range(rules, *rules.multiple_of, "MultipleOf", trail, part) && value.is_integer();
       check_multiple(value, *rules.multiple_of, native, trail, part);
       outcome.merge(std::move(part));
     }
     if (rules.minimum) {
       Outcome part;
-      const bool native = in_range(rules, *rules.minimum, "Minimum boundary", trail, part) && value.is_integer();
+      const bool native =
+          in_range(rules, *rules.minimum, "Minimum boundary", trail, part) && value.is_integer();
       check_bound(value, *rules.minimum, rules.exclusive_minimum, -1, native, trail, part);
       outcome.merge(std::move(part));
     }
     if (rules.maximum) {
       Outcome part;
-      const bool native = in_range(rules, *rules.maximum, "Maximum boundary", trail, part) && value.is_integer();
+      const bool native =
+          in_range(rules, *rules.maximum, "Maximum boundary", trail, part) && value.is_integer();
       check_bound(value, *rules.maximum, rules.exclusive_maximum, 1, native, trail, part);
       outcome.merge(std::move(part));
     }
@@ -353,8 +375,9 @@ class Validator {
     }
     if (order != side && !(exclusive && order == 0)) return;
     std::string name = trail.str();
-    std::string message = cat(name, " in body should be ", side > 0 ? "less than " : "greater than ",
-                              exclusive ? "" : "or equal to ", native ? cat(to_int64(limit)) : go_float(limit));
+    std::string message =
+        cat(name, " in body should be ", side > 0 ? "less than " : "greater than ",
+            exclusive ? "" : "or equal to ", native ? cat(to_int64(limit)) : go_float(limit));
     // Compared as a double it is shown as one.
     outcome.add(make(Issue::Kind::invalid, std::move(name), std::move(message),
                      native ? value : Value(value.as_double())));
@@ -365,7 +388,8 @@ class Validator {
     std::string name = trail.str();
     const std::string shown = native ? cat(to_int64(factor)) : go_float(factor);
     if (native ? to_int64(factor) <= 0 : factor <= 0) {
-      std::string message = cat("factor MultipleOf declared for ", name, " must be positive: ", shown);
+      std::string message =
+          cat("factor MultipleOf declared for ", name, " must be positive: ", shown);
       outcome.add(make(Issue::Kind::invalid, std::move(name), std::move(message),
                        native ? Value(to_int64(factor)) : Value(factor)));
       return;
@@ -383,7 +407,8 @@ class Validator {
                      native ? value : Value(value.as_double())));
   }
 
-  Outcome check_list(const Rules& rules, const Value& value, const Trail& trail, const OldPart* old) {
+  Outcome check_list(const Rules& rules, const Value& value, const Trail& trail,
+                     const OldPart* old) {
     Outcome outcome;
     if (rules.items != nullptr) {
       const auto olds = old == nullptr ? std::vector<const Value*>() : old->items();
@@ -406,7 +431,8 @@ class Validator {
     return outcome;
   }
 
-  static Issue too_many(std::string name, std::int64_t count, std::int64_t limit, std::string_view what) {
+  static Issue too_many(std::string name, std::int64_t count, std::int64_t limit,
+                        std::string_view what) {
     std::string message = cat(name, " in body should have at most ", limit, " ", what);
     Issue issue = make(Issue::Kind::too_many, std::move(name), std::move(message));
     issue.count = count;
@@ -421,7 +447,8 @@ class Validator {
       if (!allowed.is_null() && allowed == value) return outcome;
     }
     std::string name = trail.str();
-    Issue issue = make(Issue::Kind::unsupported, name, cat(name, " in body should be one of"), value);
+    Issue issue =
+        make(Issue::Kind::unsupported, name, cat(name, " in body should be one of"), value);
     for (const Value& allowed : rules.enum_values) {
       issue.supported.push_back(allowed.is_string() ? allowed.str() : json::write(allowed, true));
       append(issue.message, " ", issue.supported.back());
@@ -430,13 +457,14 @@ class Validator {
     return outcome;
   }
 
-  Outcome check_object(const Schema& schema, const Rules& rules, const Value& value, const Trail& trail,
-                       const OldPart* old) {
+  Outcome check_object(const Schema& schema, const Rules& rules, const Value& value,
+                       const Trail& trail, const OldPart* old) {
     Outcome outcome;
     const auto size = static_cast<std::int64_t>(value.size());
     if (rules.min_properties && size < *rules.min_properties) {
       std::string name = trail.str();
-      std::string message = cat(name, " in body should have at least ", *rules.min_properties, " properties");
+      std::string message =
+          cat(name, " in body should have at least ", *rules.min_properties, " properties");
       outcome.add(make(Issue::Kind::invalid, std::move(name), std::move(message), size));
     }
     if (rules.max_properties && size > *rules.max_properties) {
@@ -457,8 +485,8 @@ class Validator {
     return outcome;
   }
 
-  void check_others(const Schema& schema, const Rules& rules, const Value& value, const Trail& trail,
-                    const OldPart* old, Outcome& outcome) {
+  void check_others(const Schema& schema, const Rules& rules, const Value& value,
+                    const Trail& trail, const OldPart* old, Outcome& outcome) {
     if (rules.additional != Additional::forbidden && rules.additional != Additional::schema) return;
     for (const auto& [key, member] : value.members()) {
       if (is_declared(schema, rules, key)) continue;
@@ -481,7 +509,8 @@ class Validator {
     return part(schema, member, here, before ? &*before : nullptr);
   }
 
-  static const Schema* declared_schema(const Schema& schema, const Rules& rules, std::string_view key) {
+  static const Schema* declared_schema(const Schema& schema, const Rules& rules,
+                                       std::string_view key) {
     if (schema.embedded_resource && key == "metadata") return rules.metadata;
     const Field* field = schema.field(key);
     return field == nullptr ? nullptr : field->schema;
@@ -500,17 +529,30 @@ void report(const Outcome& outcome, const Path& path, FieldErrors& errors) {
     if (name.starts_with('.')) name.remove_prefix(1);
     const Path at = name.empty() ? path : path.child(name);
     switch (issue.kind) {
-      case Issue::Kind::plain: errors.invalid(path, "", issue.message); break;
-      case Issue::Kind::required: errors.required(at); break;
-      case Issue::Kind::unsupported: errors.not_supported(at, issue.value, issue.supported); break;
-      case Issue::Kind::too_long: errors.too_long(at, static_cast<std::size_t>(issue.limit)); break;
-      case Issue::Kind::too_many:
-        errors.too_many(at, static_cast<std::size_t>(issue.count), static_cast<std::size_t>(issue.limit));
+      case Issue::Kind::plain:
+        errors.invalid(path, "", issue.message);
         break;
-      case Issue::Kind::type: errors.type_invalid(at, issue.value, issue.message); break;
+      case Issue::Kind::required:
+        errors.required(at);
+        break;
+      case Issue::Kind::unsupported:
+        errors.not_supported(at, issue.value, issue.supported);
+        break;
+      case Issue::Kind::too_long:
+        errors.too_long(at, static_cast<std::size_t>(issue.limit));
+        break;
+      case Issue::Kind::too_many:
+        errors.too_many(at, static_cast<std::size_t>(issue.count),
+                        static_cast<std::size_t>(issue.limit));
+        break;
+      case Issue::Kind::type:
+        errors.type_invalid(at, issue.value, issue.message);
+        break;
       case Issue::Kind::invalid:
         if (issue.value.kind() == json::Kind::number) {
-          errors.add(Fault::invalid, at, cat("Invalid value: ", go_float(issue.value.as_double()), ": ", issue.message));
+          errors.add(
+              Fault::invalid, at,
+              cat("Invalid value: ", go_float(issue.value.as_double()), ": ", issue.message));
         } else {
           errors.invalid(at, issue.value, issue.message);
         }
@@ -521,12 +563,13 @@ void report(const Outcome& outcome, const Path& path, FieldErrors& errors) {
 
 }  // namespace
 
-void validate_value(const Value& value, const Schema& schema, const Path& path, FieldErrors& errors) {
+void validate_value(const Value& value, const Schema& schema, const Path& path,
+                    FieldErrors& errors) {
   report(Validator().part(schema, value, Trail(), nullptr), path, errors);
 }
 
-void validate_changed_value(const Value& value, const Value& old, const Schema& schema, const Path& path,
-                            FieldErrors& errors) {
+void validate_changed_value(const Value& value, const Value& old, const Schema& schema,
+                            const Path& path, FieldErrors& errors) {
   const OldPart part(schema, value, old);
   report(Validator().part(schema, value, Trail(), &part), path, errors);
 }

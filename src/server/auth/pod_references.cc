@@ -75,17 +75,43 @@ void visit_references(const Value& pod, const VisitReference& visitor) {
 }
 
 std::string first_reference(const Value& pod) {
-  std::string found;
+  const Value& spec = pod["spec"];
+  if (!spec["serviceAccountName"].as_string().empty()) return "serviceaccounts";
+  bool secrets = false;
+  bool maps = false;
   visit_references(pod, [&](std::string_view resource, std::string_view) {
-    if (found.empty()) found = resource;
+    secrets = secrets || resource == "secrets";
+    maps = maps || resource == "configmaps";
   });
-  if (!found.empty()) return found;
-  if (!pod["spec"]["resourceClaims"].empty()) return "resourceclaims";
-  for (const Value& volume : pod["spec"]["volumes"].items()) {
-    for (const Value& source : volume["projected"]["sources"].items()) {
-      if (source["serviceAccountToken"].is_object()) return "serviceaccounts";
-      if (source["clusterTrustBundle"].is_object()) return "clustertrustbundles";
-      if (source["podCertificate"].is_object()) return "podcertificates";
+  if (secrets) return "secrets";
+  if (maps) return "configmaps";
+  if (!spec["resourceClaims"].empty()) return "resourceclaims";
+  struct Source {
+    std::string_view key;
+    std::string_view refers;
+  };
+  constexpr Source kSources[] = {
+      {"configMap", "configmaps (via configmap volumes)"},
+      {"secret", "secrets (via secret volumes)"},
+      {"csi", "csidrivers (via CSI volumes)"},
+      {"glusterfs", "endpoints (via glusterFS volumes)"},
+      {"persistentVolumeClaim", "persistentvolumeclaims"},
+      {"ephemeral", "persistentvolumeclaims (via ephemeral volumes)"},
+      {"azureFile", "secrets (via azureFile volumes)"}};
+  constexpr Source kProjected[] = {
+      {"configMap", "configmaps (via projected volumes)"},
+      {"secret", "secrets (via projected volumes)"},
+      {"serviceAccountToken", "serviceaccounts (via projected volumes)"},
+      {"clusterTrustBundle", "clustertrustbundles"},
+      {"podCertificate", "podcertificates"}};
+  for (const Value& volume : spec["volumes"].items()) {
+    for (const Source& source : kSources) {
+      if (volume[source.key].is_object()) return std::string(source.refers);
+    }
+    for (const Value& projected : volume["projected"]["sources"].items()) {
+      for (const Source& source : kProjected) {
+        if (projected[source.key].is_object()) return std::string(source.refers);
+      }
     }
   }
   return {};

@@ -15,7 +15,8 @@ using VisitReference =
     std::function<void(std::string_view resource, std::string_view name)>;
 void visit_references(const json::Value& pod, const VisitReference& visitor);
 
-/// The first resource that a pod refers to, "" for none: what a pod of a node's own may not have.
+/// In the words of a message, the first kind of object that a pod depends on, "" for none: a pod that a node makes by
+/// itself may have none.
 std::string first_reference(const json::Value& pod);
 
 /// The mark of a pod that a node runs by itself and only shows to the API.

@@ -39,7 +39,6 @@ PluginPtr make_default_tolerations();
 PluginPtr make_priority(PluginSources sources);
 PluginPtr make_limit_ranger(PluginSources sources);
 PluginPtr make_runtime_class(PluginSources sources);
-PluginPtr make_node_taints();
 PluginPtr make_node_restriction(PluginSources sources);
 PluginPtr make_storage_protection();
 PluginPtr make_default_storage_class(PluginSources sources);

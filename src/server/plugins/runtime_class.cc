@@ -16,7 +16,12 @@ class RuntimeClass : public AdmissionPlugin {
     }
     Value& pod = *request.object;
     std::string class_name(pod["spec"]["runtimeClassName"].as_string());
-    if (class_name.empty()) return success();
+    if (class_name.empty()) {
+      if (!pod["spec"]["overhead"].empty()) {
+        return refuse(request, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead");
+      }
+      return success();
+    }
     Value found = sources_.find("node.k8s.io", "runtimeclasses", "", class_name);
     if (found.is_null()) {
       return refuse(request, cat("pod rejected: RuntimeClass ", quoted(class_name), " not found"));

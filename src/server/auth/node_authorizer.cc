@@ -1,0 +1,362 @@
+#include "server/auth/node_authorizer.h"
+
+#include <mutex>
+
+#include "base/strings.h"
+#include "server/auth/bootstrap_roles.h"
+#include "server/auth/pod_references.h"
+
+namespace dibs::server::auth {
+namespace {
+
+constexpr std::string_view kNodePrefix = "system:node:";
+constexpr std::string_view kNodeGroup = "system:nodes";
+constexpr std::string_view kLeaseNamespace = "kube-node-lease";
+
+Decision allow() { return {true, ""}; }
+Decision no_opinion(std::string reason = {}) { return {false, std::move(reason)}; }
+
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> texts) {
+  for (std::string_view one : texts) {
+    if (one == text) return true;
+  }
+  return false;
+}
+
+Decision no_relationship(const std::string& node) {
+  return no_opinion(cat("no relationship found between node '", node, "' and this object"));
+}
+
+/// The selector demands that the field be the value.
+bool selects(std::string_view selector, std::string_view field, std::string_view value) {
+  for (std::string_view part : split(selector, ',')) {
+    std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos || equals == 0 || part[equals - 1] == '!') continue;
+    std::string_view wanted = part.substr(equals + 1);
+    if (wanted.starts_with('=')) wanted.remove_prefix(1);
+    if (trim(part.substr(0, equals)) == field && trim(wanted) == value) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<std::string> node_identity(const UserInfo& user) {
+  if (!user.name.starts_with(kNodePrefix) || !user.in_group(kNodeGroup)) return std::nullopt;
+  return user.name.substr(kNodePrefix.size());
+}
+
+NodeAuthorizer::NodeAuthorizer() {
+  for (const Value& object : bootstrap_roles()) {
+    if (object["kind"].as_string() == "ClusterRole" &&
+        object["metadata"]["name"].as_string() == "system:node") {
+      rules_ = rules_of(object);
+    }
+  }
+}
+
+void NodeAuthorizer::upsert(const Value& object) {
+  std::string_view kind = object["kind"].as_string();
+  const Value& metadata = object["metadata"];
+  std::unique_lock lock(mutex_);
+  if (kind == "Pod") {
+    put_pod(object);
+  } else if (kind == "PersistentVolume") {
+    put_volume(object);
+  } else if (kind == "VolumeAttachment" || kind == "ResourceSlice" ||
+             kind == "PodCertificateRequest") {
+    std::string_view resource = kind == "VolumeAttachment" ? "volumeattachments"
+                                : kind == "ResourceSlice"  ? "resourceslices"
+                                                           : "podcertificaterequests";
+    Id id{std::string(resource), metadata["namespace"].str(), metadata["name"].str()};
+    std::string node = object["spec"]["nodeName"].str();
+    if (node.empty()) {
+      node_of_.erase(id);
+    } else {
+      node_of_[id] = std::move(node);
+    }
+  }
+}
+
+void NodeAuthorizer::remove(std::string_view kind, std::string_view name_space,
+                            std::string_view name) {
+  std::unique_lock lock(mutex_);
+  std::string space(name_space);
+  std::string text(name);
+  if (kind == "Pod") {
+    drop_pod({"pods", space, text});
+  } else if (kind == "PersistentVolume") {
+    drop_volume(text);
+  } else if (kind == "VolumeAttachment") {
+    node_of_.erase({"volumeattachments", space, text});
+  } else if (kind == "ResourceSlice") {
+    node_of_.erase({"resourceslices", space, text});
+  } else if (kind == "PodCertificateRequest") {
+    node_of_.erase({"podcertificaterequests", space, text});
+  }
+}
+
+void NodeAuthorizer::put_pod(const Value& pod) {
+  const Value& metadata = pod["metadata"];
+  Id id{"pods", metadata["namespace"].str(), metadata["name"].str()};
+  drop_pod(id);
+  Pod made;
+  made.node = pod["spec"]["nodeName"].str();
+  if (made.node.empty()) return;
+  made.needs.push_back(id);
+  // A node may say what it likes about pods of its own; that must not open other objects to it.
+  if (!is_mirror_pod(pod)) {
+    visit_references(pod, [&](std::string_view resource, std::string_view name) {
+      made.needs.push_back({std::string(resource), id.name_space, std::string(name)});
+    });
+  }
+  for (const Id& need : made.needs) ++needed_by_[need][made.node];
+  pods_[id] = std::move(made);
+}
+
+void NodeAuthorizer::drop_pod(const Id& id) {
+  auto found = pods_.find(id);
+  if (found == pods_.end()) return;
+  for (const Id& need : found->second.needs) {
+    auto entry = needed_by_.find(need);
+    if (--entry->second[found->second.node] == 0) entry->second.erase(found->second.node);
+    if (entry->second.empty()) needed_by_.erase(entry);
+  }
+  pods_.erase(found);
+}
+
+void NodeAuthorizer::put_volume(const Value& volume) {
+  std::string name = volume["metadata"]["name"].str();
+  drop_volume(name);
+  const Value& spec = volume["spec"];
+  const Value& claim = spec["claimRef"];
+  if (!claim.is_object()) return;
+  Volume made;
+  std::string space = claim["namespace"].str();
+  made.claim = {"persistentvolumeclaims", space, claim["name"].str()};
+  auto add = [&](const Value& secret, std::string_view in) {
+    if (secret.as_string().empty()) return;
+    made.secrets.push_back({"secrets", in.empty() ? space : std::string(in), secret.str()});
+  };
+  add(spec["azureFile"]["secretName"], spec["azureFile"]["secretNamespace"].as_string());
+  for (std::string_view source :
+       {"cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"}) {
+    const Value& reference = spec[source]["secretRef"];
+    add(reference["name"], reference["namespace"].as_string());
+  }
+  // Those of the controller are not for nodes.
+  for (std::string_view key :
+       {"nodePublishSecretRef", "nodeStageSecretRef", "nodeExpandSecretRef"}) {
+    const Value& reference = spec["csi"][key];
+    add(reference["name"], reference["namespace"].as_string());
+  }
+  for (const Id& secret : made.secrets) volumes_of_secret_[secret].insert(name);
+  volumes_[name] = std::move(made);
+}
+
+void NodeAuthorizer::drop_volume(const std::string& name) {
+  auto found = volumes_.find(name);
+  if (found == volumes_.end()) return;
+  for (const Id& secret : found->second.secrets) {
+    auto entry = volumes_of_secret_.find(secret);
+    if (entry == volumes_of_secret_.end()) continue;
+    entry->second.erase(name);
+    if (entry->second.empty()) volumes_of_secret_.erase(entry);
+  }
+  volumes_.erase(found);
+}
+
+bool NodeAuthorizer::needs(const std::string& node, const Id& id) const {
+  auto found = needed_by_.find(id);
+  return found != needed_by_.end() && found->second.contains(node);
+}
+
+bool NodeAuthorizer::has_path(const std::string& node, const Id& id) const {
+  std::shared_lock lock(mutex_);
+  if (needs(node, id)) return true;
+  if (auto own = node_of_.find(id); own != node_of_.end()) return own->second == node;
+  if (id.resource == "persistentvolumes") {
+    auto volume = volumes_.find(id.name);
+    return volume != volumes_.end() && needs(node, volume->second.claim);
+  }
+  if (id.resource != "secrets") return false;
+  auto named = volumes_of_secret_.find(id);
+  if (named == volumes_of_secret_.end()) return false;
+  for (const std::string& volume : named->second) {
+    if (needs(node, volumes_.at(volume).claim)) return true;
+  }
+  return false;
+}
+
+Decision NodeAuthorizer::authorize_path(const std::string& node,
+                                        const RequestAttributes& what) const {
+  if (what.name.empty()) return no_opinion("No Object name found");
+  bool is_found = has_path(node, {what.resource, what.name_space, what.name});
+  return is_found ? allow() : no_relationship(node);
+}
+
+Decision NodeAuthorizer::authorize_get(const std::string& node,
+                                       const RequestAttributes& what) const {
+  if (what.verb != "get") return no_opinion("can only get individual resources of this type");
+  if (!what.subresource.empty()) return no_opinion("cannot get subresource");
+  return authorize_path(node, what);
+}
+
+Decision NodeAuthorizer::authorize_read(const std::string& node,
+                                        const RequestAttributes& what) const {
+  if (!is_one_of(what.verb, {"get", "list", "watch"})) {
+    return no_opinion("can only read resources of this type");
+  }
+  if (!what.subresource.empty()) return no_opinion("cannot read subresource");
+  if (what.name_space.empty()) return no_opinion("can only read namespaced object of this type");
+  return authorize_path(node, what);
+}
+
+Decision NodeAuthorizer::authorize_account(const std::string& node,
+                                           const RequestAttributes& what) const {
+  if (what.verb == "get" && what.subresource.empty()) return authorize_read(node, what);
+  if (what.verb != "create" || what.name.empty()) {
+    return no_opinion("can only create tokens for individual service accounts");
+  }
+  if (what.subresource != "token") {
+    return no_opinion("can only create token subresource of serviceaccount");
+  }
+  return authorize_path(node, what);
+}
+
+namespace {
+
+Decision authorize_lease(const std::string& node, const RequestAttributes& what) {
+  if (!is_one_of(what.verb, {"get", "create", "update", "patch", "delete"})) {
+    return no_opinion("can only get, create, update, patch, or delete a node lease");
+  }
+  if (what.name_space != kLeaseNamespace) {
+    return no_opinion(cat("can only access leases in the ", quoted(kLeaseNamespace),
+                          " system namespace"));
+  }
+  if (what.verb != "create" && what.name != node) {
+    return no_opinion("can only access node lease with the same name as the requesting node");
+  }
+  return allow();
+}
+
+Decision authorize_csi_node(const std::string& node, const RequestAttributes& what) {
+  if (what.subresource == "status") {
+    return no_opinion("CSINode status access requires CSIVolumeHealth feature");
+  }
+  if (!what.subresource.empty()) return no_opinion("cannot authorize CSINode subresources");
+  if (!is_one_of(what.verb, {"get", "create", "update", "patch", "delete"})) {
+    return no_opinion("can only get, create, update, patch, or delete a CSINode");
+  }
+  if (what.verb != "create" && what.name != node) {
+    return no_opinion("can only access CSINode with the same name as the requesting node");
+  }
+  return allow();
+}
+
+}  // namespace
+
+Decision NodeAuthorizer::authorize_slice(const std::string& node,
+                                         const RequestAttributes& what) const {
+  if (!what.subresource.empty()) return no_opinion("cannot authorize ResourceSlice subresources");
+  if (what.verb == "create") return allow();
+  if (is_one_of(what.verb, {"get", "update", "patch", "delete"})) return authorize_path(node, what);
+  if (is_one_of(what.verb, {"watch", "list", "deletecollection"})) {
+    if (selects(what.field_selector, "spec.nodeName", node)) return allow();
+    return no_opinion(
+        "can only list/watch/deletecollection resourceslices with nodeName field selector");
+  }
+  return no_opinion(
+      "only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, "
+      "patch, delete, deletecollection");
+}
+
+Decision NodeAuthorizer::authorize_certificate(const std::string& node,
+                                               const RequestAttributes& what) const {
+  if (!what.subresource.empty()) {
+    return no_opinion("nodes may not access the status subresource of PodCertificateRequests");
+  }
+  if (what.verb == "create") return allow();
+  if (what.verb == "get") return authorize_path(node, what);
+  if (what.verb == "list" || what.verb == "watch") {
+    if (selects(what.field_selector, "spec.nodeName", node)) return allow();
+    return no_opinion("can only list/watch podcertificaterequests with nodeName field selector");
+  }
+  return no_opinion(cat("nodes may not ", what.verb, " podcertificaterequests"));
+}
+
+namespace {
+
+Decision authorize_node(const std::string& node, const RequestAttributes& what) {
+  if (what.subresource.empty()) {
+    if (is_one_of(what.verb, {"create", "update", "patch"})) return allow();
+    if (is_one_of(what.verb, {"get", "list", "watch"})) {
+      if (what.name == node) return allow();
+      if (what.name.empty()) {
+        return no_opinion(cat("node '", node, "' cannot read all nodes, only its own Node object"));
+      }
+      return no_opinion(cat("node '", node, "' cannot read '", what.name,
+                            "', only its own Node object"));
+    }
+  }
+  if (what.subresource == "status" && is_one_of(what.verb, {"update", "patch"})) return allow();
+  return no_opinion();
+}
+
+}  // namespace
+
+Decision NodeAuthorizer::authorize_pod(const std::string& node,
+                                       const RequestAttributes& what) const {
+  if (what.subresource.empty()) {
+    if (what.verb == "get") return authorize_get(node, what);
+    if (what.verb == "list" || what.verb == "watch") {
+      if (selects(what.field_selector, "spec.nodeName", node)) return allow();
+      if (!what.name.empty()) return authorize_path(node, what);
+      return no_opinion("can only list/watch pods with spec.nodeName field selector");
+    }
+    if (what.verb == "create" || what.verb == "delete") return allow();
+  }
+  if (what.subresource == "status" && is_one_of(what.verb, {"update", "patch"})) return allow();
+  if (what.subresource == "eviction" && what.verb == "create") return allow();
+  return no_opinion();
+}
+
+Decision NodeAuthorizer::authorize(const RequestAttributes& what) const {
+  std::optional<std::string> node = node_identity(what.user);
+  if (!node) return no_opinion();
+  if (node->empty()) return no_opinion(cat("unknown node for user ", quoted(what.user.name)));
+  if (what.is_resource) {
+    const std::string& resource = what.resource;
+    if (what.group.empty()) {
+      if (resource == "secrets" || resource == "configmaps") return authorize_read(*node, what);
+      if (resource == "persistentvolumeclaims" && what.subresource == "status") {
+        if (!is_one_of(what.verb, {"update", "patch"})) {
+          return no_opinion("can only get/update/patch this type");
+        }
+        return authorize_path(*node, what);
+      }
+      if (resource == "persistentvolumeclaims" || resource == "persistentvolumes") {
+        return authorize_get(*node, what);
+      }
+      if (resource == "serviceaccounts") return authorize_account(*node, what);
+      if (resource == "nodes") return authorize_node(*node, what);
+      if (resource == "pods") return authorize_pod(*node, what);
+    } else if (what.group == "resource.k8s.io") {
+      if (resource == "resourceclaims") return authorize_get(*node, what);
+      if (resource == "resourceslices") return authorize_slice(*node, what);
+    } else if (what.group == "storage.k8s.io") {
+      if (resource == "volumeattachments") return authorize_get(*node, what);
+      if (resource == "csinodes") return authorize_csi_node(*node, what);
+    } else if (what.group == "coordination.k8s.io" && resource == "leases") {
+      return authorize_lease(*node, what);
+    } else if (what.group == "certificates.k8s.io" && resource == "podcertificaterequests") {
+      return authorize_certificate(*node, what);
+    }
+  }
+  for (const PolicyRule& rule : rules_) {
+    if (matches(rule, what)) return allow();
+  }
+  return no_opinion();
+}
+
+}  // namespace dibs::server::auth

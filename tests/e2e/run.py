@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Runs kubectl against the dibs binary as text files say, and compares what is printed.
+
+    run.py [--update] [--jobs N] [FILE.test...]     (default: all files beside this one)
+
+Each file runs on a fresh server, in an empty folder, with KUBECONFIG set. A line of a file begins
+  "# "    a remark
+  "$ "    a command for bash; "<<EOF" in it takes the lines up to EOF as its input. What follows, up to the next line of this list, is what
+          it prints: standard output as it stands, standard error behind "! ", and "? N" where the exit status is not 0.
+  "% restart"                 stops the server (SIGTERM) and starts it again, same data and port; "% kill" does it by SIGKILL
+  "% start NAME COMMAND"      runs the command in the background; what it prints goes to the file NAME
+  "% await NAME REGEX"        waits until a line of the file NAME holds the expression, at most 30 s
+  "% end NAME"                ends that command (SIGINT, as by Ctrl-C)
+In what is expected, "~ REGEX" stands for one line that the whole expression matches, and "..." for any number of lines.
+What differs from run to run is written as a mark: <uid> <time> <rv> <age> <token> <port>; runs of blanks count as one.
+--update writes what was printed into the files where it does not match.
+"""
+import argparse
+import concurrent.futures
+import difflib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+sys.dont_write_bytecode = True
+import cluster  # noqa: E402
+
+COMMAND_DEADLINE = 60
+AWAIT_DEADLINE = 30
+HEREDOC = re.compile(r"<<-?'?(\w+)'?")
+MARKS = (
+    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uid>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"), "<time>"),
+    (re.compile(r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}"), "<time>"),
+    (re.compile(r"(resourceVersion\"?: *)\"\d+\""), r'\1"<rv>"'),
+    (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+"), "<token>"),
+    (re.compile(r"(https://127\.0\.0\.1:)\d+"), r"\1<port>"),
+    (re.compile(r"(?<=[ \t])(\d+[dhms])+(?=[ \t]|$)", re.M), "<age>"),
+    (re.compile(r"[ \t]+"), " "),
+)
+
+
+def normal(text):
+    for expression, mark in MARKS:
+        text = expression.sub(mark, text)
+    return [line.strip() for line in text.rstrip("\n").split("\n")] if text.strip() else []
+
+
+class Block:
+    """A remark (source lines only), a directive, or a command with what it should print."""
+
+    def __init__(self, kind, lines, text="", expected=None):
+        self.kind, self.lines, self.text, self.expected = kind, lines, text, expected
+
+
+def parse(path):
+    with open(path) as f:
+        lines = f.read().rstrip("\n").split("\n")
+    blocks, i = [], 0
+    while i < len(lines):
+        line = lines[i]
+        i += 1
+        if not line.startswith("$ "):
+            blocks.append(Block("directive" if line.startswith("% ") else "remark", [line], line[2:]))
+            continue
+        source = [line]
+        heredoc = HEREDOC.search(line)
+        if heredoc:
+            while i < len(lines):
+                source.append(lines[i])
+                i += 1
+                if source[-1] == heredoc.group(1):
+                    break
+        expected = []
+        while i < len(lines) and not lines[i].startswith(("$ ", "% ", "# ")):
+            expected.append(lines[i])
+            i += 1
+        while expected and not expected[-1]:
+            expected.pop()
+        blocks.append(Block("command", source, "\n".join(source)[2:], expected))
+    return blocks
+
+
+def matches(expected, got):
+    """Whether the lines are as expected, "~" and "..." taken into account."""
+    if not expected:
+        return not got
+    if expected[0] == "...":
+        return any(matches(expected[1:], got[n:]) for n in range(len(got) + 1))
+    if not got:
+        return False
+    if expected[0].startswith("~ "):
+        same = re.fullmatch(expected[0][2:], got[0]) is not None
+    else:
+        same = " ".join(expected[0].split()) == got[0]
+    return same and matches(expected[1:], got[1:])
+
+
+class Run:
+    """One file on one server."""
+
+    def __init__(self, path, update):
+        self.path, self.update = path, update
+        self.background = {}
+        self.problems = []
+        self.commands = 0
+
+    def run(self):
+        self.work = tempfile.mkdtemp(prefix="dibs-e2e-")
+        blocks = parse(self.path)
+        try:
+            with cluster.Server() as self.server:
+                self.environment = self.server.kubectl_environment()
+                os.mkdir(os.path.join(self.work, "bin"))
+                os.mkdir(os.path.join(self.work, "here"))
+                os.symlink(cluster.kubectl(), os.path.join(self.work, "bin", "kubectl"))
+                self.environment["PATH"] = os.path.join(self.work, "bin") + ":" + self.environment["PATH"]
+                try:
+                    for block in blocks:
+                        if block.kind == "command":
+                            self.command(block)
+                        elif block.kind == "directive":
+                            self.directive(block.text)
+                finally:
+                    for name in list(self.background):
+                        self.end(name, signal.SIGKILL)
+        except cluster.Failure as failure:
+            self.problems.append(str(failure))
+        finally:
+            shutil.rmtree(self.work, ignore_errors=True)
+        if self.update:
+            self.write(blocks)
+        return os.path.basename(self.path), self.commands, self.problems
+
+    def command(self, block):
+        self.commands += 1
+        folder = os.path.join(self.work, "here")
+        try:
+            done = subprocess.run(["bash", "-c", block.text], capture_output=True, text=True, errors="replace",
+                                  timeout=COMMAND_DEADLINE, env=self.environment, cwd=folder,
+                                  stdin=subprocess.DEVNULL)
+            got = normal(done.stdout) + ["! " + line for line in normal(done.stderr)]
+            if done.returncode:
+                got.append("? %d" % done.returncode)
+        except subprocess.TimeoutExpired:
+            got = ["! no end within %d s" % COMMAND_DEADLINE, "? 124"]
+        got = [line.rstrip() for line in got]
+        if matches(block.expected, got):
+            return
+        if self.update:
+            block.expected = got
+            return
+        expected = [line if line.startswith("~ ") else " ".join(line.split()) for line in block.expected]
+        delta = list(difflib.unified_diff(expected, got, "expected", "printed", lineterm="", n=2))[2:]
+        self.problems.append("\n".join(["$ " + block.text.split("\n")[0]] + ["    " + line for line in delta]))
+
+    def directive(self, text):
+        words = text.rstrip().split(None, 2)
+        if words[0] == "restart":
+            self.server.restart()
+        elif words[0] == "kill":
+            self.server.restart(kill=True)
+        elif words[0] == "start":
+            folder = os.path.join(self.work, "here")
+            with open(os.path.join(folder, words[1]), "wb") as output:
+                self.background[words[1]] = subprocess.Popen(["bash", "-c", "exec " + words[2]], stdout=output,
+                                                             stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                                             env=self.environment, cwd=folder, start_new_session=True)
+        elif words[0] == "await":
+            expression = re.compile(words[2], re.M)
+
+            def there():
+                with open(os.path.join(self.work, "here", words[1]), errors="replace") as f:
+                    return expression.search(f.read())
+            try:
+                cluster.wait_for(there, AWAIT_DEADLINE, "% " + text)
+            except cluster.Failure as failure:
+                with open(os.path.join(self.work, "here", words[1]), errors="replace") as f:
+                    self.problems.append("%s; it holds:\n%s" % (failure, f.read()))
+        elif words[0] == "end":
+            self.end(words[1], signal.SIGINT)
+        else:
+            raise cluster.Failure("%s: no such directive: %% %s" % (self.path, text))
+
+    def end(self, name, number):
+        process = self.background.pop(name)
+        if process.poll() is None:
+            os.killpg(process.pid, number)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def write(self, blocks):
+        with open(self.path, "w") as f:
+            for block in blocks:
+                for line in block.lines + (block.expected + [""] if block.kind == "command" else []):
+                    f.write(line + "\n")
+
+
+def run(path, update):
+    return Run(path, update).run()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--jobs", type=int, default=max(2, os.cpu_count() or 2))
+    parser.add_argument("files", nargs="*")
+    args = parser.parse_args()
+    if not cluster.kubectl():
+        print("SKIPPED: no kubectl on PATH, and KUBECTL names none")
+        return 77
+    cluster.binary()
+    files = args.files or sorted(os.path.join(HERE, n) for n in os.listdir(HERE) if n.endswith(".test"))
+    failed = 0
+    with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
+        for future in [pool.submit(run, path, args.update) for path in files]:
+            name, commands, problems = future.result()
+            print("%s: %s, %d commands" % (name, "FAILED" if problems else "ok", commands))
+            for problem in problems:
+                print("  " + problem.replace("\n", "\n  "))
+            sys.stdout.flush()
+            failed += bool(problems)
+    print("%d of %d files as expected" % (len(files) - failed, len(files)))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except cluster.Failure as failure:
+        sys.exit("FAILED: %s" % failure)
