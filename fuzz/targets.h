@@ -1,6 +1,7 @@
 #pragma once
 // The entry functions of the fuzzers: each takes any bytes, and stops the process when a promise of
-// the code under test does not hold. They return 0.
+// the code under test does not hold. They return 0. Those of selectors, protobuf, http and websocket
+// are part of their library, since its own tests call them too.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,10 @@ namespace dibs::fuzz {
 int fuzz_json(const std::uint8_t* data, std::size_t size);
 int fuzz_yaml(const std::uint8_t* data, std::size_t size);
 int fuzz_patch(const std::uint8_t* data, std::size_t size);
+int fuzz_quantity(const std::uint8_t* data, std::size_t size);
+int fuzz_strategic(const std::uint8_t* data, std::size_t size);
+int fuzz_apply(const std::uint8_t* data, std::size_t size);
+int fuzz_structural(const std::uint8_t* data, std::size_t size);
 
 inline void require(bool holds, const char* what) {
   if (holds) return;

@@ -15,8 +15,8 @@ constexpr std::size_t kSlice = 256 * 1024;
 // What a slow reader must take per write_timeout.
 constexpr std::size_t kLeastProgress = 16 * 1024;
 // Bytes read and dropped after a refused request, so that the client sees the answer, not a reset.
-constexpr std::size_t kLingerBytes = 1024 * 1024;
-constexpr Duration kLingerTime = std::chrono::seconds(1);
+constexpr std::size_t kLingerBytes = 16 * 1024 * 1024;
+constexpr Duration kLingerTime = std::chrono::seconds(3);
 constexpr Duration kCloseTime = std::chrono::seconds(5);
 // Pipelined requests served before other connections of the thread get their turn.
 constexpr int kTurns = 64;
@@ -489,9 +489,9 @@ void Connection::finish_response() {
 }
 
 void Connection::begin_linger() {
-  channel_->write_end();
+  // Some clients give up on an end of the stream while they still send, and never read the answer: so what they send is
+  // taken first, up to a bound.
   channel_->flush();
-  channel_->shutdown_write();
   channel_->set_readable();
   state_ = State::lingering;
   set_deadline(kLingerTime);

@@ -18,11 +18,12 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::post(std::function<void()> task) {
   bool ask = false;
+  bool wake = false;
   {
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(task));
     if (queue_.size() <= idle_) {
-      wake_.notify_one();
+      wake = true;
     } else if (threads_ < options_.base_threads) {
       add_thread();
     } else if (!watched_ && threads_ < options_.max_threads) {
@@ -31,6 +32,8 @@ void ThreadPool::post(std::function<void()> task) {
       ask = true;
     }
   }
+  // After unlocking, so that the woken thread does not run into the lock.
+  if (wake) wake_.notify_one();
   if (ask) watch_();
 }
 

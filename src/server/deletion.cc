@@ -168,6 +168,8 @@ Result<Deleted> Objects::remove(Context& context, const Resource& resource, std:
     auto revision = store_.commit({{key, waits ? share(encode_stored(object)) : nullptr, record->modified}});
     if (revision.ok()) {
       if (waits) object.mut("metadata").set("resourceVersion", cat(*revision));
+      // What had no time to wait is shown as it was.
+      if (!waits && !graceful && !terminating) return Deleted{old, true};
       return Deleted{std::move(object), !waits};
     }
     if (revision.error().code() != Code::conflict) return std::move(revision).error();

@@ -17,6 +17,8 @@ WriterOf::WriterOf(const Context& context, const Resource& resource)
       api::FieldPath path{api::PathElement::field(field.name)};
       reset_.insert(path);
     }
+  } else if (resource.kind == "CertificateSigningRequest" && resource.hub_group == "certificates.k8s.io") {
+    reset_ = api::FieldSet::of({{"spec"}, {"status"}});
   } else if (resource.rules->has_status) {
     reset_ = api::FieldSet::of({{"status"}});
   }

@@ -332,7 +332,7 @@ Result<Value> Objects::prepare_update(Context& context, const Resource& resource
       }
     }
     if (rules.prepare_update) rules.prepare_update(object, old, rule_context);
-    if (rules.tracks_generation && spec_changed(object, old)) {
+    if (resource.rules->tracks_generation && spec_changed(object, old)) {
       object.mut("metadata").set("generation", old["metadata"]["generation"].as_int() + 1);
     }
   }

@@ -50,6 +50,26 @@ Result<Value> parse_patch(const Context& context, std::vector<std::string>& dupl
   return patch;
 }
 
+/// A strategic patch is read into Go's structures by another path, which words its faults differently.
+Error as_restored(const Error& error, std::string_view shown) {
+  constexpr std::string_view kStart = "json: cannot unmarshal ";
+  const std::string& message = error.message();
+  auto start = message.find(kStart);
+  auto type = message.rfind(" of type ");
+  if (start == std::string::npos || type == std::string::npos) return error;
+  std::string_view from = std::string_view(message).substr(start + kStart.size());
+  from = from.substr(0, from.find(' '));
+  if (from == "object") from = "map";
+  std::string_view to = std::string_view(message).substr(type + 9);
+  std::string text = cat("unrecognized type: ", to);
+  if (to.starts_with("[]")) text = cat("cannot restore slice from ", from);
+  else if (to.starts_with("map[")) text = cat("cannot restore map from ", from);
+  else if (to.find('.') != std::string_view::npos) text = cat("cannot restore struct from: ", from);
+  api::FieldErrors errors;
+  errors.invalid(api::Path("patch"), shown, text);
+  return errors.to_error("", "", "");
+}
+
 Result<Value> check_name(const Context& context, Value object) {
   auto given = object["metadata"]["name"].as_string();
   if (given.empty()) {
@@ -176,7 +196,9 @@ Result<Value> patched(Context& context, const Expected& expected, const Resource
   }
   // A strategic patch is shown as Go prints the map it was read into.
   std::string shown = type == PatchType::strategic ? api::go_value(patch) : context.request.body;
-  DIBS_TRY(Value object, decode_patched(context, expected, result, std::move(strict), shown));
+  auto decoded = decode_patched(context, expected, result, std::move(strict), shown);
+  if (!decoded.ok()) return type == PatchType::strategic ? as_restored(decoded.error(), shown) : decoded;
+  Value object = std::move(decoded).value();
   return check_name(context, std::move(object));
 }
 

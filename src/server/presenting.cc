@@ -138,6 +138,13 @@ net::Response present_value(const Context& context, int status, const Value& val
 
 net::Response present_object(const Context& context, const Resource& resource, int status,
                              const Value& stored) {
+  if (plain_bytes(context, resource) && stored["metadata"].is_object()) {
+    auto version = stored["metadata"]["resourceVersion"].as_string();
+    std::string body;
+    append_wire(body, encode_stored(stored), version);
+    body.push_back('\n');
+    return with_body(context, status, std::move(body));
+  }
   return present_value(context, status, in_form(context, resource, to_served(resource, stored)));
 }
 
@@ -146,7 +153,7 @@ Result<net::Response> present_record(const Context& context, const Resource& res
   if (plain_bytes(context, resource)) {
     std::string body;
     body.reserve(record.value->size() + 48);
-    append_wire(body, *record.value, record.modified);
+    append_wire(body, *record.value, cat(record.modified));
     body.push_back('\n');
     return with_body(context, 200, std::move(body));
   }
@@ -202,9 +209,9 @@ Result<net::Response> present_list(const Context& context, const Resource& resou
       if (!first) body.push_back(',');
       first = false;
       if (resource.custom) {
-        append_wire(body, *record->value, record->modified);
+        append_wire(body, *record->value, cat(record->modified));
       } else {
-        append_wire_item(body, *record->value, record->modified);
+        append_wire_item(body, *record->value, cat(record->modified));
       }
     }
     body.append("]}\n");

@@ -3,6 +3,7 @@
 #include "base/strings.h"
 #include "server/auth/tokens.h"
 #include "server/body.h"
+#include "server/field_management.h"
 #include "server/presenting.h"
 #include "server/status.h"
 
@@ -64,12 +65,13 @@ Result<net::Response> Reviews::handle(Context& context) {
   const Resource& resource = *context.resource;
   DIBS_CHECK(read_write_options(context, "CreateOptions"));
   DIBS_TRY(Value review, decode_body(context, expected_of(resource)));
+  review = track_write(context, resource, nullptr, std::move(review));
   Value answer;
   if (resource.kind == "TokenReview") {
     DIBS_TRY(answer, token(review));
   } else if (resource.kind == "SelfSubjectReview") {
     answer = review;
-    answer.set("metadata", Value::object({{"creationTimestamp", format_rfc3339(context.now)}}));
+    answer.mut("metadata").set("creationTimestamp", format_rfc3339(context.now));
     answer.set("status", Value::object({{"userInfo", auth::user_value(context.user)}}));
   } else if (resource.kind == "SelfSubjectRulesReview") {
     DIBS_TRY(answer, self_rules(context, review));

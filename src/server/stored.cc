@@ -1,5 +1,7 @@
 #include "server/stored.h"
 
+#include <algorithm>
+
 #include "base/strings.h"
 #include "json/parse.h"
 
@@ -10,6 +12,9 @@ using json::Value;
 namespace {
 
 constexpr std::string_view kMetadataKey = ",\"metadata\":{";
+constexpr std::string_view kMetadataOrder[] = {
+    "name",        "generateName", "namespace",       "uid",        "generation",   "creationTimestamp", "deletionTimestamp",
+    "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields"};
 
 }  // namespace
 
@@ -19,14 +24,21 @@ std::string encode_stored(const Value& object) {
   out.append(",\"apiVersion\":");
   json::write_string(out, object["apiVersion"].as_string());
   out.append(kMetadataKey);
-  bool first = true;
-  for (const auto& [key, value] : object["metadata"].members()) {
-    if (key == "resourceVersion") continue;
-    if (!first) out.push_back(',');
-    first = false;
+  const Value& metadata = object["metadata"];
+  std::size_t start = out.size();
+  auto add = [&](std::string_view key, const Value& value) {
+    if (out.size() > start) out.push_back(',');
     json::write_string(out, key);
     out.push_back(':');
     json::write_to(out, value);
+  };
+  // In the order in which upstream writes them: people read raw answers, and scripts cut them up.
+  for (std::string_view key : kMetadataOrder) {
+    if (const Value* value = metadata.find(key)) add(key, *value);
+  }
+  for (const auto& [key, value] : metadata.members()) {
+    bool known = std::find(std::begin(kMetadataOrder), std::end(kMetadataOrder), key) != std::end(kMetadataOrder);
+    if (key != "resourceVersion" && !known) add(key, value);
   }
   out.push_back('}');
   for (const auto& [key, value] : object.members()) {
@@ -52,24 +64,27 @@ Result<Value> decode_stored(const store::Record& record) {
 namespace {
 
 void append_from_metadata(std::string& out, std::string_view stored, std::size_t metadata,
-                          store::Revision revision) {
+                          std::string_view version) {
   std::size_t inside = metadata + kMetadataKey.size();
-  append(out, stored.substr(metadata + 1, kMetadataKey.size() - 1), "\"resourceVersion\":\"", revision, "\"");
-  if (stored[inside] != '}') out.push_back(',');
+  out.append(stored.substr(metadata + 1, kMetadataKey.size() - 1));
+  if (!version.empty()) {
+    append(out, "\"resourceVersion\":\"", version, "\"");
+    if (stored[inside] != '}') out.push_back(',');
+  }
   out.append(stored.substr(inside));
 }
 
 }  // namespace
 
-void append_wire(std::string& out, std::string_view stored, store::Revision revision) {
+void append_wire(std::string& out, std::string_view stored, std::string_view version) {
   std::size_t metadata = stored.find(kMetadataKey);
   out.append(stored.substr(0, metadata + 1));
-  append_from_metadata(out, stored, metadata, revision);
+  append_from_metadata(out, stored, metadata, version);
 }
 
-void append_wire_item(std::string& out, std::string_view stored, store::Revision revision) {
+void append_wire_item(std::string& out, std::string_view stored, std::string_view version) {
   out.push_back('{');
-  append_from_metadata(out, stored, stored.find(kMetadataKey), revision);
+  append_from_metadata(out, stored, stored.find(kMetadataKey), version);
 }
 
 }  // namespace dibs::server

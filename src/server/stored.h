@@ -20,9 +20,9 @@ std::string encode_stored(const json::Value& object);
 /// The object with its resourceVersion. Errors: internal, for bytes that are not one of ours.
 Result<json::Value> decode_stored(const store::Record& record);
 
-/// Appends the object as it goes on the wire; `revision` shows as its resourceVersion.
-void append_wire(std::string& out, std::string_view stored, store::Revision revision);
+/// Appends the object as it goes on the wire; `version` shows as its resourceVersion, where it is not empty.
+void append_wire(std::string& out, std::string_view stored, std::string_view version);
 /// The same without kind and apiVersion.
-void append_wire_item(std::string& out, std::string_view stored, store::Revision revision);
+void append_wire_item(std::string& out, std::string_view stored, std::string_view version);
 
 }  // namespace dibs::server

@@ -256,7 +256,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   SharedBytes encode_value(const store::Record& record, store::Revision revision, Change change) {
     if (plain()) {
       std::string out = cat("{\"type\":\"", change_name(change), "\",\"object\":");
-      append_wire(out, *record.value, revision);
+      append_wire(out, *record.value, cat(revision));
       out.append("}\n");
       return share(std::move(out));
     }

@@ -82,7 +82,9 @@ Result<Revision> Batch::add(std::vector<Op> ops) {
       record->created = current[i] ? current[i]->created : revision_;
       record->modified = revision_;
       record->key = std::move(op.key);
-      record->value = std::move(op.value);
+      // The store keeps values for long: in blocks of their own size, and all from the thread that
+      // writes, instead of spread among what each caller's thread allocates for a moment.
+      record->value = std::make_shared<const std::string>(*op.value);
       change.now = std::move(record);
     } else {
       change.removed = std::move(op.key);

@@ -450,6 +450,59 @@ TEST_P(Contract, close_refuses_writes_and_keeps_reading) {
   EXPECT_TRUE(store_->sync().ok());
 }
 
+TEST_P(Contract, commit_async_tells_every_outcome_once) {
+  constexpr int kWrites = 200;
+  Signal finished;
+  std::mutex mutex;
+  std::map<Revision, std::string> made;
+  std::atomic<int> unseen = 0;
+
+  for (int i = 0; i < kWrites; ++i) {
+    const std::string key = cat("/a/", i);
+    store_->commit_async({put(key, "x", 0)}, [&, key](Result<Revision> revision) {
+      if (!store_->get(key)) ++unseen;
+      {
+        std::lock_guard lock(mutex);
+        made[revision.ok() ? *revision : -1] = key;
+      }
+      finished.post();
+    });
+  }
+
+  for (int i = 0; i < kWrites; ++i) finished.wait();
+  EXPECT_EQ(unseen, 0);
+  ASSERT_EQ(made.size(), static_cast<std::size_t>(kWrites));
+  EXPECT_EQ(made.begin()->first, 1);
+  for (const auto& [revision, key] : made) EXPECT_EQ(store_->get(key)->modified, revision);
+}
+
+TEST_P(Contract, commit_async_tells_faults) {
+  commit(put("/a", "1"));
+  std::vector<Code> codes;
+  Signal finished;
+  const auto note = [&](Result<Revision> revision) {
+    codes.push_back(revision.ok() ? Code::internal : revision.error().code());
+    finished.post();
+  };
+
+  store_->commit_async({put("/a", "2", 0)}, note);
+  finished.wait();
+  store_->commit_async({}, note);
+  finished.wait();
+  store_->close();
+  store_->commit_async({put("/b", "1")}, note);
+  finished.wait();
+
+  EXPECT_THAT(codes, ::testing::ElementsAre(Code::conflict, Code::invalid, Code::unavailable));
+}
+
+TEST_P(Contract, keeps_values_in_as_much_memory_as_they_need) {
+  std::string value(1000, 'x');
+  value.reserve(100'000);
+  commit(put("/a", std::move(value)));
+  EXPECT_LT(store_->get("/a")->value->capacity(), 1100U);
+}
+
 TEST_P(Contract, lists_more_keys_than_one_piece) {
   std::vector<Op> ops;
   for (int i = 0; i < 5000; ++i) ops.push_back(put(cat("/k/", 10000 + i * 7919 % 5000), "v"));

@@ -19,32 +19,36 @@ namespace {
 constexpr std::size_t kGarbageWithGroup = 256;
 constexpr std::size_t kGarbageAlone = 1024;
 
-/// One caller of commit() and its answer.
-class Pending {
- public:
-  explicit Pending(std::vector<Op> transaction)
-      : ops(std::move(transaction)), bytes(bytes_of(ops)) {}
+/// A transaction on its way, and who gets its outcome.
+struct Pending {
+  std::vector<Op> ops;
+  std::size_t bytes = 0;
+  Store::Done done;
+};
+using Group = std::vector<Pending>;
 
+/// A caller of commit() and its answer. Shared, so that the writer may wake the caller after
+/// unlocking.
+class Waiter {
+ public:
   Result<Revision> wait() {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return answer_.has_value(); });
     return std::move(*answer_);
   }
   void finish(Result<Revision> answer) {
-    std::lock_guard lock(mutex_);
-    answer_ = std::move(answer);
+    {
+      std::lock_guard lock(mutex_);
+      answer_ = std::move(answer);
+    }
     done_.notify_one();
   }
-
-  std::vector<Op> ops;
-  const std::size_t bytes;
 
  private:
   std::mutex mutex_;
   std::condition_variable done_;
   std::optional<Result<Revision>> answer_;  // guarded by mutex_
 };
-using Group = std::vector<std::shared_ptr<Pending>>;
 
 class SqliteStore : public Store {
  public:
@@ -68,15 +72,28 @@ class SqliteStore : public Store {
   }
 
   Result<Revision> commit(std::vector<Op> ops) override {
-    DIBS_CHECK(check_ops(ops, options_.max_transaction_bytes));
-    auto pending = std::make_shared<Pending>(std::move(ops));
-    {
-      std::lock_guard lock(mutex_);
-      if (closing_) return Error::unavailable("the store is closed");
-      queue_.push_back(pending);
+    auto waiter = std::make_shared<Waiter>();
+    commit_async(std::move(ops),
+                 [waiter](Result<Revision> answer) { waiter->finish(std::move(answer)); });
+    return waiter->wait();
+  }
+
+  void commit_async(std::vector<Op> ops, Done done) override {
+    if (auto checked = check_ops(ops, options_.max_transaction_bytes); !checked.ok()) {
+      return done(std::move(checked).error());
     }
-    work_.notify_one();
-    return pending->wait();
+    const std::size_t bytes = bytes_of(ops);
+    bool wake = false;
+    {
+      std::unique_lock lock(mutex_);
+      if (closing_) {
+        lock.unlock();
+        return done(Error::unavailable("the store is closed"));
+      }
+      queue_.push_back({std::move(ops), bytes, std::move(done)});
+      wake = std::exchange(writer_waits_, false);
+    }
+    if (wake) work_.notify_one();
   }
 
   RecordPtr get(std::string_view key) const override { return mvcc_->get(key); }
@@ -122,12 +139,13 @@ class SqliteStore : public Store {
   bool take(Group& group, std::vector<Garbage>& garbage) {
     std::unique_lock lock(mutex_);
     work_.wait(lock, [this] {
-      return closing_ || !queue_.empty() || (!garbage_.empty() && !garbage_blocked_);
+      writer_waits_ = !closing_ && queue_.empty() && (garbage_.empty() || garbage_blocked_);
+      return !writer_waits_;
     });
     std::size_t bytes = 0;
     while (!queue_.empty() && group.size() < options_.group_transactions &&
            bytes < options_.group_bytes) {
-      bytes += queue_.front()->bytes;
+      bytes += queue_.front().bytes;
       group.push_back(std::move(queue_.front()));
       queue_.pop_front();
     }
@@ -159,11 +177,11 @@ class SqliteStore : public Store {
     }
   }
 
-  void write_group(const Group& group, std::vector<Garbage> garbage) {
+  void write_group(Group& group, std::vector<Garbage> garbage) {
     Batch batch(*mvcc_);
     std::vector<Result<Revision>> answers;
     answers.reserve(group.size());
-    for (const auto& pending : group) answers.push_back(batch.add(std::move(pending->ops)));
+    for (Pending& pending : group) answers.push_back(batch.add(std::move(pending.ops)));
 
     if (!batch.changes().empty() || !garbage.empty()) {
       auto written = log_->write(batch.changes(), garbage, mvcc_->compacted());
@@ -174,7 +192,7 @@ class SqliteStore : public Store {
       }
       if (!written.ok()) {
         // A conflict may have been one with a write that did not come about.
-        for (const auto& pending : group) pending->finish(written.error());
+        for (const Pending& pending : group) pending.done(written.error());
         put_back(std::move(garbage));
         // A full disk may have room in the write-ahead log once that starts again.
         log_->checkpoint_all();
@@ -186,7 +204,7 @@ class SqliteStore : public Store {
       }
     }
     mvcc_->apply(batch.take_changes(), batch.revision()).fire();
-    for (std::size_t i = 0; i < group.size(); ++i) group[i]->finish(std::move(answers[i]));
+    for (std::size_t i = 0; i < group.size(); ++i) group[i].done(std::move(answers[i]));
   }
 
   void request_chores() {
@@ -227,10 +245,11 @@ class SqliteStore : public Store {
   std::unique_ptr<SqliteLog> log_;
 
   std::mutex mutex_;
-  std::condition_variable work_;                // for the writer
-  std::condition_variable chores_;              // for the maintainer
-  std::deque<std::shared_ptr<Pending>> queue_;  // guarded by mutex_; as long as there are callers
-  std::deque<Garbage> garbage_;                 // guarded by mutex_; rows to delete
+  std::condition_variable work_;    // for the writer
+  std::condition_variable chores_;  // for the maintainer
+  std::deque<Pending> queue_;       // guarded by mutex_; as long as there are callers
+  bool writer_waits_ = false;       // guarded by mutex_; nobody has woken it since
+  std::deque<Garbage> garbage_;     // guarded by mutex_; rows to delete
   bool garbage_blocked_ = false;    // guarded by mutex_; deleting failed: wait for the next write
   bool checkpoint_wanted_ = false;  // guarded by mutex_
   bool compact_wanted_ = false;     // guarded by mutex_

@@ -101,6 +101,10 @@ class Store {
   /// operation at all or two on one key, too_large, unavailable (disk full, read-only, closed):
   /// then nothing was written.
   virtual Result<Revision> commit(std::vector<Op> ops) = 0;
+  /// The same without waiting: `done` is called once with the outcome, from any thread, perhaps
+  /// before this returns, and must not block. Many writers then need no thread each.
+  using Done = std::function<void(Result<Revision>)>;
+  virtual void commit_async(std::vector<Op> ops, Done done) { done(commit(std::move(ops))); }
 
   /// The current record, or null.
   virtual RecordPtr get(std::string_view key) const = 0;

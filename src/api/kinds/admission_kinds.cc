@@ -49,8 +49,7 @@ void check_hook_name(const Value& name, const Path& path, FieldErrors& errors) {
   } else if (Faults faults = is_dns1123_subdomain(text); !faults.empty()) {
     errors.invalid(path, name, join(faults, ","));
   } else if (split(text, '.').size() < 3) {
-    errors.invalid(path, name,
-                   "should be a domain with at least three segments separated by dots");
+    errors.invalid(path, name, "should be a domain with at least three segments separated by dots");
   }
 }
 

@@ -78,10 +78,10 @@ bool is_cel_identifier(std::string_view text) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
   });
   return is_word &&
-         !is_one_of(text, {"true",   "false",    "null",  "in",     "as",        "break",
-                           "const",  "continue", "else",  "for",    "function",  "if",
-                           "import", "let",      "loop",  "package", "namespace", "return",
-                           "var",    "void",     "while"});
+         !is_one_of(text,
+                    {"true",     "false",   "null",      "in",       "as",  "break",  "const",
+                     "continue", "else",    "for",       "function", "if",  "import", "let",
+                     "loop",     "package", "namespace", "return",   "var", "void",   "while"});
 }
 
 void check_url(const Value& url, const Path& path, FieldErrors& errors) {

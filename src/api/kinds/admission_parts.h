@@ -1,7 +1,9 @@
 #pragma once
-// What webhook configurations, admission policies and their bindings have in common. For admission_*.cc only.
+// What webhook configurations, admission policies and their bindings have in common. For
+// admission_*.cc only.
 //
-// Expressions are checked for being there; whether they compile is for the server to say, which has the compiler.
+// Expressions are checked for being there; whether they compile is for the server to say, which has
+// the compiler.
 
 #include <string>
 #include <string_view>

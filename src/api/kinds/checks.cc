@@ -118,13 +118,13 @@ void validate_conditions(const Value& conditions, const Path& path, FieldErrors&
       errors.required(at.child("reason"));
     } else {
       if (!is_reason(reason)) {
-        errors.invalid(at.child("reason"), condition["reason"],
-                       regex_text("a condition reason must start with alphabetic character, "
-                                  "optionally followed by a string of alphanumeric characters or "
-                                  "'_,:', and must end with an alphanumeric character or '_'",
-                                  "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?",
-                                  {"my_name", "MY_NAME", "MyName", "ReasonA,ReasonB",
-                                   "ReasonA:ReasonB"}));
+        errors.invalid(
+            at.child("reason"), condition["reason"],
+            regex_text("a condition reason must start with alphabetic character, "
+                       "optionally followed by a string of alphanumeric characters or "
+                       "'_,:', and must end with an alphanumeric character or '_'",
+                       "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?",
+                       {"my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB"}));
       }
       if (reason.size() > 1024) errors.too_long(at.child("reason"), 1024);
     }
@@ -165,8 +165,7 @@ std::string selector_text(const Value& selector) {
       std::vector<std::string> values;
       for (const Value& value : expression["values"].items()) values.push_back(value.str());
       std::sort(values.begin(), values.end());
-      pieces.emplace_back(
-          key, cat(key, op == "In" ? " in (" : " notin (", join(values, ","), ")"));
+      pieces.emplace_back(key, cat(key, op == "In" ? " in (" : " notin (", join(values, ","), ")"));
     }
   }
   std::stable_sort(pieces.begin(), pieces.end(),

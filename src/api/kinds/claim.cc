@@ -22,8 +22,8 @@ bool is_claim_or_snapshot(const Value& source) {
          (kind == "VolumeSnapshot" && group == "snapshot.storage.k8s.io");
 }
 
-/// dataSource and dataSourceRef say the same where both can; other kinds than claims and snapshots are heard only in
-/// dataSourceRef.
+/// dataSource and dataSourceRef say the same where both can; other kinds than claims and snapshots
+/// are heard only in dataSourceRef.
 void normalize_data_sources(Value& spec, const Value* old_spec) {
   const Value& reference = spec["dataSourceRef"];
   if (!reference["namespace"].as_string().empty() &&
@@ -149,9 +149,10 @@ void validate_claim_update(const Value& object, const Value& old, FieldErrors& e
       is_set(old["status"], "currentVolumeAttributesClassName")) {
     std::string_view what = attributes.is_null() ? "nil" : "empty string";
     if (attributes.as_string().empty()) {
-      errors.forbidden(path.child("volumeAttributesClassName"),
-                       cat("update to ", what,
-                           " is forbidden when status.currentVolumeAttributesClassName is not nil"));
+      errors.forbidden(
+          path.child("volumeAttributesClassName"),
+          cat("update to ", what,
+              " is forbidden when status.currentVolumeAttributesClassName is not nil"));
     }
   }
 }

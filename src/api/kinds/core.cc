@@ -454,6 +454,7 @@ void add_core_rules(RuleTable& table) {
   limit_range.validate_update = [](const Value& range, const Value&, FieldErrors& errors) {
     validate_limit_range(range, errors);
   };
+  limit_range.allow_create_on_update = true;
   table[{"", "LimitRange"}] = std::move(limit_range);
 
   KindRules quota;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <chrono>
 #include <charconv>
+#include <chrono>
 #include <limits>
 #include <string>
 #include <vector>
@@ -23,8 +23,7 @@ struct Bounds {
 
 constexpr std::array<std::string_view, 12> kMonths = {"jan", "feb", "mar", "apr", "may", "jun",
                                                       "jul", "aug", "sep", "oct", "nov", "dec"};
-constexpr std::array<std::string_view, 7> kDays = {"sun", "mon", "tue", "wed",
-                                                   "thu", "fri", "sat"};
+constexpr std::array<std::string_view, 7> kDays = {"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
 constexpr Bounds kMinute{0, 59, nullptr, 0};
 constexpr Bounds kHour{0, 23, nullptr, 0};
 constexpr Bounds kDayOfMonth{1, 31, nullptr, 0};
@@ -185,9 +184,9 @@ Result<CronSchedule> parse_cron(std::string_view text) {
   if (text.substr(0, 3) == "TZ=" || text.substr(0, 8) == "CRON_TZ=") {
     std::size_t blank = text.find(' ');
     std::size_t equals = text.find('=');
-    std::string_view zone =
-        blank == std::string_view::npos ? text.substr(equals + 1)
-                                        : text.substr(equals + 1, blank - equals - 1);
+    std::string_view zone = blank == std::string_view::npos
+                                ? text.substr(equals + 1)
+                                : text.substr(equals + 1, blank - equals - 1);
     if (!is_time_zone(zone)) {
       return Error::bad_request(cat("provided bad location ", zone, ": unknown time zone ", zone));
     }

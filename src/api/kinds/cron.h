@@ -10,8 +10,8 @@
 
 namespace dibs::api {
 
-/// The set of minutes, hours, … at which it is due, one bit each. Days match as in cron: when both day fields are
-/// restricted, one of them is enough.
+/// The set of minutes, hours, … at which it is due, one bit each. Days match as in cron: when both
+/// day fields are restricted, one of them is enough.
 struct CronSchedule {
   std::uint64_t minutes = 0;        // 0-59
   std::uint64_t hours = 0;          // 0-23
@@ -24,11 +24,12 @@ struct CronSchedule {
   std::optional<Duration> every;
 };
 
-/// Errors are bad_request with the words that the API shows: "expected exactly 5 fields, found 2: [a b]".
+/// Errors are bad_request with the words that the API shows: "expected exactly 5 fields, found 2:
+/// [a b]".
 Result<CronSchedule> parse_cron(std::string_view text);
 
-/// The first due time after `after`, in a zone so far east of UTC; nothing within five years for a date that never
-/// comes, such as February 30.
+/// The first due time after `after`, in a zone so far east of UTC; nothing within five years for a
+/// date that never comes, such as February 30.
 std::optional<Time> next_run(const CronSchedule& schedule, Time after,
                              std::int64_t utc_offset_seconds = 0);
 

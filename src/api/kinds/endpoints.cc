@@ -204,6 +204,7 @@ void validate_non_special_ip(std::string_view ip, const Path& path, FieldErrors&
 KindRules endpoints_rules() {
   KindRules rules;
   rules.set_defaults = set_endpoints_defaults;
+  rules.allow_create_on_update = true;
   rules.validate = validate_endpoints;
   rules.validate_update = [](const Value& endpoints, const Value&, FieldErrors& errors) {
     validate_endpoints(endpoints, errors);

@@ -59,10 +59,17 @@ void copy(Value& to, std::string_view to_key, Empty empty, const Value& from,
     return;
   }
   switch (empty) {
-    case Empty::left_out: return;
-    case Empty::null: to.set(to_key, nullptr); return;
-    case Empty::text: to.set(to_key, ""); return;
-    case Empty::object: to.set(to_key, Value::object()); return;
+    case Empty::left_out:
+      return;
+    case Empty::null:
+      to.set(to_key, nullptr);
+      return;
+    case Empty::text:
+      to.set(to_key, "");
+      return;
+    case Empty::object:
+      to.set(to_key, Value::object());
+      return;
   }
 }
 

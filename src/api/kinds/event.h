@@ -1,8 +1,9 @@
 #pragma once
-// One event, two forms: core/v1 and events.k8s.io/v1 show the same stored object under different names.
+// One event, two forms: core/v1 and events.k8s.io/v1 show the same stored object under different
+// names.
 //
-// The core form is the one that is stored. Both functions copy what both forms have and rename the rest; nothing is
-// lost either way.
+// The core form is the one that is stored. Both functions copy what both forms have and rename the
+// rest; nothing is lost either way.
 
 #include "api/schema/kind.h"
 

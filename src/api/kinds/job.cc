@@ -72,7 +72,8 @@ void prepare_job(Value& object, const RuleContext&) {
   object.set("status", Value::object());
   const Value& labels = object["metadata"]["labels"];
   // Labels that the Job has only because its template has them grow with the template's.
-  bool follow = labels.empty() || labels.same_node(object["spec"]["template"]["metadata"]["labels"]);
+  bool follow =
+      labels.empty() || labels.same_node(object["spec"]["template"]["metadata"]["labels"]);
   if (!object["spec"]["manualSelector"].as_bool()) generate_selector(object);
   Value template_labels = object["spec"]["template"]["metadata"]["labels"];
   // Faults of labels are told of the template alone.
@@ -83,14 +84,13 @@ void prepare_job(Value& object, const RuleContext&) {
   }
 }
 
-void check_label(const Value& labels, std::string_view key, const Value& expected,
-                 const Path& path, FieldErrors& errors) {
+void check_label(const Value& labels, std::string_view key, const Value& expected, const Path& path,
+                 FieldErrors& errors) {
   Path labels_path = path.child("labels");
   if (!labels.contains(key)) {
     errors.required(labels_path.key(key), cat("must be '", expected.as_string(), "'"));
   } else if (!(labels[key] == expected)) {
-    errors.invalid(labels_path.key(key), labels[key],
-                   cat("must be '", expected.as_string(), "'"));
+    errors.invalid(labels_path.key(key), labels[key], cat("must be '", expected.as_string(), "'"));
   }
 }
 
@@ -111,10 +111,8 @@ void validate_generated_selector(const Value& job, FieldErrors& errors) {
   check_label(labels, kOldNameLabel, name, metadata, errors);
   check_label(labels, kUidLabel, uid, metadata, errors);
   check_label(labels, kNameLabel, name, metadata, errors);
-  Value expected = Value::object({{kOldUidLabel, uid},
-                                  {kOldNameLabel, name},
-                                  {kUidLabel, uid},
-                                  {kNameLabel, name}});
+  Value expected = Value::object(
+      {{kOldUidLabel, uid}, {kOldNameLabel, name}, {kUidLabel, uid}, {kNameLabel, name}});
   if (!label_selector_matches(spec["selector"], expected)) {
     errors.invalid(spec_path.child("selector"), spec["selector"], "`selector` not auto-generated");
   }
@@ -226,9 +224,10 @@ void validate_job_update(const Value& job, const Value& old, FieldErrors& errors
 std::vector<std::string> name_warnings(const Value& object) {
   Faults faults = is_dns1123_label(object["metadata"]["name"].as_string());
   if (faults.empty()) return {};
-  return {cat("metadata.name: this is used in Pod names and hostnames, which can result in "
-              "surprising behavior; a DNS label is recommended: [",
-              join(faults, " "), "]")};
+  return {
+      cat("metadata.name: this is used in Pod names and hostnames, which can result in "
+          "surprising behavior; a DNS label is recommended: [",
+          join(faults, " "), "]")};
 }
 
 /// About a job's spec at `path`; `old` is null on create.
@@ -358,14 +357,14 @@ void validate_cron_job_spec(const Value& spec, const Value* old_spec, FieldError
   Path job_template = path.child("jobTemplate");
   Path job_path = job_template.child("spec");
   const Value& job = spec["jobTemplate"]["spec"];
-  validate_job_spec(job, job_path, errors, old_spec ? &(*old_spec)["jobTemplate"]["spec"] : nullptr);
+  validate_job_spec(job, job_path, errors,
+                    old_spec ? &(*old_spec)["jobTemplate"]["spec"] : nullptr);
   if (is_set(job, "selector")) {
     errors.invalid(job_path.child("selector"), job["selector"],
                    "`selector` will be auto-generated");
   }
   if (job["manualSelector"].as_bool()) {
-    errors.not_supported(job_path.child("manualSelector"), job["manualSelector"],
-                         {"nil", "false"});
+    errors.not_supported(job_path.child("manualSelector"), job["manualSelector"], {"nil", "false"});
   }
   check_nonnegative(spec, "successfulJobsHistoryLimit", path, errors);
   check_nonnegative(spec, "failedJobsHistoryLimit", path, errors);

@@ -11,7 +11,8 @@
 
 namespace dibs::api {
 
-/// "1,3-5,7": indexes below `completions`, rising. How many they are, or bad_request with what is wrong.
+/// "1,3-5,7": indexes below `completions`, rising. How many they are, or bad_request with what is
+/// wrong.
 Result<std::int64_t> parse_job_indexes(std::string_view text, std::int64_t completions);
 
 /// The spec of a Job or of the template of a CronJob, without its selector.

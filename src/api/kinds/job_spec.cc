@@ -50,8 +50,7 @@ Result<Interval> parse_interval(std::string_view text, std::int64_t completions)
   if (limits.size() == 1) return Interval{first, first};
   DIBS_TRY(std::int64_t last, parse_index(limits[1], completions));
   if (first >= last) {
-    return Error::bad_request(
-        cat("non-increasing order, previous: ", first, ", current: ", last));
+    return Error::bad_request(cat("non-increasing order, previous: ", first, ", current: ", last));
   }
   return Interval{first, last};
 }
@@ -146,7 +145,8 @@ void validate_failure_policy(const Value& spec, const Path& path, FieldErrors& e
     }
     bool by_code = is_set(rule, "onExitCodes");
     bool by_condition = !rule["onPodConditions"].empty();
-    if (by_code) validate_exit_codes(rule["onExitCodes"], at.child("onExitCodes"), containers, errors);
+    if (by_code)
+      validate_exit_codes(rule["onExitCodes"], at.child("onExitCodes"), containers, errors);
     if (by_condition) {
       validate_pod_conditions(rule["onPodConditions"], at.child("onPodConditions"), errors);
     }

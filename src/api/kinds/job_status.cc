@@ -14,8 +14,8 @@ bool is_true(const Value& job, std::string_view type) {
 
 bool is_finished(const Value& job) { return is_true(job, "Complete") || is_true(job, "Failed"); }
 
-/// What a write of the status touches. Rules hold only for what changes, so that a status written under older rules
-/// can still be updated.
+/// What a write of the status touches. Rules hold only for what changes, so that a status written
+/// under older rules can still be updated.
 struct Changes {
   bool finished, complete, failed, failure_target, criteria_met;
   bool completed_indexes, failed_indexes, active, ready, terminating, uncounted;
@@ -152,8 +152,7 @@ void check_conditions_and_times(const Value& job, const Changes& changes, const 
                      "cannot set completionTime when there is no Complete=True condition");
     }
     if (completion.is_null() && complete) {
-      errors.required(path.child("completionTime"),
-                      "completionTime is required for Complete jobs");
+      errors.required(path.child("completionTime"), "completionTime is required for Complete jobs");
     }
   }
   if ((changes.start_time || changes.completion_time) && is_before(completion, start)) {
@@ -169,8 +168,7 @@ void check_conditions_and_times(const Value& job, const Changes& changes, const 
       !is_true(job, "SuccessCriteriaMet")) {
     invalid_without_value(
         conditions,
-        "cannot set Complete=True condition without the SuccessCriteriaMet=true condition",
-        errors);
+        "cannot set Complete=True condition without the SuccessCriteriaMet=true condition", errors);
   }
 }
 
@@ -182,8 +180,8 @@ void check_finished(const Value& job, const Changes& changes, const Path& path,
   if ((changes.finished || changes.active) && status["active"].as_int() > 0) {
     errors.invalid(path.child("active"), status["active"], "active>0 is invalid for finished job");
   }
-  bool never_ran = spec["suspend"].as_bool() && is_set(spec, "completions") &&
-                   spec["completions"].as_int() == 0;
+  bool never_ran =
+      spec["suspend"].as_bool() && is_set(spec, "completions") && spec["completions"].as_int() == 0;
   if ((changes.finished || changes.start_time) && !never_ran && !is_set(status, "startTime")) {
     errors.required(path.child("startTime"), "startTime is required for finished job");
   }
@@ -195,25 +193,27 @@ void check_finished(const Value& job, const Changes& changes, const Path& path,
   }
 }
 
-void check_transition(const Value& job, const Value& old, const Changes& changes,
-                      const Path& path, FieldErrors& errors) {
+void check_transition(const Value& job, const Value& old, const Changes& changes, const Path& path,
+                      FieldErrors& errors) {
   const Value& status = job["status"];
   const Value& before = old["status"];
   const Value& spec = job["spec"];
   Path conditions = path.child("conditions");
   for (std::string_view type : {"Failed", "Complete", "FailureTarget"}) {
     if (is_true(old, type) && !is_true(job, type)) {
-      invalid_without_value(conditions, cat("cannot disable the terminal ", type, "=True condition"),
-                            errors);
+      invalid_without_value(conditions,
+                            cat("cannot disable the terminal ", type, "=True condition"), errors);
     }
   }
   auto falls = [&](std::string_view key) { return status[key].as_int() < before[key].as_int(); };
-  auto number = [&](std::string_view key) { return Value(static_cast<long>(status[key].as_int())); };
+  auto number = [&](std::string_view key) {
+    return Value(static_cast<long>(status[key].as_int()));
+  };
   if (falls("failed")) {
     errors.invalid(path.child("failed"), number("failed"), "cannot decrease the failed counter");
   }
-  bool is_elastic = spec["completionMode"].as_string() == "Indexed" &&
-                    spec["completions"] == spec["parallelism"];
+  bool is_elastic =
+      spec["completionMode"].as_string() == "Indexed" && spec["completions"] == spec["parallelism"];
   if (!is_elastic && falls("succeeded")) {
     errors.invalid(path.child("succeeded"), number("succeeded"),
                    "cannot decrease the succeeded counter");

@@ -125,8 +125,8 @@ TEST(Scale, takes_over_preconditions_of_the_scale) {
   Value object = parsed(R"({"metadata":{"name":"d","resourceVersion":"7"},"spec":{"replicas":2}})");
 
   Result<Value> free = apply_scale(object, parsed(R"({"spec":{"replicas":5}})"));
-  Result<Value> bound = apply_scale(
-      object, parsed(R"({"metadata":{"resourceVersion":"6"},"spec":{"replicas":5}})"));
+  Result<Value> bound =
+      apply_scale(object, parsed(R"({"metadata":{"resourceVersion":"6"},"spec":{"replicas":5}})"));
 
   ASSERT_TRUE(free.ok() && bound.ok());
   EXPECT_FALSE((*free)["metadata"].contains("resourceVersion"));
@@ -136,7 +136,8 @@ TEST(Scale, takes_over_preconditions_of_the_scale) {
 
 TEST(Scale, of_a_custom_resource_follows_its_paths) {
   ScalePaths paths{".spec.size", ".status.now", ".status.sel"};
-  Value object = parsed(R"({"metadata":{"name":"a"},"spec":{"size":3},"status":{"now":1,"sel":"x=y"}})");
+  Value object =
+      parsed(R"({"metadata":{"name":"a"},"spec":{"size":3},"status":{"now":1,"sel":"x=y"}})");
 
   Result<Value> scale = scale_of_custom(object, paths);
   Result<Value> changed = apply_scale_custom(object, parsed(R"({"spec":{"replicas":4}})"), paths);
@@ -176,14 +177,15 @@ TEST(Job, indexes_rise_and_stay_below_the_completions) {
     const char* text;
     const char* fault;
   };
-  for (const Case& c : std::initializer_list<Case>{
-           {"5", "too large index: \"5\""},
-           {"1-2-3",
-            "the fragment \"1-2-3\" violates the requirement that an index interval can have at most "
-            "two parts separated by '-'"},
-           {"a", "cannot convert string to integer for index: \"a\""},
-           {"2,1", "non-increasing order, previous: 2, current: 1"},
-           {"3-1", "non-increasing order, previous: 3, current: 1"}}) {
+  for (const Case& c :
+       std::initializer_list<Case>{{"5", "too large index: \"5\""},
+                                   {"1-2-3",
+                                    "the fragment \"1-2-3\" violates the requirement that an index "
+                                    "interval can have at most "
+                                    "two parts separated by '-'"},
+                                   {"a", "cannot convert string to integer for index: \"a\""},
+                                   {"2,1", "non-increasing order, previous: 2, current: 1"},
+                                   {"3-1", "non-increasing order, previous: 3, current: 1"}}) {
     Result<std::int64_t> count = parse_job_indexes(c.text, 5);
     ASSERT_FALSE(count.ok()) << c.text;
     EXPECT_EQ(count.error().message(), c.fault);
@@ -288,7 +290,8 @@ TEST(Event, of_the_new_group_must_be_new) {
   FieldErrors errors;
 
   rules.validate(parsed(R"({"metadata":{"name":"bad","namespace":"events"},"type":"Sideways",
-    "regarding":{"kind":"ConfigMap","name":"c","namespace":"events"}})"), errors);
+    "regarding":{"kind":"ConfigMap","name":"c","namespace":"events"}})"),
+                 errors);
 
   EXPECT_THAT(texts(errors), ElementsAre("eventTime: Required value",
                                          "type: Invalid value: \"\": has invalid value: Sideways"));
@@ -307,7 +310,8 @@ TEST(PersistentVolumeClaim, shares_its_data_source) {
   const KindRules& rules = rules_of(add_storage_rules, "", "PersistentVolumeClaim");
   Value snapshot = parsed(R"({"metadata":{},"spec":{"dataSource":
     {"apiGroup":"snapshot.storage.k8s.io","kind":"VolumeSnapshot","name":"s"}}})");
-  Value other = parsed(R"({"metadata":{},"spec":{"dataSource":{"apiGroup":"x.io","kind":"X","name":"s"}}})");
+  Value other =
+      parsed(R"({"metadata":{},"spec":{"dataSource":{"apiGroup":"x.io","kind":"X","name":"s"}}})");
 
   rules.prepare_create(snapshot, {});
   rules.prepare_create(other, {});
@@ -319,8 +323,10 @@ TEST(PersistentVolumeClaim, shares_its_data_source) {
 TEST(PersistentVolumeClaim, grows_only_when_bound) {
   const KindRules& rules = rules_of(add_storage_rules, "", "PersistentVolumeClaim");
   auto claim = [](const char* size, const char* phase) {
-    return parsed(std::string(R"({"metadata":{},"spec":{"accessModes":["ReadWriteOnce"],"volumeMode":"Filesystem","resources":{"requests":{"storage":")") +
-                  size + R"("}}},"status":{"phase":")" + phase + R"(","capacity":{"storage":"2Gi"}}})");
+    return parsed(
+        std::string(
+            R"({"metadata":{},"spec":{"accessModes":["ReadWriteOnce"],"volumeMode":"Filesystem","resources":{"requests":{"storage":")") +
+        size + R"("}}},"status":{"phase":")" + phase + R"(","capacity":{"storage":"2Gi"}}})");
   };
 
   FieldErrors grown;
@@ -340,7 +346,8 @@ TEST(PersistentVolumeClaim, grows_only_when_bound) {
 TEST(Webhook, wants_exactly_one_way_to_be_called) {
   const KindRules& rules = rules_of(add_admission_rules, "admissionregistration.k8s.io",
                                     "ValidatingWebhookConfiguration");
-  Value object = parsed(R"({"webhooks":[{"name":"a.b.c","sideEffects":"None","admissionReviewVersions":["v1"],
+  Value object =
+      parsed(R"({"webhooks":[{"name":"a.b.c","sideEffects":"None","admissionReviewVersions":["v1"],
     "clientConfig":{"url":"http://u@h/x?q#f"}},{"name":"short","clientConfig":{}}]})");
   rules.set_defaults(object);
 
@@ -352,10 +359,13 @@ TEST(Webhook, wants_exactly_one_way_to_be_called) {
       ElementsAre(
           "webhooks[0].clientConfig.url: Invalid value: \"http\": 'https' is the only allowed URL "
           "scheme; desired format: https://host[/path]",
-          "webhooks[0].clientConfig.url: Invalid value: \"u\": user information is not permitted in "
+          "webhooks[0].clientConfig.url: Invalid value: \"u\": user information is not permitted "
+          "in "
           "the URL",
-          "webhooks[0].clientConfig.url: Invalid value: \"f\": fragments are not permitted in the URL",
-          "webhooks[0].clientConfig.url: Invalid value: \"q\": query parameters are not permitted in "
+          "webhooks[0].clientConfig.url: Invalid value: \"f\": fragments are not permitted in the "
+          "URL",
+          "webhooks[0].clientConfig.url: Invalid value: \"q\": query parameters are not permitted "
+          "in "
           "the URL",
           "webhooks[1].name: Invalid value: \"short\": should be a domain with at least three "
           "segments separated by dots",

@@ -18,10 +18,11 @@ void validate_budget(const Value& object, FieldErrors& errors) {
   const Value& spec = object["spec"];
   Path path("spec");
   if (is_set(spec, "minAvailable") && is_set(spec, "maxUnavailable")) {
-    Value shown = Value::object({{"MinAvailable", spec["minAvailable"]},
-                                 {"Selector", spec["selector"]},
-                                 {"MaxUnavailable", spec["maxUnavailable"]},
-                                 {"UnhealthyPodEvictionPolicy", spec["unhealthyPodEvictionPolicy"]}});
+    Value shown =
+        Value::object({{"MinAvailable", spec["minAvailable"]},
+                       {"Selector", spec["selector"]},
+                       {"MaxUnavailable", spec["maxUnavailable"]},
+                       {"UnhealthyPodEvictionPolicy", spec["unhealthyPodEvictionPolicy"]}});
     errors.invalid(path, shown, "minAvailable and maxUnavailable cannot be both set");
   }
   for (std::string_view key : {"minAvailable", "maxUnavailable"}) {
@@ -99,15 +100,13 @@ void validate_priority_class(const Value& object, FieldErrors& errors) {
   if (object["metadata"]["name"].as_string().substr(0, kPrefix.size()) == kPrefix) {
     if (std::string fault = system_priority_fault(object); !fault.empty()) {
       Path metadata("metadata");
-      errors.forbidden(
-          metadata.child("name"),
-          cat("priority class names with 'system-' prefix are reserved for system use only. error: ",
-              fault));
+      errors.forbidden(metadata.child("name"), cat("priority class names with 'system-' prefix are "
+                                                   "reserved for system use only. error: ",
+                                                   fault));
     }
   } else if (object["value"].as_int() > kHighestUserPriority) {
-    errors.forbidden(
-        Path("value"),
-        cat("maximum allowed value of a user defined priority is ", kHighestUserPriority));
+    errors.forbidden(Path("value"), cat("maximum allowed value of a user defined priority is ",
+                                        kHighestUserPriority));
   }
   const Value& policy = object["preemptionPolicy"];
   if (policy.is_null()) return;

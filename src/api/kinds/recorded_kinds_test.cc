@@ -1,5 +1,6 @@
-// Replays what a real API server was sent and answered, on the level of rules: decode, defaults, prepare, validate. Steps
-// that need more than that (lists, strategic merge, apply, other users) take the recorded answer as it is.
+// Replays what a real API server was sent and answered, on the level of rules: decode, defaults,
+// prepare, validate. Steps that need more than that (lists, strategic merge, apply, other users)
+// take the recorded answer as it is.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +37,8 @@ const RuleTable& my_rules() {
 }
 
 std::string marked(std::string text) {
-  static const std::regex uid(R"(\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)");
+  static const std::regex uid(
+      R"(\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)");
   static const std::regex variable(R"(\$\{uid[a-z0-9]*\})");
   text = std::regex_replace(text, uid, "<uid>");
   return with_marks(std::regex_replace(text, variable, "<uid>"));
@@ -119,9 +121,7 @@ class Replay {
     while ((at = text.find("${ns}")) != std::string::npos) text.replace(at, 5, session_);
     return text;
   }
-  Value expand(const Value& value) const {
-    return *json::parse(expand(json::write(value)));
-  }
+  Value expand(const Value& value) const { return *json::parse(expand(json::write(value))); }
 
   std::string session_;
   std::map<std::string, Value> stored_;
@@ -189,8 +189,8 @@ Result<Value> Replay::update(const Target& target, const Value& old, Value objec
       changed = changed || !(old[key] == value);
     }
     if (rules.tracks_generation && changed) {
-      object.mut("metadata").set(
-          "generation", static_cast<long>(old["metadata"]["generation"].as_int() + 1));
+      object.mut("metadata")
+          .set("generation", static_cast<long>(old["metadata"]["generation"].as_int() + 1));
     }
     if (rules.validate_update) rules.validate_update(object, old, errors);
   }
@@ -233,9 +233,11 @@ void Replay::compare(const std::string& where, const Value& recorded, const Resu
   for (const auto& [key, value] : body.members()) {
     if (key == "metadata" || key == "kind" || key == "apiVersion") continue;
     bool partly = recorded["subset"].as_bool();
-    for (const std::string& pointer : ignored) partly = partly || pointer.starts_with(cat("/", key));
+    for (const std::string& pointer : ignored)
+      partly = partly || pointer.starts_with(cat("/", key));
     if (partly) continue;
-    EXPECT_EQ(json::write_pretty(marked_value((*made)[key])), json::write_pretty(marked_value(value)))
+    EXPECT_EQ(json::write_pretty(marked_value((*made)[key])),
+              json::write_pretty(marked_value(value)))
         << where << " " << key;
   }
   if (recorded["subset"].as_bool()) return;
@@ -254,9 +256,8 @@ void Replay::scale(const std::string& where, const Value& recorded, const Target
                    const std::string& key, const Value& body) {
   if (!stored_.contains(key) || recorded["method"].as_string() == "POST") return;
   const Value old = stored_[key];
-  Value wanted = recorded["method"].as_string() == "PUT"
-                     ? body
-                     : json::apply_merge_patch(scale_of(old), body);
+  Value wanted =
+      recorded["method"].as_string() == "PUT" ? body : json::apply_merge_patch(scale_of(old), body);
   Result<Value> scaled = apply_scale(old, wanted);
   Target whole = target;
   whole.subresource.clear();
@@ -299,12 +300,17 @@ void Replay::step(const std::string& session, std::size_t index, const Value& re
   }
   if (target.subresource == "scale" && code == 200 && stored_.contains(key)) {
     // Other patches have the same effect.
-    return this->scale(where, recorded, target, key,
-                       Value::object({{"spec", answer["spec"]}}));
+    return this->scale(where, recorded, target, key, Value::object({{"spec", answer["spec"]}}));
   }
   if (scale || (code != 200 && code != 201 && code != 422) ||
       json::write(answer).find("before-first-apply") != std::string::npos) {
     return take_answer();
+  }
+  // What the compiler of expressions says is not for these rules.
+  std::string_view told = answer["message"].as_string();
+  if (told.find("compilation failed") != std::string_view::npos ||
+      told.find("must evaluate to") != std::string_view::npos) {
+    return;
   }
   bool dry = path.find("dryRun") != std::string::npos;
   if (method == "POST" && target.name.empty()) {
@@ -351,7 +357,8 @@ void Replay::step(const std::string& session, std::size_t index, const Value& re
 class RecordedKinds : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(RecordedKinds, answers_as_recorded) {
-  auto [file, session] = GetParam();
+  const char* file = GetParam().first;
+  const std::string session = GetParam().second;
   Replay replay;
   bool found = for_each_step(file, [&](const std::string& name, std::size_t i, const Value& step) {
     if (name == session) replay.step(name, i, step);
@@ -362,22 +369,19 @@ TEST_P(RecordedKinds, answers_as_recorded) {
 
 INSTANTIATE_TEST_SUITE_P(
     Sessions, RecordedKinds,
-    testing::Values(std::pair("cluster", "deployment"),
-                    std::pair("cluster", "replicaset-statefulset-daemonset"),
-                    std::pair("cluster", "job-cronjob"), std::pair("cluster", "storage-objects"),
-                    std::pair("cluster", "budget-lease-runtime-class"),
-                    std::pair("cluster", "rbac-objects"),
-                    std::pair("cluster", "pod-priority-runtime-class"),
-                    std::pair("cluster", "security-csr"), std::pair("cluster", "vap-deny"),
-                    std::pair("objects", "generation-rules"),
-                    std::pair("objects", "scale-subresource"),
-                    std::pair("objects", "status-subresource"),
-                    std::pair("objects", "names-per-kind"), std::pair("objects", "update-creates"),
-                    std::pair("reading", "table-workloads"), std::pair("reading", "table-jobs"),
-                    std::pair("reading", "table-storage"), std::pair("reading", "table-access"),
-                    std::pair("reading", "table-extensions"),
-                    std::pair("reading", "events-two-views"),
-                    std::pair("reading", "events-tables")),
+    testing::Values(
+        std::pair("cluster", "deployment"),
+        std::pair("cluster", "replicaset-statefulset-daemonset"),
+        std::pair("cluster", "job-cronjob"), std::pair("cluster", "storage-objects"),
+        std::pair("cluster", "budget-lease-runtime-class"), std::pair("cluster", "rbac-objects"),
+        std::pair("cluster", "pod-priority-runtime-class"), std::pair("cluster", "security-csr"),
+        std::pair("cluster", "vap-deny"), std::pair("cluster", "vap-params-warn"),
+        std::pair("objects", "generation-rules"), std::pair("objects", "scale-subresource"),
+        std::pair("objects", "status-subresource"), std::pair("objects", "names-per-kind"),
+        std::pair("objects", "update-creates"), std::pair("reading", "table-workloads"),
+        std::pair("reading", "table-jobs"), std::pair("reading", "table-storage"),
+        std::pair("reading", "table-access"), std::pair("reading", "table-extensions"),
+        std::pair("reading", "events-two-views"), std::pair("reading", "events-tables")),
     [](const auto& info) {
       std::string name = info.param.second;
       for (char& c : name) {

@@ -59,12 +59,18 @@ const Value& at(const Value& object, std::string_view path) {
 
 std::string kind_name(const Value& value) {
   switch (value.kind()) {
-    case json::Kind::string: return "string";
-    case json::Kind::boolean: return "bool";
-    case json::Kind::number: return "float64";
-    case json::Kind::array: return "[]interface {}";
-    case json::Kind::object: return "map[string]interface {}";
-    default: return "int64";
+    case json::Kind::string:
+      return "string";
+    case json::Kind::boolean:
+      return "bool";
+    case json::Kind::number:
+      return "float64";
+    case json::Kind::array:
+      return "[]interface {}";
+    case json::Kind::object:
+      return "map[string]interface {}";
+    default:
+      return "int64";
   }
 }
 
@@ -93,8 +99,8 @@ Value scale_of(const Value& object) {
   const Value& selector = spec["selector"];
   // A ReplicationController's selector is the map of labels itself.
   bool is_plain = !selector["matchLabels"].is_object() && !selector["matchExpressions"].is_array();
-  std::string text =
-      is_plain ? selector_text(Value::object({{"matchLabels", selector}})) : selector_text(selector);
+  std::string text = is_plain ? selector_text(Value::object({{"matchLabels", selector}}))
+                              : selector_text(selector);
   return make_scale(object, spec_of(spec["replicas"].as_int()),
                     object["status"]["replicas"].as_int(), std::move(text));
 }
@@ -141,8 +147,7 @@ Result<Value> scale_of_custom(const Value& object, const ScalePaths& paths, bool
   return make_scale(object, std::move(spec), current.as_int(), std::move(selector));
 }
 
-Result<Value> apply_scale_custom(const Value& object, const Value& scale,
-                                 const ScalePaths& paths) {
+Result<Value> apply_scale_custom(const Value& object, const Value& scale, const ScalePaths& paths) {
   const Value& wanted = scale["spec"]["replicas"];
   if (wanted.is_null() && at(object, paths.spec_replicas).is_null()) {
     return Error::bad_request(

@@ -15,13 +15,29 @@ namespace dibs::api {
 namespace {
 
 const std::vector<std::string>& usages() {
-  static const std::vector<std::string> all = {
-      "any",           "cert sign",         "client auth",      "code signing",
-      "content commitment", "crl sign",     "data encipherment", "decipher only",
-      "digital signature",  "email protection", "encipher only", "ipsec end system",
-      "ipsec tunnel",  "ipsec user",        "key agreement",    "key encipherment",
-      "microsoft sgc", "netscape sgc",      "ocsp signing",     "s/mime",
-      "server auth",   "signing",           "timestamping"};
+  static const std::vector<std::string> all = {"any",
+                                               "cert sign",
+                                               "client auth",
+                                               "code signing",
+                                               "content commitment",
+                                               "crl sign",
+                                               "data encipherment",
+                                               "decipher only",
+                                               "digital signature",
+                                               "email protection",
+                                               "encipher only",
+                                               "ipsec end system",
+                                               "ipsec tunnel",
+                                               "ipsec user",
+                                               "key agreement",
+                                               "key encipherment",
+                                               "microsoft sgc",
+                                               "netscape sgc",
+                                               "ocsp signing",
+                                               "s/mime",
+                                               "server auth",
+                                               "signing",
+                                               "timestamping"};
   return all;
 }
 
@@ -189,7 +205,8 @@ void validate_csr(const Value& csr, const Value* old, FieldErrors& errors) {
   std::set<std::string_view> seen;
   i = 0;
   for (const Value& usage : spec["usages"].items()) {
-    if (!seen.insert(usage.as_string()).second && !old) errors.duplicate(usages_path.index(i), usage);
+    if (!seen.insert(usage.as_string()).second && !old)
+      errors.duplicate(usages_path.index(i), usage);
     ++i;
   }
   if (spec["signerName"].as_string() == "kubernetes.io/legacy-unknown" && !old) {
@@ -223,7 +240,8 @@ void validate_csr_update(const Value& csr, const Value& old, Write write, FieldE
   Path conditions = status.child("conditions");
   for (std::string_view type : {"Approved", "Denied", "Failed"}) {
     if (count_of(csr, type) < count_of(old, type)) {
-      errors.forbidden(conditions, cat("updates may not remove a condition of type ", quoted(type)));
+      errors.forbidden(conditions,
+                       cat("updates may not remove a condition of type ", quoted(type)));
     }
   }
   if (write != Write::approval) {
@@ -318,9 +336,7 @@ KindRules signing_request_rules() {
   KindRules rules;
   rules.name_rule = NameRule::any;
   rules.has_status = true;
-  rules.prepare_create = [](Value& csr, const RuleContext&) {
-    csr.set("status", Value::object());
-  };
+  rules.prepare_create = [](Value& csr, const RuleContext&) { csr.set("status", Value::object()); };
   rules.prepare_update = [](Value& csr, const Value& old, const RuleContext&) {
     csr.set("spec", old["spec"]);
   };

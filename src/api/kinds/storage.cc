@@ -253,8 +253,7 @@ void validate_csi_driver(const Value& object, FieldErrors& errors) {
                    "must be greater than or equal to 10 seconds");
   }
   if (is_set(spec, "serviceAccountTokenInSecrets") && spec["tokenRequests"].empty()) {
-    errors.invalid(path.child("serviceAccountTokenInSecrets"),
-                   spec["serviceAccountTokenInSecrets"],
+    errors.invalid(path.child("serviceAccountTokenInSecrets"), spec["serviceAccountTokenInSecrets"],
                    "serviceAccountTokenInSecrets is set but no tokenRequests are specified");
   }
 }
@@ -266,8 +265,8 @@ KindRules csi_driver_rules() {
   rules.prepare_update = [](Value& object, const Value& old, const RuleContext&) {
     // The generation counts from nothing: a driver never changed has none.
     if (!(object["spec"] == old["spec"])) {
-      object.mut("metadata").set(
-          "generation", static_cast<long>(old["metadata"]["generation"].as_int() + 1));
+      object.mut("metadata")
+          .set("generation", static_cast<long>(old["metadata"]["generation"].as_int() + 1));
     }
   };
   rules.validate = validate_csi_driver;

@@ -8,8 +8,8 @@
 namespace dibs::api {
 namespace {
 
-// The names of the IANA time zone database, in byte order. A list of our own, so that what is a valid CronJob does not
-// depend on the machine.
+// The names of the IANA time zone database, in byte order. A list of our own, so that what is a
+// valid CronJob does not depend on the machine.
 constexpr std::string_view kNames =
     "Africa/Abidjan Africa/Accra Africa/Addis_Ababa Africa/Algiers Africa/Asmara Africa/Asmera "
     "Africa/Bamako Africa/Bangui Africa/Banjul Africa/Bissau Africa/Blantyre Africa/Brazzaville "

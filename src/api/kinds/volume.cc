@@ -21,15 +21,28 @@ constexpr std::string_view kOldClassAnnotation = "volume.beta.kubernetes.io/stor
 constexpr std::string_view kOldMountAnnotation = "volume.beta.kubernetes.io/mount-options";
 
 /// The sources of a PersistentVolume in the order in which the API looks at them.
-constexpr std::array<std::string_view, 22> kSources = {
-    "hostPath",       "gcePersistentDisk", "awsElasticBlockStore",
-    "glusterfs",      "flocker",           "nfs",
-    "rbd",            "quobyte",           "cephfs",
-    "iscsi",          "cinder",            "fc",
-    "flexVolume",     "azureFile",         "vsphereVolume",
-    "photonPersistentDisk", "portworxVolume", "azureDisk",
-    "scaleIO",        "local",             "storageos",
-    "csi"};
+constexpr std::array<std::string_view, 22> kSources = {"hostPath",
+                                                       "gcePersistentDisk",
+                                                       "awsElasticBlockStore",
+                                                       "glusterfs",
+                                                       "flocker",
+                                                       "nfs",
+                                                       "rbd",
+                                                       "quobyte",
+                                                       "cephfs",
+                                                       "iscsi",
+                                                       "cinder",
+                                                       "fc",
+                                                       "flexVolume",
+                                                       "azureFile",
+                                                       "vsphereVolume",
+                                                       "photonPersistentDisk",
+                                                       "portworxVolume",
+                                                       "azureDisk",
+                                                       "scaleIO",
+                                                       "local",
+                                                       "storageos",
+                                                       "csi"};
 
 void validate_host_path(const Value& source, const Path& path, FieldErrors& errors) {
   if (source["path"].as_string().empty()) {
@@ -214,18 +227,18 @@ std::vector<std::string> volume_warnings(const Value& object, const Value*) {
   }
   if (spec["persistentVolumeReclaimPolicy"].as_string() == "Recycle") {
     warnings.push_back(
-        "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the "
+        "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, "
+        "the "
         "recommended approach is to use dynamic provisioning.");
   }
   struct Gone {
     std::string_view key, shown, since, until;
   };
-  for (const Gone& gone : {Gone{"cephfs", "cephfs", "1.28", "1.31"},
-                           Gone{"photonPersistentDisk", "photonPersistentDisk", "1.11", "1.16"},
-                           Gone{"scaleIO", "scaleIO", "1.16", "1.22"},
-                           Gone{"storageos", "storageOS", "1.22", "1.25"},
-                           Gone{"glusterfs", "glusterfs", "1.25", "1.26"},
-                           Gone{"rbd", "rbd", "1.28", "1.31"}}) {
+  for (const Gone& gone :
+       {Gone{"cephfs", "cephfs", "1.28", "1.31"},
+        Gone{"photonPersistentDisk", "photonPersistentDisk", "1.11", "1.16"},
+        Gone{"scaleIO", "scaleIO", "1.16", "1.22"}, Gone{"storageos", "storageOS", "1.22", "1.25"},
+        Gone{"glusterfs", "glusterfs", "1.25", "1.26"}, Gone{"rbd", "rbd", "1.28", "1.31"}}) {
     if (!is_set(spec, gone.key)) continue;
     warnings.push_back(cat("spec.", gone.shown, ": deprecated in v", gone.since,
                            ", non-functional in v", gone.until, "+"));
@@ -335,8 +348,7 @@ void validate_volume_spec(const Value& spec, bool is_inline, const Path& path,
     check_class_name(attributes, attributes_path, errors);
   }
   if (!is_set(spec, "csi")) {
-    errors.required(path.child("csi"),
-                    "has to be specified when using volumeAttributesClassName");
+    errors.required(path.child("csi"), "has to be specified when using volumeAttributesClassName");
   }
 }
 
@@ -348,9 +360,8 @@ KindRules persistent_volume_rules() {
     set_volume_spec_defaults(object.mut("spec"));
   };
   rules.prepare_create = [](Value& object, const RuleContext& context) {
-    object.set("status",
-               Value::object({{"phase", "Pending"},
-                              {"lastPhaseTransitionTime", format_rfc3339(context.now)}}));
+    object.set("status", Value::object({{"phase", "Pending"},
+                                        {"lastPhaseTransitionTime", format_rfc3339(context.now)}}));
   };
   rules.prepare_status = prepare_volume_status;
   rules.validate = [](const Value& object, FieldErrors& errors) {

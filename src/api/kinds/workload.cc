@@ -31,9 +31,10 @@ void validate_replica_template(const Value& spec, const Path& spec_path, const V
 std::vector<std::string> pod_name_warnings(const Value& object) {
   Faults faults = is_dns1123_label(object["metadata"]["name"].as_string());
   if (faults.empty()) return {};
-  return {cat("metadata.name: this is used in Pod names and hostnames, which can result in "
-              "surprising behavior; a DNS label is recommended: [",
-              join(faults, " "), "]")};
+  return {
+      cat("metadata.name: this is used in Pod names and hostnames, which can result in "
+          "surprising behavior; a DNS label is recommended: [",
+          join(faults, " "), "]")};
 }
 
 std::vector<std::string> replica_warnings(const Value& object, const Value* old) {
@@ -72,8 +73,7 @@ void validate_deployment_strategy(const Value& strategy, const Path& path, Field
   const Value& rolling = strategy["rollingUpdate"];
   if (type == "Recreate") {
     if (!rolling.is_null()) {
-      errors.forbidden(rolling_path,
-                       "may not be specified when strategy `type` is 'Recreate'");
+      errors.forbidden(rolling_path, "may not be specified when strategy `type` is 'Recreate'");
     }
   } else if (type == "RollingUpdate") {
     if (rolling.is_null()) {
@@ -112,11 +112,11 @@ void validate_deployment_spec(const Value& spec, const Value* old_spec, FieldErr
 
 void validate_deployment_status(const Value& object, const Value& old, FieldErrors& errors) {
   const Value& status = object["status"];
-  check_counts(status,
-               {"observedGeneration", "replicas", "updatedReplicas", "readyReplicas",
-                "availableReplicas", "unavailableReplicas", "terminatingReplicas",
-                "collisionCount"},
-               errors);
+  check_counts(
+      status,
+      {"observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas",
+       "unavailableReplicas", "terminatingReplicas", "collisionCount"},
+      errors);
   check_not_above(status, "updatedReplicas", "replicas", kMoreThanReplicas, errors);
   check_not_above(status, "readyReplicas", "replicas", kMoreThanReplicas, errors);
   check_not_above(status, "availableReplicas", "replicas", kMoreThanReplicas, errors);
@@ -135,8 +135,8 @@ KindRules deployment_rules() {
     const Value& metadata = object["metadata"];
     const Value& before = old["metadata"];
     if (!(metadata["annotations"] == before["annotations"])) {
-      object.mut("metadata").set("generation",
-                                 static_cast<long>(before["generation"].as_int() + 1));
+      object.mut("metadata")
+          .set("generation", static_cast<long>(before["generation"].as_int() + 1));
     }
   };
   rules.prepare_status = [](Value& object, const Value& old, const RuleContext&) {
@@ -204,7 +204,6 @@ KindRules replica_set_rules() {
   };
   rules.validate_status = validate_replica_status;
   rules.warnings = replica_warnings;
-  rules.selectable = {status_replicas_field()};
   return rules;
 }
 

@@ -1,9 +1,10 @@
 #pragma once
-// The scale of a workload: the sub-resource through which only the number of replicas is seen and set.
+// The scale of a workload: the sub-resource through which only the number of replicas is seen and
+// set.
 //
-// Pure functions between an object and its autoscaling/v1 Scale. Deployments, ReplicaSets, StatefulSets and
-// ReplicationControllers keep their numbers at fixed places; a custom resource names the places in its
-// definition.
+// Pure functions between an object and its autoscaling/v1 Scale. Deployments, ReplicaSets,
+// StatefulSets and ReplicationControllers keep their numbers at fixed places; a custom resource
+// names the places in its definition.
 
 #include <string>
 #include <string_view>
@@ -17,8 +18,9 @@ namespace dibs::api {
 /// The Scale of a built-in workload.
 Value scale_of(const Value& object);
 
-/// The object with the replicas of the Scale. It takes the Scale's resourceVersion and uid as its own, so that the
-/// write that follows is conditional exactly if the Scale said so. Errors: invalid, naming the Scale.
+/// The object with the replicas of the Scale. It takes the Scale's resourceVersion and uid as its
+/// own, so that the write that follows is conditional exactly if the Scale said so. Errors:
+/// invalid, naming the Scale.
 Result<Value> apply_scale(const Value& object, const Value& scale);
 
 /// Where a custom resource keeps its numbers: ".spec.replicas". `label_selector` may be empty.
@@ -28,11 +30,12 @@ struct ScalePaths {
   std::string label_selector;
 };
 
-/// The Scale of a custom resource. For an object without spec replicas: error internal on read; while
-/// writing (`for_update`) a Scale without spec.replicas.
+/// The Scale of a custom resource. For an object without spec replicas: error internal on read;
+/// while writing (`for_update`) a Scale without spec.replicas.
 Result<Value> scale_of_custom(const Value& object, const ScalePaths& paths,
                               bool for_update = false);
-/// As apply_scale(); whether the number is allowed is said by validate_custom_scale() about the object.
+/// As apply_scale(); whether the number is allowed is said by validate_custom_scale() about the
+/// object.
 Result<Value> apply_scale_custom(const Value& object, const Value& scale, const ScalePaths& paths);
 /// Replica counts of a custom resource that has a scale: whole, not negative, not beyond 32 bits.
 void validate_custom_scale(const Value& object, const ScalePaths& paths, FieldErrors& errors);

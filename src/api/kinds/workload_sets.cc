@@ -55,10 +55,9 @@ void validate_stateful_set_strategy(const Value& strategy, const Path& path, Fie
     errors.required(path);
   } else if (type == "OnDelete") {
     if (rolling.is_null()) return;
-    Value shown = Value::object({{"Partition", rolling["partition"].is_null()
-                                                   ? Value(0)
-                                                   : rolling["partition"]},
-                                 {"MaxUnavailable", rolling["maxUnavailable"]}});
+    Value shown = Value::object(
+        {{"Partition", rolling["partition"].is_null() ? Value(0) : rolling["partition"]},
+         {"MaxUnavailable", rolling["maxUnavailable"]}});
     errors.invalid(rolling_path, shown, "only allowed for updateStrategy 'RollingUpdate'");
   } else if (type == "RollingUpdate") {
     if (rolling.is_null()) return;
@@ -76,8 +75,8 @@ void validate_stateful_set_strategy(const Value& strategy, const Path& path, Fie
   }
 }
 
-/// The template as its pods will be: hostname and subdomain are set per pod, and each claim template makes a volume
-/// of its name.
+/// The template as its pods will be: hostname and subdomain are set per pod, and each claim
+/// template makes a volume of its name.
 Value template_with_claims(const Value& spec) {
   Value pod_template = spec["template"];
   const Value& claims = spec["volumeClaimTemplates"];
@@ -121,8 +120,7 @@ void validate_stateful_set_spec(const Value& spec, const Value* old_spec, FieldE
   for (std::string_view when : {"whenDeleted", "whenScaled"}) {
     if (retention.is_null()) break;
     if (!is_one_of(retention[when].as_string(), {"Retain", "Delete"})) {
-      errors.not_supported(retention_path.child(when), retention[when].str(),
-                           {"Retain", "Delete"});
+      errors.not_supported(retention_path.child(when), retention[when].str(), {"Retain", "Delete"});
     }
   }
   if (!old_spec) {
@@ -185,7 +183,8 @@ std::vector<std::string> stateful_set_warnings(const Value& object, const Value*
   std::vector<std::string> warnings = template_warnings(object, old);
   if (object["spec"]["revisionHistoryLimit"].as_int() < 0) {
     warnings.push_back(
-        "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 "
+        "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= "
+        "0 "
         "is recommended");
   }
   return warnings;

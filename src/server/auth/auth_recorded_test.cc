@@ -1,5 +1,5 @@
-// Replays recorded requests of users, nodes and accounts on the level of decisions: who is refused, in which words, and what
-// reviews say.
+// Replays recorded requests of users, nodes and accounts on the level of decisions: who is refused,
+// in which words, and what reviews say.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,8 +49,11 @@ Request request_of(std::string_view method, const std::string& full_path) {
   } else {
     what.is_resource = false;
   }
-  static const std::map<std::string_view, std::string_view> verbs = {
-      {"GET", "get"}, {"POST", "create"}, {"PUT", "update"}, {"PATCH", "patch"}, {"DELETE", "delete"}};
+  static const std::map<std::string_view, std::string_view> verbs = {{"GET", "get"},
+                                                                     {"POST", "create"},
+                                                                     {"PUT", "update"},
+                                                                     {"PATCH", "patch"},
+                                                                     {"DELETE", "delete"}};
   if (!what.is_resource) {
     what.path = path;
     what.verb = to_lower(method);
@@ -181,7 +184,9 @@ void Replay::store(const Request& request, const std::string& name, const Value&
 void Replay::step(const std::string& session, std::size_t index, const Value& recorded) {
   session_ = session;
   std::string method = recorded["method"].str();
-  if (method.empty()) return;
+  if (method.empty() || recorded["path"].as_string().find("/watch/") != std::string_view::npos) {
+    return;
+  }
   Request request = request_of(method, expand(recorded["path"].str()));
   RequestAttributes& what = request.what;
   const Value& headers = recorded["headers"];
@@ -196,31 +201,35 @@ void Replay::step(const std::string& session, std::size_t index, const Value& re
     for (const Value& group : recorded["as"]["groups"].items()) {
       what.user.groups.push_back(group.str());
     }
-    if (!what.user.in_group(kAuthenticated)) what.user.groups.emplace_back(kAuthenticated);
+    std::string_view sort = what.user.name == kAnonymous ? kUnauthenticated : kAuthenticated;
+    if (!what.user.in_group(sort)) what.user.groups.emplace_back(sort);
   } else {
     what.user = {"admin", "", {std::string(kMasters), std::string(kAuthenticated)}, {}};
   }
   std::string where = cat(session, "[", index, "] ", method, " ", recorded["path"].as_string());
   int code = static_cast<int>(recorded["expect"]["code"].as_int());
   const Value& answer = recorded["expect"]["body"];
-  Value body = recorded.contains("body") ? *json::parse(expand(json::write(recorded["body"]))) : Value();
+  Value body =
+      recorded.contains("body") ? *json::parse(expand(json::write(recorded["body"]))) : Value();
   std::string name = what.name.empty() ? body["metadata"]["name"].str() : what.name;
   auto found = stored_.find(key_of(what.resource, what.name_space, name));
-  const Value* old =
-      found == stored_.end() || method == "POST" ? nullptr : &found->second;
+  const Value* old = found == stored_.end() || method == "POST" ? nullptr : &found->second;
   Value before = old ? *old : Value();
 
   Result<> judged = judge(request, body, old ? &before : nullptr);
 
   bool is_refusal = code == 403 || (code == 404 && !judged.ok());
   // Refused by another plugin of the server.
-  if (code == 403 && answer["message"].as_string().find("a mirror pod may not") != std::string_view::npos) {
+  if (code == 403 &&
+      answer["message"].as_string().find("a mirror pod may not") != std::string_view::npos) {
     return;
   }
   if (is_refusal) {
     ++judged_;
     ASSERT_FALSE(judged.ok()) << where << "\n" << answer["message"].as_string();
-    EXPECT_EQ(judged.error().message(), expand(answer["message"].str())) << where;
+    if (answer.is_object()) {
+      EXPECT_EQ(judged.error().message(), expand(answer["message"].str())) << where;
+    }
     EXPECT_EQ(http_status(judged.error().code()), code) << where;
     return;
   }
@@ -232,7 +241,10 @@ void Replay::step(const std::string& session, std::size_t index, const Value& re
       what.resource.find("accessreviews") != std::string::npos) {
     review(where, what.user, body, answer);
   }
-  if (code / 100 != 2 || request.dry_run || !what.subresource.empty()) return;
+  if (code / 100 != 2 || request.dry_run ||
+      (!what.subresource.empty() && what.subresource != "status")) {
+    return;
+  }
   if (method == "DELETE") {
     stored_.erase(key_of(what.resource, what.name_space, name));
     for (const char* kind : {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}) {
@@ -254,34 +266,36 @@ void Replay::step(const std::string& session, std::size_t index, const Value& re
 class RecordedDecisions : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(RecordedDecisions, are_as_recorded) {
-  auto [file, session] = GetParam();
+  const char* file = GetParam().first;
+  const std::string session = GetParam().second;
   Replay replay;
-  bool found = api::for_each_step(
-      file, [&](const std::string& name, std::size_t i, const Value& step) {
+  bool found =
+      api::for_each_step(file, [&](const std::string& name, std::size_t i, const Value& step) {
         if (name == session) replay.step(name, i, step);
       });
   if (!found) GTEST_SKIP() << "no recordings at hand";
   EXPECT_GT(replay.judged(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Sessions, RecordedDecisions,
-    testing::Values(std::pair("cluster", "rbac-escalation"), std::pair("cluster", "access-reviews"),
-                    std::pair("cluster", "forbidden-messages"),
-                    std::pair("cluster", "impersonation-identity"),
-                    std::pair("cluster", "node-authorizer-graph"),
-                    std::pair("cluster", "node-restriction-node"),
-                    std::pair("cluster", "node-restriction-pods"),
-                    std::pair("reading", "reading-with-a-role"), std::pair("reading", "forbidden"),
-                    std::pair("resource", "dra-node-reads-claims"),
-                    std::pair("resource", "dra-node-writes-slices")),
-    [](const auto& info) {
-      std::string name = info.param.second;
-      for (char& c : name) {
-        if (c == '-') c = '_';
-      }
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Sessions, RecordedDecisions,
+                         testing::Values(std::pair("cluster", "rbac-escalation"),
+                                         std::pair("cluster", "access-reviews"),
+                                         std::pair("cluster", "forbidden-messages"),
+                                         std::pair("cluster", "impersonation-identity"),
+                                         std::pair("cluster", "node-authorizer-graph"),
+                                         std::pair("cluster", "node-restriction-node"),
+                                         std::pair("cluster", "node-restriction-pods"),
+                                         std::pair("reading", "reading-with-a-role"),
+                                         std::pair("reading", "forbidden"),
+                                         std::pair("resource", "dra-node-reads-claims"),
+                                         std::pair("resource", "dra-node-writes-slices")),
+                         [](const auto& info) {
+                           std::string name = info.param.second;
+                           for (char& c : name) {
+                             if (c == '-') c = '_';
+                           }
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace dibs::server::auth

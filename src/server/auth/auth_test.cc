@@ -70,16 +70,22 @@ TEST(PolicyRule, matches_as_the_api_does) {
     bool matches;
   };
   for (const Case& c : std::initializer_list<Case>{
-           {R"({"verbs":["get"],"apiGroups":[""],"resources":["pods"]})", "get", "pods", "", "", true},
-           {R"({"verbs":["get"],"apiGroups":[""],"resources":["pods"]})", "get", "pods", "log", "", false},
-           {R"({"verbs":["*"],"apiGroups":["*"],"resources":["*"]})", "x", "pods", "log", "n", true},
-           {R"({"verbs":["get"],"apiGroups":["apps"],"resources":["pods"]})", "get", "pods", "", "", false},
-           {R"({"verbs":["get"],"apiGroups":[""],"resources":["*/log"]})", "get", "pods", "log", "", true},
-           {R"({"verbs":["get"],"apiGroups":[""],"resources":["*/log"]})", "get", "log", "", "", false},
-           {R"({"verbs":["get"],"apiGroups":[""],"resources":["pods"],"resourceNames":["a"]})", "get",
-            "pods", "", "a", true},
-           {R"({"verbs":["get"],"apiGroups":[""],"resources":["pods"],"resourceNames":["a"]})", "get",
-            "pods", "", "", false}}) {
+           {R"({"verbs":["get"],"apiGroups":[""],"resources":["pods"]})", "get", "pods", "", "",
+            true},
+           {R"({"verbs":["get"],"apiGroups":[""],"resources":["pods"]})", "get", "pods", "log", "",
+            false},
+           {R"({"verbs":["*"],"apiGroups":["*"],"resources":["*"]})", "x", "pods", "log", "n",
+            true},
+           {R"({"verbs":["get"],"apiGroups":["apps"],"resources":["pods"]})", "get", "pods", "", "",
+            false},
+           {R"({"verbs":["get"],"apiGroups":[""],"resources":["*/log"]})", "get", "pods", "log", "",
+            true},
+           {R"({"verbs":["get"],"apiGroups":[""],"resources":["*/log"]})", "get", "log", "", "",
+            false},
+           {R"({"verbs":["get"],"apiGroups":[""],"resources":["pods"],"resourceNames":["a"]})",
+            "get", "pods", "", "a", true},
+           {R"({"verbs":["get"],"apiGroups":[""],"resources":["pods"],"resourceNames":["a"]})",
+            "get", "pods", "", "", false}}) {
     RequestAttributes what = wants({}, c.verb, c.resource, "", c.name);
     what.subresource = c.subresource;
     EXPECT_EQ(matches(rule_of(parsed(c.rule)), what), c.matches) << c.rule << c.subresource;
@@ -99,7 +105,8 @@ TEST(PolicyRule, matches_paths_by_prefix) {
 }
 
 TEST(PolicyRule, tells_missing_rights_by_verb) {
-  auto held = std::vector{rule_of(parsed(R"({"verbs":["get"],"apiGroups":[""],"resources":["a"]})"))};
+  auto held =
+      std::vector{rule_of(parsed(R"({"verbs":["get"],"apiGroups":[""],"resources":["a"]})"))};
   auto asked = std::vector{
       rule_of(parsed(R"({"verbs":["get","list"],"apiGroups":[""],"resources":["a","b"]})"))};
 
@@ -136,15 +143,19 @@ TEST(Rbac, forgets_what_is_removed_and_replaced) {
 
 TEST(Rbac, gives_an_account_of_the_bindings_namespace_its_rights) {
   Rbac rbac;
-  rbac.upsert(role("Role", "n", "r", R"([{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}])"));
+  rbac.upsert(
+      role("Role", "n", "r", R"([{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}])"));
   rbac.upsert(binding("n", "b", "Role", "r", R"([{"kind":"ServiceAccount","name":"bot"}])"));
 
-  Decision decision = rbac.authorize(wants(user("system:serviceaccount:n:bot"), "get", "pods", "n"));
+  Decision decision =
+      rbac.authorize(wants(user("system:serviceaccount:n:bot"), "get", "pods", "n"));
 
   EXPECT_EQ(decision.reason,
             R"(RBAC: allowed by RoleBinding "b/n" of Role "r" to ServiceAccount "bot/n")");
-  EXPECT_FALSE(rbac.authorize(wants(user("system:serviceaccount:n:bot"), "get", "pods", "m")).allowed);
-  EXPECT_FALSE(rbac.authorize(wants(user("system:serviceaccount:m:bot"), "get", "pods", "n")).allowed);
+  EXPECT_FALSE(
+      rbac.authorize(wants(user("system:serviceaccount:n:bot"), "get", "pods", "m")).allowed);
+  EXPECT_FALSE(
+      rbac.authorize(wants(user("system:serviceaccount:m:bot"), "get", "pods", "n")).allowed);
 }
 
 TEST(Rbac, aggregates_roles_of_aggregated_roles) {
@@ -254,9 +265,10 @@ TEST(Escalation, is_not_asked_when_rules_stay) {
   Value object = old;
   object.mut("metadata").mut("labels").set("a", "b");
 
-  EXPECT_TRUE(check_role_write(rbac, {ana, "roles", "n", "r", object, &old},
-                               [](const RequestAttributes&) { return Decision{}; })
-                  .ok());
+  EXPECT_TRUE(
+      check_role_write(rbac, {ana, "roles", "n", "r", object, &old}, [](const RequestAttributes&) {
+        return Decision{};
+      }).ok());
 }
 
 // --- nodes ---
@@ -272,7 +284,8 @@ Decision ask(const NodeAuthorizer& nodes, const std::string& name, const char* v
 
 TEST(NodeAuthorizer, follows_claims_and_volumes_of_pods) {
   NodeAuthorizer nodes;
-  nodes.upsert(parsed(R"({"kind":"Pod","metadata":{"name":"p","namespace":"n"},"spec":{"nodeName":"n1",
+  nodes.upsert(
+      parsed(R"({"kind":"Pod","metadata":{"name":"p","namespace":"n"},"spec":{"nodeName":"n1",
     "resourceClaims":[{"name":"a","resourceClaimTemplateName":"t"},{"name":"b","resourceClaimName":"direct"}],
     "volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"c"}},{"name":"e","ephemeral":{}}]},
     "status":{"resourceClaimStatuses":[{"name":"a","resourceClaimName":"p-a-1"}],
@@ -326,11 +339,12 @@ TEST(NodeAuthorizer, opens_nothing_to_mirror_pods) {
 TEST(NodeRestriction, lets_claim_statuses_alone) {
   Value old = parsed(R"({"metadata":{"name":"p"},"spec":{"nodeName":"n1"},"status":{}})");
   Value pod = old;
-  pod.mut("status").set("resourceClaimStatuses", parsed(R"([{"name":"a","resourceClaimName":"b"}])"));
+  pod.mut("status").set("resourceClaimStatuses",
+                        parsed(R"([{"name":"a","resourceClaimName":"b"}])"));
   UserInfo n1 = node("n1");
 
-  Result<> result = check_node_write(
-      {n1, NodeOperation::update, "", "pods", "status", "n", "p", &pod, &old}, {});
+  Result<> result =
+      check_node_write({n1, NodeOperation::update, "", "pods", "status", "n", "p", &pod, &old}, {});
 
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().message(),
@@ -351,9 +365,10 @@ TEST(NodeRestriction, lets_slices_of_others_alone) {
   EXPECT_TRUE(write(NodeOperation::remove, nullptr, &own).ok());
   Result<> removed = write(NodeOperation::remove, nullptr, &other);
   ASSERT_FALSE(removed.ok());
-  EXPECT_EQ(removed.error().message(),
-            R"(resourceslices.resource.k8s.io "s" is forbidden: can only delete ResourceSlice with )"
-            "the same NodeName as the requesting node");
+  EXPECT_EQ(
+      removed.error().message(),
+      R"(resourceslices.resource.k8s.io "s" is forbidden: can only delete ResourceSlice with )"
+      "the same NodeName as the requesting node");
 }
 
 // --- tokens ---
@@ -393,7 +408,8 @@ TEST(Tokens, bound_to_a_pod_say_where_it_runs) {
   Time now = Time::from_seconds(1'000'000);
   Result<PreparedToken> token = prepare_token(
       world.objects["serviceaccounts/n/bot"],
-      parsed(R"({"spec":{"expirationSeconds":3607,"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"p"}}})"),
+      parsed(
+          R"({"spec":{"expirationSeconds":3607,"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"p"}}})"),
       token_options(), world.lookup(), now, "id-1");
   ASSERT_TRUE(token.ok()) << token.error().message();
   EXPECT_EQ(token->claims["exp"].as_int(), 1'000'000 + 365 * 24 * 3600);
@@ -419,7 +435,8 @@ TEST(Tokens, end_with_what_they_are_bound_to) {
   Time now = Time::from_seconds(1'000'000);
   Result<PreparedToken> token = prepare_token(
       world.objects["serviceaccounts/n/bot"],
-      parsed(R"({"spec":{"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"p","uid":"pod-1"}}})"),
+      parsed(
+          R"({"spec":{"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"p","uid":"pod-1"}}})"),
       token_options(), world.lookup(), now, "id");
   ASSERT_TRUE(token.ok());
   auto fault = [&](Time at) {
@@ -440,8 +457,8 @@ TEST(Tokens, end_with_what_they_are_bound_to) {
 
 TEST(Tokens, refuse_requests_in_the_words_of_the_api) {
   World world = small_world();
-  world.objects["pods/n/q"] =
-      parsed(R"({"metadata":{"name":"q","namespace":"n","uid":"u"},"spec":{"serviceAccountName":"x"}})");
+  world.objects["pods/n/q"] = parsed(
+      R"({"metadata":{"name":"q","namespace":"n","uid":"u"},"spec":{"serviceAccountName":"x"}})");
   struct Case {
     const char* request;
     int code;
@@ -449,7 +466,8 @@ TEST(Tokens, refuse_requests_in_the_words_of_the_api) {
   };
   for (const Case& c : std::initializer_list<Case>{
            {R"({"spec":{"expirationSeconds":599}})", 422,
-            "TokenRequest.authentication.k8s.io \"\" is invalid: spec.expirationSeconds: Invalid value: "
+            "TokenRequest.authentication.k8s.io \"\" is invalid: spec.expirationSeconds: Invalid "
+            "value: "
             "599: may not specify a duration less than 10 minutes"},
            {R"({"metadata":{"name":"other"},"spec":{}})", 422,
             "TokenRequest.authentication.k8s.io \"bot\" is invalid: metadata.name: Invalid value: "
@@ -461,9 +479,12 @@ TEST(Tokens, refuse_requests_in_the_words_of_the_api) {
             "serviceaccount name."},
            {R"({"spec":{"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"nope"}}})", 404,
             "pods \"nope\" not found"},
-           {R"({"spec":{"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"p","uid":"z"}}})", 409,
-            "Operation cannot be fulfilled on Pod \"p\": the UID in the bound object reference (z) does "
-            "not match the UID in record. The object might have been deleted and then recreated"}}) {
+           {R"({"spec":{"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"p","uid":"z"}}})",
+            409,
+            "Operation cannot be fulfilled on Pod \"p\": the UID in the bound object reference (z) "
+            "does "
+            "not match the UID in record. The object might have been deleted and then "
+            "recreated"}}) {
     Result<PreparedToken> token =
         prepare_token(world.objects["serviceaccounts/n/bot"], parsed(c.request), token_options(),
                       world.lookup(), Time{}, "id");
@@ -475,10 +496,10 @@ TEST(Tokens, refuse_requests_in_the_words_of_the_api) {
 
 TEST(Tokens, are_reviewed_for_an_audience) {
   World world = small_world();
-  Result<PreparedToken> token = prepare_token(
-      world.objects["serviceaccounts/n/bot"],
-      parsed(R"({"spec":{"audiences":["https://kubernetes.default.svc","vault"]}})"), token_options(),
-      world.lookup(), Time{}, "id");
+  Result<PreparedToken> token =
+      prepare_token(world.objects["serviceaccounts/n/bot"],
+                    parsed(R"({"spec":{"audiences":["https://kubernetes.default.svc","vault"]}})"),
+                    token_options(), world.lookup(), Time{}, "id");
   ASSERT_TRUE(token.ok());
   auto review = [&](std::vector<std::string> audiences) {
     return token_review_status(
@@ -487,10 +508,13 @@ TEST(Tokens, are_reviewed_for_an_audience) {
 
   EXPECT_EQ(review({})["audiences"], parsed(R"(["https://kubernetes.default.svc"])"));
   EXPECT_EQ(review({"vault", "x"})["audiences"], parsed(R"(["vault"])"));
-  EXPECT_EQ(review({"vault"})["user"]["groups"],
-            parsed(R"(["system:serviceaccounts","system:serviceaccounts:n","system:authenticated"])"));
-  EXPECT_EQ(review({"x"}),
-            parsed(R"({"user":{},"error":"[invalid bearer token, token audiences [\"https://kubernetes.default.svc\" \"vault\"] is invalid for the target audiences [\"x\"]]"})"));
+  EXPECT_EQ(
+      review({"vault"})["user"]["groups"],
+      parsed(R"(["system:serviceaccounts","system:serviceaccounts:n","system:authenticated"])"));
+  EXPECT_EQ(
+      review({"x"}),
+      parsed(
+          R"({"user":{},"error":"[invalid bearer token, token audiences [\"https://kubernetes.default.svc\" \"vault\"] is invalid for the target audiences [\"x\"]]"})"));
   EXPECT_EQ(token_review_status(Error(Code::unauthorized, "")),
             parsed(R"({"user":{},"error":"invalid bearer token"})"));
 }

@@ -26,8 +26,9 @@ class Authorizer {
   const Rbac& rbac_;
 };
 
-/// What is refused, in the words of the API: `User "u" cannot get resource "pods/log" in API group "" in the namespace "n"`,
-/// or `User "u" cannot get path "/x"`; with ": reason" behind it when there is one.
+/// What is refused, in the words of the API: `User "u" cannot get resource "pods/log" in API group
+/// "" in the namespace "n"`, or `User "u" cannot get path "/x"`; with ": reason" behind it when
+/// there is one.
 std::string refusal_text(const RequestAttributes& attributes, std::string_view reason);
 /// 403 with that text.
 Error refusal_error(const RequestAttributes& attributes, std::string_view reason);

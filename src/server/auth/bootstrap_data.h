@@ -10,9 +10,10 @@
 //   role NAMESPACE/NAME
 //   binding NAMESPACE/NAME role:NAME|cluster-role:NAME SUBJECT…
 //
-// "to-x" labels a role to be a part of the aggregated role x, "from-x" makes it the one that gathers
-// them. A binding to "=" is to the role of its own name. The core group is "core"; read, write and
-// manage stand for the usual lists of verbs. A line indented by six goes on with the one before.
+// "to-x" labels a role to be a part of the aggregated role x, "from-x" makes it the one that
+// gathers them. A binding to "=" is to the role of its own name. The core group is "core"; read,
+// write and manage stand for the usual lists of verbs. A line indented by six goes on with the one
+// before.
 
 #include <string_view>
 

@@ -7,7 +7,8 @@
 
 namespace dibs::server::auth {
 
-/// ClusterRoles, ClusterRoleBindings, Roles and RoleBindings, each with apiVersion, kind and metadata.
+/// ClusterRoles, ClusterRoleBindings, Roles and RoleBindings, each with apiVersion, kind and
+/// metadata.
 std::vector<json::Value> bootstrap_roles();
 
 }  // namespace dibs::server::auth

@@ -102,8 +102,8 @@ Result<> check_binding(const Rbac& rbac, const RoleWrite& write, const Authorize
                  std::move(details));
   }
   if (std::string fault = grant_fault(rbac, write, *rules); !fault.empty()) {
-    return forbidden_error(kGroup, write.resource,
-                           write.object["metadata"]["name"].as_string(), fault);
+    return forbidden_error(kGroup, write.resource, write.object["metadata"]["name"].as_string(),
+                           fault);
   }
   return success();
 }

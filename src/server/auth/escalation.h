@@ -1,8 +1,9 @@
 #pragma once
 // Nobody grants what he does not hold.
 //
-// A write of a role needs every right in it, or the verb "escalate" on the role; a write of a binding every right of the
-// role it gives, or the verb "bind" on that role. Members of system:masters may do either.
+// A write of a role needs every right in it, or the verb "escalate" on the role; a write of a
+// binding every right of the role it gives, or the verb "bind" on that role. Members of
+// system:masters may do either.
 
 #include <functional>
 #include <string>

@@ -1,6 +1,7 @@
 #include "server/auth/node_authorizer.h"
 
 #include <mutex>
+#include <shared_mutex>
 
 #include "base/strings.h"
 #include "server/auth/bootstrap_roles.h"
@@ -231,8 +232,8 @@ Decision authorize_lease(const std::string& node, const RequestAttributes& what)
     return no_opinion("can only get, create, update, patch, or delete a node lease");
   }
   if (what.name_space != kLeaseNamespace) {
-    return no_opinion(cat("can only access leases in the ", quoted(kLeaseNamespace),
-                          " system namespace"));
+    return no_opinion(
+        cat("can only access leases in the ", quoted(kLeaseNamespace), " system namespace"));
   }
   if (what.verb != "create" && what.name != node) {
     return no_opinion("can only access node lease with the same name as the requesting node");
@@ -295,8 +296,8 @@ Decision authorize_node(const std::string& node, const RequestAttributes& what) 
       if (what.name.empty()) {
         return no_opinion(cat("node '", node, "' cannot read all nodes, only its own Node object"));
       }
-      return no_opinion(cat("node '", node, "' cannot read '", what.name,
-                            "', only its own Node object"));
+      return no_opinion(
+          cat("node '", node, "' cannot read '", what.name, "', only its own Node object"));
     }
   }
   if (what.subresource == "status" && is_one_of(what.verb, {"update", "patch"})) return allow();

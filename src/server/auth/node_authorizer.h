@@ -1,16 +1,16 @@
 #pragma once
 // What a node may read and write: its own objects, and what the pods bound to it need.
 //
-// A graph of objects in memory, brought up to date object by object: a pod stands between its node and the secrets, config
-// maps, accounts and claims it names; a volume between a claim and the secrets it names. A node may get what a path leads
-// to from it. Where this authorizer has no opinion it may say why.
+// A graph of objects in memory, brought up to date object by object: a pod stands between its node
+// and the secrets, config maps, accounts and claims it names; a volume between a claim and the
+// secrets it names. A node may get what a path leads to from it. Where this authorizer has no
+// opinion it may say why.
 //
 // Thread-safe: decisions run beside each other, changes wait for them.
 
 #include <map>
 #include <optional>
 #include <set>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,18 +19,20 @@
 #include "json/value.h"
 #include "server/auth/attributes.h"
 #include "server/auth/rule.h"
+#include "server/auth/rw_lock.h"
 
 namespace dibs::server::auth {
 
-/// The name of the node that the user is, "" for a node that does not say; nullopt for any other user.
+/// The name of the node that the user is, "" for a node that does not say; nullopt for any other
+/// user.
 std::optional<std::string> node_identity(const UserInfo& user);
 
 class NodeAuthorizer {
  public:
   NodeAuthorizer();
 
-  /// A Pod, PersistentVolume, VolumeAttachment, ResourceSlice or PodCertificateRequest as it is now; other kinds are
-  /// ignored.
+  /// A Pod, PersistentVolume, VolumeAttachment, ResourceSlice or PodCertificateRequest as it is
+  /// now; other kinds are ignored.
   void upsert(const Value& object);
   void remove(std::string_view kind, std::string_view name_space, std::string_view name);
 
@@ -71,7 +73,7 @@ class NodeAuthorizer {
 
   std::vector<PolicyRule> rules_;  // of all nodes, for what is not judged by relation
 
-  mutable std::shared_mutex mutex_;
+  mutable RwLock mutex_;
   // All guarded by mutex_.
   std::map<Id, Pod> pods_;
   std::map<Id, std::map<std::string, int>> needed_by_;  // node to number of pods

@@ -21,10 +21,14 @@ Error refuse(const NodeWrite& write, std::string_view text) {
 
 std::string_view name_of(NodeOperation operation) {
   switch (operation) {
-    case NodeOperation::create: return "CREATE";
-    case NodeOperation::update: return "UPDATE";
-    case NodeOperation::remove: return "DELETE";
-    case NodeOperation::connect: return "CONNECT";
+    case NodeOperation::create:
+      return "CREATE";
+    case NodeOperation::update:
+      return "UPDATE";
+    case NodeOperation::remove:
+      return "DELETE";
+    case NodeOperation::connect:
+      return "CONNECT";
   }
   return {};
 }
@@ -104,8 +108,8 @@ Result<> check_pod(const NodeWrite& write, const NodeLookups& lookups, const std
     DIBS_TRY(pod, look_up(write, lookups, "pods", write.name_space, write.name));
   }
   if (pod["spec"]["nodeName"].as_string() == node) return success();
-  return refuse(write,
-                cat("node ", quoted(node), " can only delete pods with spec.nodeName set to itself"));
+  return refuse(
+      write, cat("node ", quoted(node), " can only delete pods with spec.nodeName set to itself"));
 }
 
 Result<> check_pod_status(const NodeWrite& write, const std::string& node) {
@@ -161,18 +165,17 @@ bool is_within(std::string_view domain, std::string_view parent) {
 
 /// Labels of Kubernetes itself that nodes set about themselves.
 bool is_kubelet_label(std::string_view label) {
-  static const std::set<std::string_view> labels = {
-      "kubernetes.io/hostname",
-      "topology.kubernetes.io/zone",
-      "topology.kubernetes.io/region",
-      "failure-domain.beta.kubernetes.io/zone",
-      "failure-domain.beta.kubernetes.io/region",
-      "beta.kubernetes.io/instance-type",
-      "node.kubernetes.io/instance-type",
-      "kubernetes.io/os",
-      "kubernetes.io/arch",
-      "beta.kubernetes.io/os",
-      "beta.kubernetes.io/arch"};
+  static const std::set<std::string_view> labels = {"kubernetes.io/hostname",
+                                                    "topology.kubernetes.io/zone",
+                                                    "topology.kubernetes.io/region",
+                                                    "failure-domain.beta.kubernetes.io/zone",
+                                                    "failure-domain.beta.kubernetes.io/region",
+                                                    "beta.kubernetes.io/instance-type",
+                                                    "node.kubernetes.io/instance-type",
+                                                    "kubernetes.io/os",
+                                                    "kubernetes.io/arch",
+                                                    "beta.kubernetes.io/os",
+                                                    "beta.kubernetes.io/arch"};
   std::string_view domain = domain_of(label);
   return labels.contains(label) || is_within(domain, "kubelet.kubernetes.io") ||
          is_within(domain, "node.kubernetes.io");
@@ -213,14 +216,14 @@ Result<> check_node_object(const NodeWrite& write, const std::string& node) {
     }
     std::vector<std::string> forbidden = forbidden_labels(labels, Value());
     if (forbidden.empty()) return success();
-    return refuse(write, cat(who, " is not allowed to set the following labels: ",
-                             join(forbidden, ", ")));
+    return refuse(write,
+                  cat(who, " is not allowed to set the following labels: ", join(forbidden, ", ")));
   }
   if (write.operation != NodeOperation::update || !write.old) return success();
   const Value& old = *write.old;
   if (!source.is_null() && !(source == old["spec"]["configSource"])) {
-    return refuse(
-        write, cat(who, " is not allowed to update configSource to a new non-nil configSource"));
+    return refuse(write,
+                  cat(who, " is not allowed to update configSource to a new non-nil configSource"));
   }
   if (!(object["spec"]["taints"] == old["spec"]["taints"])) {
     return refuse(write, cat(who, " is not allowed to modify taints"));
@@ -278,12 +281,12 @@ Result<> check_token(const NodeWrite& write, const NodeLookups& lookups, const s
   if (bound["uid"].as_string().empty()) {
     return refuse(write, "node requested token with a pod binding without a uid");
   }
-  DIBS_TRY(Value pod,
-           look_up(write, lookups, "pods", write.name_space, bound["name"].as_string()));
+  DIBS_TRY(Value pod, look_up(write, lookups, "pods", write.name_space, bound["name"].as_string()));
   if (!(bound["uid"] == pod["metadata"]["uid"])) {
-    return refuse(write, cat("the UID in the bound object reference (", bound["uid"].as_string(),
-                             ") does not match the UID in record. The object might have been deleted "
-                             "and then recreated"));
+    return refuse(write,
+                  cat("the UID in the bound object reference (", bound["uid"].as_string(),
+                      ") does not match the UID in record. The object might have been deleted "
+                      "and then recreated"));
   }
   if (pod["spec"]["nodeName"].as_string() != node) {
     return refuse(write, "node requested token bound to a pod scheduled on a different node");
@@ -317,8 +320,8 @@ std::string written_name(const NodeWrite& write) {
 
 Result<> check_lease(const NodeWrite& write, const std::string& node) {
   if (write.name_space != kLeaseNamespace) {
-    return refuse(write, cat("can only access leases in the ", quoted(kLeaseNamespace),
-                             " system namespace"));
+    return refuse(
+        write, cat("can only access leases in the ", quoted(kLeaseNamespace), " system namespace"));
   }
   if (written_name(write) == node) return success();
   return refuse(write, "can only access node lease with the same name as the requesting node");

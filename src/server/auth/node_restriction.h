@@ -1,7 +1,8 @@
 #pragma once
 // What a node may write, beyond what it is authorized to: only about itself and its own pods.
 //
-// Pure functions of the write; what they need to know of other objects they ask for through lookups.
+// Pure functions of the write; what they need to know of other objects they ask for through
+// lookups.
 
 #include <functional>
 #include <string>
@@ -31,14 +32,16 @@ struct NodeWrite {
 };
 
 struct NodeLookups {
-  /// An object by resource (of any group), namespace and name. Errors: not_found, as a client would get it.
+  /// An object by resource (of any group), namespace and name. Errors: not_found, as a client would
+  /// get it.
   std::function<Result<Value>(std::string_view resource, std::string_view name_space,
                               std::string_view name)>
       get;
   Authorize authorize;
 };
 
-/// Errors: forbidden; not_found for a pod or node that the write depends on. Users that are no nodes pass.
+/// Errors: forbidden; not_found for a pod or node that the write depends on. Users that are no
+/// nodes pass.
 Result<> check_node_write(const NodeWrite& write, const NodeLookups& lookups);
 
 }  // namespace dibs::server::auth

@@ -90,14 +90,13 @@ std::string first_reference(const Value& pod) {
     std::string_view key;
     std::string_view refers;
   };
-  constexpr Source kSources[] = {
-      {"configMap", "configmaps (via configmap volumes)"},
-      {"secret", "secrets (via secret volumes)"},
-      {"csi", "csidrivers (via CSI volumes)"},
-      {"glusterfs", "endpoints (via glusterFS volumes)"},
-      {"persistentVolumeClaim", "persistentvolumeclaims"},
-      {"ephemeral", "persistentvolumeclaims (via ephemeral volumes)"},
-      {"azureFile", "secrets (via azureFile volumes)"}};
+  constexpr Source kSources[] = {{"configMap", "configmaps (via configmap volumes)"},
+                                 {"secret", "secrets (via secret volumes)"},
+                                 {"csi", "csidrivers (via CSI volumes)"},
+                                 {"glusterfs", "endpoints (via glusterFS volumes)"},
+                                 {"persistentVolumeClaim", "persistentvolumeclaims"},
+                                 {"ephemeral", "persistentvolumeclaims (via ephemeral volumes)"},
+                                 {"azureFile", "secrets (via azureFile volumes)"}};
   constexpr Source kProjected[] = {
       {"configMap", "configmaps (via projected volumes)"},
       {"secret", "secrets (via projected volumes)"},

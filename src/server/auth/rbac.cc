@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <shared_mutex>
 
 #include "api/kinds/metadata.h"
 #include "base/strings.h"
@@ -76,7 +77,8 @@ void Rbac::aggregate() {
     auto sum = std::make_shared<Role>();
     sum->raw = Value::array();
     for (const auto& [other_key, other] : roles_) {
-      // Aggregates among the parts are gathered below; what they were last written with does not count.
+      // Aggregates among the parts are gathered below; what they were last written with does not
+      // count.
       if (!other_key.first.empty() || !other->selectors.empty()) continue;
       bool selected = false;
       for (const Value& selector : role->selectors.items()) {
@@ -136,9 +138,8 @@ void Rbac::put_binding(const Key& key, const Value& object) {
   for (const Value& subject : object["subjects"].items()) {
     Subject made{subject["kind"].str(), subject["name"].str(), subject["namespace"].str()};
     if (made.kind == "ServiceAccount" && made.name_space.empty()) made.name_space = key.first;
-    std::string name = made.kind == "ServiceAccount"
-                           ? account_user_name(made.name_space, made.name)
-                           : made.name;
+    std::string name =
+        made.kind == "ServiceAccount" ? account_user_name(made.name_space, made.name) : made.name;
     by_subject_[subject_key(made.kind, name)][key.first].insert(key.second);
     binding->subjects.push_back(std::move(made));
   }
@@ -191,8 +192,8 @@ const Rbac::Role* Rbac::role_of(const Binding& binding, std::string& fault) cons
   Key key{binding.to_cluster_role ? std::string() : binding.name_space, binding.role};
   auto found = roles_.find(key);
   if (found != roles_.end()) return found->second.get();
-  fault = cat(binding.to_cluster_role ? "clusterrole." : "role.", kGroup, " ",
-              quoted(binding.role), " not found");
+  fault = cat(binding.to_cluster_role ? "clusterrole." : "role.", kGroup, " ", quoted(binding.role),
+              " not found");
   return nullptr;
 }
 
@@ -207,8 +208,7 @@ void Rbac::visit(const UserInfo& user, std::string_view name_space, const Visit&
   if (!name_space.empty()) spaces.emplace_back(name_space);
   for (const std::string& space : spaces) {
     for (const Binding* binding : bindings_for(user, space)) {
-      auto subject =
-          std::find_if(binding->subjects.begin(), binding->subjects.end(), applies);
+      auto subject = std::find_if(binding->subjects.begin(), binding->subjects.end(), applies);
       if (subject == binding->subjects.end()) continue;
       std::string fault;
       const Role* role = role_of(*binding, fault);
@@ -242,10 +242,10 @@ Decision Rbac::authorize(const RequestAttributes& attributes) const {
           std::string to = subject->kind == "ServiceAccount"
                                ? cat(subject->name, "/", subject->name_space)
                                : subject->name;
-          decision.reason = cat("RBAC: allowed by ", is_cluster ? "Cluster" : "", "RoleBinding ",
-                                quoted(name), " of ", binding->to_cluster_role ? "Cluster" : "",
-                                "Role ", quoted(binding->role), " to ", subject->kind, " ",
-                                quoted(to));
+          decision.reason =
+              cat("RBAC: allowed by ", is_cluster ? "Cluster" : "", "RoleBinding ", quoted(name),
+                  " of ", binding->to_cluster_role ? "Cluster" : "", "Role ", quoted(binding->role),
+                  " to ", subject->kind, " ", quoted(to));
           return false;
         });
   if (!decision.allowed && !faults.empty()) {

@@ -1,10 +1,11 @@
 #pragma once
 // Who may do what, by roles and bindings.
 //
-// An index of all roles and bindings in memory, brought up to date object by object. A request is allowed by any rule
-// of a role that a binding gives to its user or one of his groups: cluster bindings count everywhere, the others in
-// their own namespace. Bindings are looked at by name, so that the reason given for a decision is always the same one.
-// A ClusterRole with an aggregationRule has the rules of those it selects.
+// An index of all roles and bindings in memory, brought up to date object by object. A request is
+// allowed by any rule of a role that a binding gives to its user or one of his groups: cluster
+// bindings count everywhere, the others in their own namespace. Bindings are looked at by name, so
+// that the reason given for a decision is always the same one. A ClusterRole with an
+// aggregationRule has the rules of those it selects.
 //
 // Thread-safe: decisions run beside each other, changes wait for them.
 
@@ -12,7 +13,6 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +21,7 @@
 #include "json/value.h"
 #include "server/auth/attributes.h"
 #include "server/auth/rule.h"
+#include "server/auth/rw_lock.h"
 
 namespace dibs::server::auth {
 
@@ -32,8 +33,8 @@ class Rbac {
 
   Decision authorize(const RequestAttributes& attributes) const;
 
-  /// All rules that bind the user in the namespace ("" for those of the cluster alone). `missing` gets the roles
-  /// that bindings name and that are not there.
+  /// All rules that bind the user in the namespace ("" for those of the cluster alone). `missing`
+  /// gets the roles that bindings name and that are not there.
   std::vector<PolicyRule> rules_for(const UserInfo& user, std::string_view name_space,
                                     std::vector<std::string>* missing = nullptr) const;
   /// The rules of a role that a binding in the namespace names. Errors: not_found.
@@ -72,11 +73,12 @@ class Rbac {
   void put_binding(const Key& key, const Value& object);
   void drop_binding(const Key& key);
   void aggregate();
-  std::vector<const Binding*> bindings_for(const UserInfo& user, const std::string& name_space) const;
+  std::vector<const Binding*> bindings_for(const UserInfo& user,
+                                           const std::string& name_space) const;
   const Role* role_of(const Binding& binding, std::string& fault) const;
   void visit(const UserInfo& user, std::string_view name_space, const Visit& visitor) const;
 
-  mutable std::shared_mutex mutex_;
+  mutable RwLock mutex_;
   // All guarded by mutex_. Cluster roles have the namespace "".
   std::map<Key, RolePtr> roles_;
   std::map<std::string, RolePtr> aggregated_;

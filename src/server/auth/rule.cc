@@ -17,8 +17,7 @@ bool has_or_all(const std::vector<std::string>& list, std::string_view text) {
 
 bool resource_matches(const std::vector<std::string>& resources, std::string_view resource,
                       std::string_view subresource) {
-  std::string full =
-      subresource.empty() ? std::string(resource) : cat(resource, "/", subresource);
+  std::string full = subresource.empty() ? std::string(resource) : cat(resource, "/", subresource);
   if (has_or_all(resources, full)) return true;
   return !subresource.empty() && has(resources, cat("*/", subresource));
 }

@@ -28,8 +28,8 @@ std::vector<PolicyRule> rules_of(const Value& object);
 
 bool matches(const PolicyRule& rule, const RequestAttributes& attributes);
 
-/// What of `asked` is in none of the `held` rules, in small pieces put together again by verb; empty when all of it is
-/// held.
+/// What of `asked` is in none of the `held` rules, in small pieces put together again by verb;
+/// empty when all of it is held.
 std::vector<PolicyRule> missing_rights(const std::vector<PolicyRule>& held,
                                        const std::vector<PolicyRule>& asked);
 

@@ -16,7 +16,8 @@ constexpr std::string_view kGroup = "authentication.k8s.io";
 constexpr std::int64_t kDefaultSeconds = 3600;
 constexpr std::int64_t kLeastSeconds = 600;
 constexpr std::int64_t kMostSeconds = std::int64_t{1} << 32;
-/// What kubelets ask for in the volumes that admission adds to pods; nobody else asks for just this.
+/// What kubelets ask for in the volumes that admission adds to pods; nobody else asks for just
+/// this.
 constexpr std::int64_t kExtendedMark = 3607;
 constexpr std::int64_t kExtendedSeconds = 365 * 24 * 3600;
 /// Clocks may differ, and an object may have been deleted, by this much.
@@ -38,8 +39,7 @@ Error conflict(std::string_view resource, std::string_view name, std::string_vie
 }
 
 Value reference_to(const Value& object) {
-  return Value::object(
-      {{"name", object["metadata"]["name"]}, {"uid", object["metadata"]["uid"]}});
+  return Value::object({{"name", object["metadata"]["name"]}, {"uid", object["metadata"]["uid"]}});
 }
 
 std::vector<std::string> texts_of(const Value& list) {
@@ -66,10 +66,10 @@ Result<> check_request(const Value& account, const Value& request, std::int64_t 
     return errors.to_error("TokenRequest", kGroup, own["name"].as_string());
   }
   if (!asked["uid"].as_string().empty() && !(asked["uid"] == own["uid"])) {
-    return conflict(cat("TokenRequest.", kGroup), own["name"].as_string(),
-                    cat("the UID in the token request (", asked["uid"].as_string(),
-                        ") does not match the UID of the service account (",
-                        own["uid"].as_string(), ")"));
+    return conflict(
+        cat("TokenRequest.", kGroup), own["name"].as_string(),
+        cat("the UID in the token request (", asked["uid"].as_string(),
+            ") does not match the UID of the service account (", own["uid"].as_string(), ")"));
   }
   api::FieldErrors errors;
   api::Path spec("spec");
@@ -114,17 +114,17 @@ Result<> bind(const Value& account, const Value& bound, const TokenLookup& looku
     DIBS_TRY(object, lookup("secrets", space, name));
     claims.set("secret", reference_to(object));
   } else {
-    std::string group_version =
-        is_core ? cat("/", version) : std::string(version);
+    std::string group_version = is_core ? cat("/", version) : std::string(version);
     return Error::bad_request(
         cat("cannot bind token to object of type ", group_version, ", Kind=", kind));
   }
   const Value& uid = bound["uid"];
   if (!uid.as_string().empty() && !(uid == object["metadata"]["uid"])) {
-    return conflict(kind, name,
-                    cat("the UID in the bound object reference (", uid.as_string(),
-                        ") does not match the UID in record. The object might have been deleted and "
-                        "then recreated"));
+    return conflict(
+        kind, name,
+        cat("the UID in the bound object reference (", uid.as_string(),
+            ") does not match the UID in record. The object might have been deleted and "
+            "then recreated"));
   }
   return success();
 }
@@ -230,15 +230,15 @@ Result<PreparedToken> prepare_token(const Value& account, const Value& request,
                                     Time now, std::string_view id) {
   const Value& spec = request["spec"];
   const Value& own = account["metadata"];
-  std::int64_t seconds = spec["expirationSeconds"].is_null() ? kDefaultSeconds
-                                                             : spec["expirationSeconds"].as_int();
+  std::int64_t seconds =
+      spec["expirationSeconds"].is_null() ? kDefaultSeconds : spec["expirationSeconds"].as_int();
   DIBS_CHECK(check_request(account, request, seconds));
   std::vector<std::string> api = options.api_audiences();
   std::vector<std::string> audiences = texts_of(spec["audiences"]);
   if (audiences.empty()) audiences = api;
 
-  Value private_claims = Value::object(
-      {{"namespace", own["namespace"]}, {"serviceaccount", reference_to(account)}});
+  Value private_claims =
+      Value::object({{"namespace", own["namespace"]}, {"serviceaccount", reference_to(account)}});
   const Value& bound = spec["boundObjectRef"];
   if (bound.is_object()) DIBS_CHECK(bind(account, bound, lookup, private_claims));
 
@@ -273,10 +273,9 @@ Result<PreparedToken> prepare_token(const Value& account, const Value& request,
        {"spec", Value::object({{"audiences", audience_list},
                                {"expirationSeconds", static_cast<long>(seconds)},
                                {"boundObjectRef", bound.is_object() ? bound : Value()}})},
-       {"status",
-        Value::object({{"token", ""},
-                       {"expirationTimestamp",
-                        format_rfc3339(Time::from_seconds(issued + seconds))}})}});
+       {"status", Value::object({{"token", ""},
+                                 {"expirationTimestamp",
+                                  format_rfc3339(Time::from_seconds(issued + seconds))}})}});
   return prepared;
 }
 
@@ -352,10 +351,9 @@ Result<std::map<std::string, UserInfo, std::less<>>> parse_static_tokens(std::st
     if (line.empty()) continue;
     std::vector<std::string> fields = fields_of(line);
     if (fields.size() < 3) {
-      return Error::bad_request(
-          cat("token file line ", number,
-              ": at least 3 columns are needed (token, user name, user uid), found ",
-              fields.size()));
+      return Error::bad_request(cat(
+          "token file line ", number,
+          ": at least 3 columns are needed (token, user name, user uid), found ", fields.size()));
     }
     std::string token(trim(fields[0]));
     if (token.empty()) {

@@ -1,9 +1,9 @@
 #pragma once
 // Tokens of service accounts: what is asked for, what goes into them, and who they say one is.
 //
-// Signing and signatures are of net/jwt.h; here are the claims. A token names its account and may be bound to a pod, a
-// secret or a node: it is good only as long as these exist with the same uid. Tokens bound to a pod also say on which node it
-// runs, which drivers of devices depend on.
+// Signing and signatures are of net/jwt.h; here are the claims. A token names its account and may
+// be bound to a pod, a secret or a node: it is good only as long as these exist with the same uid.
+// Tokens bound to a pod also say on which node it runs, which drivers of devices depend on.
 
 #include <cstdint>
 #include <functional>
@@ -23,7 +23,8 @@ struct TokenOptions {
   std::string issuer;
   /// Audiences of the API server itself; the issuer when empty.
   std::vector<std::string> audiences;
-  /// The lifetime that kubelets ask for is stretched to a year, with a note of when they should have renewed it.
+  /// The lifetime that kubelets ask for is stretched to a year, with a note of when they should
+  /// have renewed it.
   bool extend = true;
 
   std::vector<std::string> api_audiences() const {
@@ -31,7 +32,8 @@ struct TokenOptions {
   }
 };
 
-/// An object by resource of the core group, namespace and name. Errors: not_found, as a client would get it.
+/// An object by resource of the core group, namespace and name. Errors: not_found, as a client
+/// would get it.
 using TokenLookup = std::function<Result<json::Value>(
     std::string_view resource, std::string_view name_space, std::string_view name)>;
 
@@ -41,8 +43,8 @@ struct PreparedToken {
   json::Value answer;
 };
 
-/// Checks a TokenRequest (in normal form) for an account and makes the claims. `id` becomes the token's own, a uuid.
-/// Errors: invalid, bad_request, not_found, conflict.
+/// Checks a TokenRequest (in normal form) for an account and makes the claims. `id` becomes the
+/// token's own, a uuid. Errors: invalid, bad_request, not_found, conflict.
 Result<PreparedToken> prepare_token(const json::Value& account, const json::Value& request,
                                     const TokenOptions& options, const TokenLookup& lookup,
                                     Time now, std::string_view id);
@@ -53,15 +55,15 @@ struct VerifiedToken {
   std::vector<std::string> audiences;
 };
 
-/// What claims with a good signature are worth now, for one of the audiences (the API's own when empty). Errors: unauthorized,
-/// with a message for a TokenReview.
+/// What claims with a good signature are worth now, for one of the audiences (the API's own when
+/// empty). Errors: unauthorized, with a message for a TokenReview.
 Result<VerifiedToken> verify_claims(const json::Value& claims,
                                     const std::vector<std::string>& audiences,
                                     const TokenOptions& options, const TokenLookup& lookup,
                                     Time now);
 
-/// The status of a TokenReview. A message of the error is told beside "invalid bearer token"; an error without one is a
-/// token of nobody here.
+/// The status of a TokenReview. A message of the error is told beside "invalid bearer token"; an
+/// error without one is a token of nobody here.
 json::Value token_review_status(const Result<VerifiedToken>& token);
 
 /// {"username", "uid", "groups", "extra"}

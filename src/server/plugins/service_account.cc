@@ -1,5 +1,6 @@
 // Every pod has a service account, and its token is mounted unless somebody says no.
 #include "base/strings.h"
+#include "server/auth/pod_references.h"
 #include "server/plugins/plugins.h"
 
 namespace dibs::server {
@@ -56,6 +57,7 @@ class ServiceAccount : public AdmissionPlugin {
     if (!pod["spec"]["serviceAccountName"].as_string().empty()) {
       return refuse(request, "a mirror pod may not reference service accounts");
     }
+    if (auth::first_reference(pod) == "secrets") return refuse(request, "a mirror pod may not reference secrets");
     return success();
   }
 

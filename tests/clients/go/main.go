@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/discovery"
@@ -90,16 +91,14 @@ func (c *checks) retriesOnConflict() error {
 	if _, err := maps.Create(c.ctx, configMap("counter", nil), metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	var wait sync.WaitGroup
+	var writers sync.WaitGroup
 	errs := make(chan error, 10)
 	for writer := range 10 {
-		wait.Add(1)
+		writers.Add(1)
 		go func() {
-			defer wait.Done()
+			defer writers.Done()
 			for range 10 {
-				backoff := retry.DefaultBackoff
-				backoff.Steps = 50
-				backoff.Cap = 100 * time.Millisecond
+				backoff := wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1, Jitter: 1, Steps: 500}
 				err := retry.RetryOnConflict(backoff, func() error {
 					object, err := maps.Get(c.ctx, "counter", metav1.GetOptions{})
 					if err != nil {
@@ -119,7 +118,7 @@ func (c *checks) retriesOnConflict() error {
 			}
 		}()
 	}
-	wait.Wait()
+	writers.Wait()
 	select {
 	case err := <-errs:
 		return err
@@ -213,7 +212,7 @@ func (c *checks) dynamicAndMetadata() error {
 	if err != nil {
 		return err
 	}
-	return expect("kind", found.Kind, "PartialObjectMetadata")
+	return expect("name", found.Name, "dynamic")
 }
 
 func (c *checks) discovery() error {

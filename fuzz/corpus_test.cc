@@ -3,10 +3,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
 
+#include "api/merge/selectors.h"
+#include "api/schema/protobuf.h"
 #include "fuzz/targets.h"
+#include "net/http_fuzz.h"
 
-namespace dibs::json {
+namespace dibs::fuzz {
 namespace {
 
 struct Corpus {
@@ -30,11 +34,16 @@ TEST_P(FuzzCorpus, every_seed_passes) {
   EXPECT_GT(seeds, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Json, FuzzCorpus,
-                         testing::Values(Corpus{"json", fuzz::fuzz_json},
-                                         Corpus{"yaml", fuzz::fuzz_yaml},
-                                         Corpus{"patch", fuzz::fuzz_patch}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    All, FuzzCorpus,
+    testing::Values(Corpus{"json", fuzz_json}, Corpus{"yaml", fuzz_yaml}, Corpus{"patch", fuzz_patch},
+                    Corpus{"quantity", fuzz_quantity}, Corpus{"http", net::fuzz_http},
+                    Corpus{"websocket", net::fuzz_websocket},
+                    Corpus{"protobuf", api::fuzz_protobuf},
+                    Corpus{"selectors", api::fuzz_selectors},
+                    Corpus{"strategic", fuzz_strategic}, Corpus{"apply", fuzz_apply},
+                    Corpus{"structural", fuzz_structural}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace dibs::json
+}  // namespace dibs::fuzz
