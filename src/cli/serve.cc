@@ -100,6 +100,23 @@ class Cluster {
  private:
   Cluster() = default;
 
+  /// A server that runs for a year outlives its certificate: it is looked at twice a day.
+  void renew_later(std::string folder, std::vector<std::string> names) {
+    runtime_->runtime().timers.after(std::chrono::hours(12), [this, folder, names] {
+      auto credentials = server::load_credentials(runtime::system_files(), runtime_->runtime().clock, folder, names);
+      Result<> renewed = success();
+      if (credentials.ok()) {
+        renewed = http_->set_tls({credentials->server.certificate_pem, credentials->server.key_pem,
+                                  credentials->ca.certificate_pem});
+      }
+      if (!credentials.ok() || !renewed.ok()) {
+        log::error("certificate cannot be renewed",
+                   {{"error", credentials.ok() ? renewed.error() : credentials.error()}});
+      }
+      renew_later(folder, names);
+    });
+  }
+
   Result<> open(const ServeFlags& flags) {
     DIBS_TRY(Address address, parse_address(flags.bind));
     DIBS_TRY(std::string folder, data_folder(flags));
@@ -121,7 +138,6 @@ class Cluster {
                                                         {url_host(address.host)}));
     options.account_key_pem = credentials.account_key_pem;
     options.ca_pem = credentials.ca.certificate_pem;
-    options.ca_key_pem = credentials.ca.key_pem;
 
     DIBS_TRY(store_, open_store(flags, folder));
     compactor_ = std::make_unique<store::Compactor>(*store_, runtime.timers);
@@ -140,13 +156,14 @@ class Cluster {
                if (auto* server = ready_.load(std::memory_order_acquire)) {
                  server->handle(std::move(request), std::move(exchange));
                } else {
-                 exchange->respond(server::status_response(Error::unavailable("the server is starting")));
+                 exchange->respond(server::status_response(server::try_again_error("the server is starting")));
                }
              }));
     url_ = cat("https://", url_host(address.host), ":", http_->port());
     options.advertise = cat(url_host(address.host), ":", http_->port());
     DIBS_TRY(server_, server::ApiServer::open(runtime, *store_, options));
     ready_.store(server_.get(), std::memory_order_release);
+    renew_later(folder + "/pki", {url_host(address.host)});
 
     kubeconfig_ = flags.kubeconfig_out.empty() ? folder + "/kubeconfig" : flags.kubeconfig_out;
     auto written = files.write(kubeconfig_, server::make_kubeconfig(credentials, url_), 0600);

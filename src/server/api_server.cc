@@ -10,6 +10,7 @@
 #include "server/bootstrap.h"
 #include "server/builtin_resources.h"
 #include "server/definitions.h"
+#include "server/event_expiry.h"
 #include "server/objects.h"
 #include "server/plugins/plugins.h"
 #include "server/reading.h"
@@ -45,6 +46,7 @@ struct ApiServer::Parts {
   std::unique_ptr<Routes> routes;
   std::unique_ptr<Subresources> subresources;
   std::unique_ptr<Reviews> reviews;
+  std::unique_ptr<EventExpiry> expiry;
   std::atomic<bool> closed{false};
 
   void dispatch(const ContextPtr& context, std::unique_ptr<net::Exchange> exchange);
@@ -120,6 +122,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
   DIBS_CHECK(write_bootstrap_objects(runtime, p.objects, p.resources, p.options));
   DIBS_CHECK(p.access->load());
   p.definitions->start();
+  p.expiry = std::make_unique<EventExpiry>(runtime, store, p.resources);
   return std::unique_ptr<ApiServer>(new ApiServer(std::move(parts)));
 }
 
@@ -134,6 +137,7 @@ metrics::Registry& ApiServer::metrics() { return parts_->metrics; }
 void ApiServer::close() {
   if (parts_->closed.exchange(true)) return;
   parts_->watches.close();
+  parts_->expiry->stop();
   parts_->definitions->stop();
   parts_->access->stop();
 }
@@ -143,7 +147,7 @@ void ApiServer::handle(net::Request request, std::unique_ptr<net::Exchange> exch
   auto context = std::make_shared<Context>();
   context->request = std::move(request);
   context->now = p.runtime.clock.now();
-  if (p.closed) return exchange->respond(status_response(Error::unavailable("the server is shutting down")));
+  if (p.closed) return exchange->respond(status_response(try_again_error("the server is shutting down")));
   auto target = net::Target::parse(context->request.target);
   if (!target.ok()) return exchange->respond(text_response(400, "400 Bad Request\n"));
   context->target = std::move(target).value();

@@ -8,14 +8,20 @@
 namespace dibs::server {
 namespace {
 
-std::string container_names(const Value& pod) {
+std::string names_of(const Value& containers) {
   std::string out;
-  for (std::string_view list : {"containers", "initContainers", "ephemeralContainers"}) {
-    if (list == "containers") {
-      for (const Value& container : pod["spec"][list].items()) {
-        append(out, out.empty() ? "" : " ", container["name"].as_string());
-      }
-    }
+  for (const Value& container : containers.items()) append(out, out.empty() ? "" : " ", container["name"].as_string());
+  return out;
+}
+
+/// The containers to choose from, as messages list them.
+std::string choices(const Value& pod) {
+  std::string out = cat("[", names_of(pod["spec"]["containers"]), "]");
+  if (std::string init = names_of(pod["spec"]["initContainers"]); !init.empty()) {
+    append(out, " or one of the init containers: [", init, "]");
+  }
+  if (std::string debug = names_of(pod["spec"]["ephemeralContainers"]); !debug.empty()) {
+    append(out, " or one of the ephemeral containers: [", debug, "]");
   }
   return out;
 }
@@ -38,7 +44,7 @@ Result<std::string> choose_container(const Context& context, const Value& pod) {
       return std::string(marked);
     }
     return Error::bad_request(cat("a container name must be specified for pod ", pod["metadata"]["name"].as_string(),
-                                  ", choose one of: [", container_names(pod), "]"));
+                                  ", choose one of: ", choices(pod)));
   }
   if (!has_container(pod, name)) {
     return Error::bad_request(cat("container ", name, " is not valid for pod ", pod["metadata"]["name"].as_string()));

@@ -16,10 +16,8 @@ struct Options {
   std::string account_key_pem;
   /// PEM of the CA that clients are given (kube-root-ca.crt).
   std::string ca_pem;
-  std::string ca_key_pem;
   /// host:port that clients reach, for discovery and the kubernetes Service.
   std::string advertise = "127.0.0.1:6443";
-  bool anonymous = true;
 };
 
 }  // namespace dibs::server

@@ -122,6 +122,12 @@ Error unknown_resource_error() {
   return {Code::not_found, "the server could not find the requested resource", ErrorDetails{}};
 }
 
+Error try_again_error(std::string_view why) {
+  ErrorDetails details;
+  details.retry_after_seconds = 1;
+  return {Code::unavailable, std::string(why), std::move(details)};
+}
+
 Error method_not_allowed_error() {
   return {Code::method_not_allowed, "the server does not allow this method on the requested resource",
           ErrorDetails{}};

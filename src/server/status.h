@@ -29,6 +29,8 @@ Error forbidden_error(std::string_view group, std::string_view resource, std::st
 /// For a resource, version or sub-resource that is not served.
 Error unknown_resource_error();
 Error method_not_allowed_error();
+/// 503 with Retry-After: clients then repeat the same request by themselves.
+Error try_again_error(std::string_view why);
 
 /// "pods", "deployments.apps"
 std::string qualified(std::string_view resource, std::string_view group);

@@ -67,7 +67,12 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   void pump() {
     std::unique_lock lock(mutex_);
     if (ended_ || !watch_) return;
-    while (body_->queued() < kQueuedBytes) {
+    if (!send_initial()) {
+      lock.unlock();
+      stop(false);
+      return;
+    }
+    while (initial_.empty() && body_->queued() < kQueuedBytes) {
       store::Revision known = 0;
       auto events = watch_->next(kBatch, &known);
       if (!events.ok()) {
@@ -133,12 +138,9 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
       query.prefix = resource().namespace_prefix(context_->info.name_space);
       auto listing = store.range(query);
       if (!listing.ok()) return fail(listing.error());
-      for (const auto& record : listing->records) {
-        if (!may_match(record->key)) continue;
-        if (auto bytes = encode_record(*record, Change::added)) body_->write(std::move(bytes));
-      }
+      initial_ = std::move(listing->records);
       from = listing->revision;
-      if (options_.bookmarks) write_bookmark(from, true);
+      initial_bookmark_ = options_.bookmarks ? from : 0;
     } else if (!options_.version_given || options_.version == 0) {
       from = store.revision();
     } else if (from > store.revision()) {
@@ -151,6 +153,22 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
                              [&owner = owner_, weak] { owner.ready(weak); });
     if (!watch.ok()) return fail(too_old());
     watch_ = std::move(watch).value();
+  }
+
+  /// Sends of the state at the start what the socket has room for. False when the client is gone. Requires mutex_.
+  bool send_initial() {
+    while (next_initial_ < initial_.size() && body_->queued() < kQueuedBytes) {
+      const store::Record& record = *initial_[next_initial_++];
+      if (!may_match(record.key)) continue;
+      auto bytes = encode_record(record, Change::added);
+      if (bytes && !body_->write(std::move(bytes))) return false;
+    }
+    if (next_initial_ < initial_.size()) return true;
+    initial_.clear();
+    initial_.shrink_to_fit();
+    next_initial_ = 0;
+    if (auto revision = std::exchange(initial_bookmark_, 0); revision > 0) write_bookmark(revision, true);
+    return true;
   }
 
   /// The stream began before its fault was known, so the fault is an event.
@@ -192,7 +210,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   void bookmark() {
     pump();
     std::lock_guard lock(mutex_);
-    if (ended_ || !watch_) return;
+    if (ended_ || !watch_ || !initial_.empty()) return;
     if (known_ > skip_until_) write_bookmark(known_, false);
   }
 
@@ -263,6 +281,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     auto object = decode_stored(record);
     if (!object.ok()) return share(error_event(object.error()));
     object->mut("metadata").set("resourceVersion", cat(revision));
+    context_->now = owner_.runtime_.clock.now();  // ages in tables
     return share(present_event(*context_, resource(), change_name(change), *object, std::exchange(first_, false)));
   }
 
@@ -282,6 +301,9 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   std::mutex mutex_;
   std::unique_ptr<store::Watch> watch_;     // guarded by mutex_
   std::vector<runtime::TimerId> timers_;    // guarded by mutex_
+  std::vector<store::RecordPtr> initial_;   // the state at the start, until it is sent; guarded by mutex_
+  std::size_t next_initial_ = 0;            // guarded by mutex_
+  store::Revision initial_bookmark_ = 0;    // guarded by mutex_
   store::Revision known_ = 0;               // guarded by mutex_
   store::Revision skip_until_ = 0;          // guarded by mutex_
   bool first_ = false;                      // the first event of a Table carries its columns; guarded by mutex_
@@ -305,7 +327,7 @@ void Watches::open(std::shared_ptr<Context> context, std::shared_ptr<net::Exchan
   {
     std::lock_guard lock(mutex_);
     if (closed_) {
-      exchange->respond(status_response(Error::unavailable("the server is shutting down")));
+      exchange->respond(status_response(try_again_error("the server is shutting down")));
       return;
     }
     streams_.insert(stream);

@@ -156,7 +156,7 @@ def compare(who, lines, writer, first):
             problems.append("  unexpected %s %s %s" % event)
     if len(problems) == 1:
         problems.append("  the same events in another order, or twice")
-    return problems[:30]
+    return problems[:12]
 
 
 def follow(server, program, encoding, streams):

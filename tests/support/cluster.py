@@ -161,6 +161,7 @@ class Server:
         self.tokens = os.path.join(self.folder, "tokens.csv")
         self.process = None
         self.host, self.port, self.url, self.kubeconfig = "127.0.0.1", 0, None, None
+        self.contexts = {}
         self.write_tokens([])
 
     def write_tokens(self, more):
@@ -292,11 +293,13 @@ class Server:
         return base64.b64decode(found.group(1))
 
     def context(self, certificate=False):
-        """A TLS context that trusts the server, with the administrator's certificate when asked."""
-        context = ssl.create_default_context(cafile=self.ca_file())
-        if certificate:
-            context.load_cert_chain(*self.certificate_files())
-        return context
+        """A TLS context that trusts the server, with the administrator's certificate when asked; one for all threads."""
+        if certificate not in self.contexts:
+            context = ssl.create_default_context(cadata=self.from_kubeconfig("certificate-authority-data").decode())
+            if certificate:
+                context.load_cert_chain(*self.certificate_files())
+            self.contexts[certificate] = context
+        return self.contexts[certificate]
 
     def client(self, **more):
         return Client(self, **more)

@@ -1,0 +1,103 @@
+#include "server/stored.h"
+
+#include <gtest/gtest.h>
+
+#include "server/test_support.h"
+
+namespace dibs::server {
+namespace {
+
+using json::Value;
+using test::from_text;
+using test::to_text;
+
+std::string stored_form(std::string_view text) {
+  std::string out = encode_stored(from_text(text));
+  for (char& c : out) {
+    if (c == '"') c = '\'';
+  }
+  return out;
+}
+
+TEST(Stored, begins_with_kind_version_and_metadata) {
+  EXPECT_EQ(stored_form("{'spec':{'a':1},'metadata':{'labels':{'x':'y'},'name':'n'},'apiVersion':'v1','kind':'K'}"),
+            "{'kind':'K','apiVersion':'v1','metadata':{'name':'n','labels':{'x':'y'}},'spec':{'a':1}}");
+}
+
+TEST(Stored, leaves_the_version_to_the_store) {
+  EXPECT_EQ(stored_form("{'kind':'K','apiVersion':'v1','metadata':{'name':'n','resourceVersion':'7','uid':'u'}}"),
+            "{'kind':'K','apiVersion':'v1','metadata':{'name':'n','uid':'u'}}");
+}
+
+TEST(Stored, keeps_metadata_it_does_not_know) {
+  EXPECT_EQ(stored_form("{'kind':'K','apiVersion':'v1','metadata':{'odd':1,'name':'n'}}"),
+            "{'kind':'K','apiVersion':'v1','metadata':{'name':'n','odd':1}}");
+}
+
+TEST(Stored, comes_back_with_the_version_of_its_record) {
+  Value object = from_text("{'kind':'K','apiVersion':'v1','metadata':{'name':'n'},'data':{'a':'b'}}");
+  store::Record record{"/registry/k/n", share(encode_stored(object)), 3, 9};
+
+  auto back = decode_stored(record);
+
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ((*back)["metadata"]["resourceVersion"].as_string(), "9");
+  EXPECT_EQ((*back)["data"], object["data"]);
+}
+
+TEST(Stored, says_which_key_holds_rubbish) {
+  for (const char* rubbish : {"", "{", "[]", "3"}) {
+    auto back = decode_stored(store::Record{"/registry/k/n", share(rubbish), 1, 1});
+    ASSERT_FALSE(back.ok()) << rubbish;
+    EXPECT_EQ(back.error().code(), Code::internal);
+    EXPECT_NE(back.error().message().find("/registry/k/n"), std::string::npos);
+  }
+}
+
+struct WireCase {
+  const char* object;
+  const char* version;
+  const char* whole;
+  const char* item;
+};
+
+class Wire : public testing::TestWithParam<WireCase> {};
+
+TEST_P(Wire, is_the_stored_form_with_the_version) {
+  const WireCase& one = GetParam();
+  std::string stored = encode_stored(from_text(one.object));
+  std::string whole;
+  std::string item;
+
+  append_wire(whole, stored, one.version);
+  append_wire_item(item, stored, one.version);
+
+  EXPECT_EQ(to_text(from_text(whole)), one.whole);
+  EXPECT_EQ(to_text(from_text(item)), one.item);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Wire,
+    testing::Values(WireCase{"{'kind':'K','apiVersion':'v1','metadata':{'name':'n'},'a':1}", "5",
+                             "{'kind':'K','apiVersion':'v1','metadata':{'resourceVersion':'5','name':'n'},'a':1}",
+                             "{'metadata':{'resourceVersion':'5','name':'n'},'a':1}"},
+                    WireCase{"{'kind':'K','apiVersion':'v1','metadata':{}}", "5",
+                             "{'kind':'K','apiVersion':'v1','metadata':{'resourceVersion':'5'}}",
+                             "{'metadata':{'resourceVersion':'5'}}"},
+                    WireCase{"{'kind':'K','apiVersion':'v1','metadata':{'name':'n'}}", "",
+                             "{'kind':'K','apiVersion':'v1','metadata':{'name':'n'}}", "{'metadata':{'name':'n'}}"}));
+
+TEST(Wire, is_not_misled_by_values_that_look_like_metadata) {
+  Value object = from_text("{'kind':'K','apiVersion':'v1','metadata':{'name':'n'}}");
+  object.set("data", ",\"metadata\":{");
+  object.mut("metadata").mut("annotations").set("a", ",\"metadata\":{");
+  std::string out;
+
+  append_wire(out, encode_stored(object), "5");
+
+  object.mut("metadata").set("resourceVersion", "5");
+  EXPECT_EQ(from_text(out), object);
+}
+
+}  // namespace
+}  // namespace dibs::server
