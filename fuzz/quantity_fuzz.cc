@@ -36,6 +36,8 @@ int fuzz_quantity(const std::uint8_t* data, std::size_t size) {
   Quantity other = *second;
   other.add(*first);
   require(sum == other, "the order of a sum does not matter");
+  const auto back = Quantity::parse(sum.canonical());
+  require(back.ok(), "a sum can be written and read back");
   return 0;
 }
 

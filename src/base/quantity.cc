@@ -27,6 +27,11 @@ struct Decimal {
   }
 
   void store(Quantity& q) const {
+    if (exponent > std::numeric_limits<std::int32_t>::max()) {
+      Decimal longer = *this;
+      longer.lower_exponent(std::numeric_limits<std::int32_t>::max());
+      return longer.store(q);
+    }
     q.text_.clear();
     q.digits_.clear();
     q.scale_ = static_cast<std::int32_t>(exponent);
@@ -57,6 +62,13 @@ struct Decimal {
       exponent = 0;
       negative = false;
     }
+  }
+
+  /// The same number with zeros in place of an exponent above `most`.
+  void lower_exponent(std::int64_t most) {
+    if (exponent <= most) return;
+    digits.append(static_cast<std::size_t>(exponent - most), '0');
+    exponent = most;
   }
 
   /// Away from zero to a multiple of 10^least.
@@ -159,6 +171,9 @@ using Format = Quantity::Format;
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kMostZeros = 1000;
+/// That can be read back: the largest multiple of three within int32.
+constexpr std::int64_t kLargestExponent = 2'147'483'646;
 
 Error wrong_format() {
   return Error::bad_request(
@@ -304,7 +319,8 @@ std::string Quantity::canonical() const {
   Decimal amount = Decimal::of(*this);
   amount.normalize();
   std::string sign = amount.negative ? "-" : "";
-  if (format_ == Format::binary_si && amount.exponent >= 0 &&
+  // A sum may have taken this format and the other's exponent; so many zeros are nobody's to write.
+  if (format_ == Format::binary_si && amount.exponent >= 0 && amount.exponent <= kMostZeros &&
       Decimal::compare_magnitudes(amount, {false, "1024", 0}) >= 0) {
     amount.digits.append(static_cast<std::size_t>(amount.exponent), '0');
     std::size_t steps = 0;
@@ -316,6 +332,7 @@ std::string Quantity::canonical() const {
     }
     return cat(sign, amount.digits, kBinary[steps].text);
   }
+  amount.lower_exponent(kLargestExponent);
   std::int64_t shift = ((amount.exponent % 3) + 3) % 3;
   amount.digits.append(static_cast<std::size_t>(shift), '0');
   std::int64_t exponent = amount.exponent - shift;

@@ -92,6 +92,23 @@ TEST(Quantity, converts_to_integers_rounding_away_from_zero) {
   EXPECT_DOUBLE_EQ(q("1500m").approximate(), 1.5);
 }
 
+TEST(Quantity, reads_back_the_largest_exponents) {
+  for (const char* text : {"1000e2147483647", "1000e2147483646", "10e2147483647", "123456789012345678901234e2147483647",
+                           "1e2147483647", "100000000000000000000000000000000000000000000000000e2147483647"}) {
+    const Quantity large = q(text);
+    EXPECT_EQ(q(large.canonical().c_str()), large) << text;
+    EXPECT_EQ(q(large.canonical().c_str()).canonical(), large.canonical()) << text;
+    EXPECT_EQ(large.value(), std::numeric_limits<std::int64_t>::max());
+  }
+}
+
+TEST(Quantity, writes_a_sum_of_unlike_amounts_in_few_characters) {
+  Quantity sum = q("1Gi");
+  sum.add(q("1e2147483646"));
+
+  EXPECT_EQ(sum.str(), "1e2147483646");
+}
+
 TEST(Quantity, adds_and_subtracts) {
   struct Case {
     const char* a;

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "store/key_index.h"
-#include "store/rw_lock.h"
+#include "base/rw_lock.h"
 #include "store/store.h"
 #include "store/watch_hub.h"
 

@@ -27,8 +27,8 @@ from history import Checker, Event, Operation, check_stream  # noqa: E402
 NAMESPACE = "chaos"
 NAMES = ["c0", "c1", "c2", "c3"]
 PATH = "/api/v1/namespaces/%s/configmaps" % NAMESPACE
-KINDS = ["create"] * 5 + ["update"] * 3 + ["update-at"] * 5 + ["patch"] * 4 + ["patch-test"] * 2 + ["delete"] * 2 + \
-    ["delete-at"] * 2 + ["get"] * 6 + ["get-any", "list", "list"]
+KINDS = ["create"] * 4 + ["update"] * 5 + ["update-at"] * 5 + ["patch"] * 5 + ["patch-test"] * 3 + ["delete", "delete-at"] + \
+    ["get"] * 6 + ["get-any", "list", "list"]
 BROKEN = (OSError, http.client.HTTPException, ValueError)
 PATIENCE = 60
 

@@ -171,7 +171,11 @@ class Server:
                 f.write('%s,%s,%s,"%s"\n' % (token, user, user, ",".join(groups)))
 
     def __enter__(self):
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.remove()
+            raise
 
     def __exit__(self, kind, *_):
         try:

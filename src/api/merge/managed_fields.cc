@@ -169,11 +169,12 @@ void Managers::cap_updates(std::size_t limit) {
   // bucket.
   std::vector<Manager> firsts;
   std::size_t left = updates.size();
-  for (auto& [identity, manager] : updates) {
+  for (const auto& update : updates) {
+    const Manager& manager = update.second;
     if (left <= limit) return;
-    const auto first = std::find_if(firsts.begin(), firsts.end(), [&](const Manager& m) {
-      return m.api_version == manager.api_version;
-    });
+    const auto first = std::find_if(
+        firsts.begin(), firsts.end(),
+        [&version = manager.api_version](const Manager& m) { return m.api_version == version; });
     if (first == firsts.end()) {
       firsts.push_back(manager);
       continue;

@@ -19,7 +19,7 @@
 #include "json/value.h"
 #include "server/auth/attributes.h"
 #include "server/auth/rule.h"
-#include "server/auth/rw_lock.h"
+#include "base/rw_lock.h"
 
 namespace dibs::server::auth {
 

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-namespace dibs::store {
+namespace dibs {
 
 class RwLock {
  public:
@@ -30,4 +30,4 @@ class RwLock {
   pthread_rwlock_t lock_;
 };
 
-}  // namespace dibs::store
+}  // namespace dibs
