@@ -34,7 +34,7 @@ void add_server_flags(CLI::App& command, ServeFlags& flags) {
 }  // namespace
 
 int run(int argc, char** argv) {
-  CLI::App app{"Dynamic Resource Allocation for Kubernetes, in one binary."};
+  CLI::App app{"Dynamic Resource Allocation for Kubernetes, in one binary.", "dibs"};
   app.require_subcommand(1);
   app.set_version_flag("--version", kVersion);
   app.failure_message(CLI::FailureMessage::help);

@@ -4,10 +4,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "base/log.h"
 #include "base/strings.h"
@@ -145,7 +147,7 @@ class Cluster {
     net::ServerOptions http;
     http.host = address.host;
     http.port = address.port;
-    if (flags.threads > 0) http.threads = flags.threads;
+    http.threads = flags.threads > 0 ? flags.threads : std::max(1U, std::thread::hardware_concurrency());
     http.tls = net::TlsServerOptions{credentials.server.certificate_pem, credentials.server.key_pem,
                                      credentials.ca.certificate_pem};
     http.body_too_large = [](const net::Request&) {

@@ -71,6 +71,49 @@ void keep_from_old(Value& metadata, const Value& old, std::string_view key) {
   }
 }
 
+Error wrong_uid(const Resource& resource, std::string_view name, std::string_view key, std::string_view wanted,
+                std::string_view actual) {
+  return conflict_error(resource.group, resource.plural, name,
+                        cat("StorageError: invalid object, Code: 4, Key: ", key,
+                            ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ",
+                            wanted, ", UID in object meta: ", actual));
+}
+
+/// The uid and resourceVersion that a client sends say which object it means to change.
+Result<> check_preconditions(const Resource& resource, const Value& object, const Value& old, UpdateKind kind,
+                             std::string_view key) {
+  const Value& metadata = object["metadata"];
+  auto name = old["metadata"]["name"].as_string();
+  auto uid = metadata["uid"].as_string();
+  auto actual = old["metadata"]["uid"].as_string();
+  if (kind == UpdateKind::put && !uid.empty() && uid != actual) return wrong_uid(resource, name, key, uid, actual);
+  auto version = metadata["resourceVersion"].as_string();
+  if (version.empty() || version == "0") {
+    if (resource.rules->allow_unconditional_update || kind != UpdateKind::put) return success();
+    FieldErrors errors;
+    errors.invalid(api::Path("metadata").child("resourceVersion"), 0, "must be specified for an update");
+    return errors.to_error(resource.plural, resource.group, name);
+  }
+  if (auto fault = version_fault(version); !fault.empty()) return Error::plain(fault);
+  if (version == old["metadata"]["resourceVersion"].as_string()) return success();
+  return conflict_error(resource.group, resource.plural, name, kModifiedText);
+}
+
+/// 409 for a name that is taken; `generate` is the object's generateName.
+Error taken_error(const Resource& resource, std::string_view name, std::string_view generate, const store::Record& record) {
+  Error plain = already_exists_error(resource.group, resource.plural, name);
+  auto existing = decode_stored(record);
+  if (existing.ok() && (*existing)["metadata"].contains("deletionTimestamp")) {
+    return {Code::already_exists, cat("object is being deleted: ", plain.message()), *plain.details()};
+  }
+  if (generate.empty()) return plain;
+  ErrorDetails details = *plain.details();
+  details.retry_after_seconds = 1;
+  return {Code::already_exists,
+          cat(plain.message(), ", the server was not able to generate a unique name for the object"),
+          std::move(details)};
+}
+
 }  // namespace
 
 Result<Value> Objects::get(const Resource& resource, std::string_view name_space,
@@ -150,31 +193,11 @@ Result<Value> Objects::commit_new(Context& context, const Resource& resource, Ad
     admission.name = name;
     DIBS_CHECK(admission_.validate(admission));
 
-    auto exists_error = [&](const Value* existing) -> Error {
-      if (existing && (*existing)["metadata"].contains("deletionTimestamp")) {
-        Error plain = already_exists_error(resource.group, resource.plural, name);
-        return {Code::already_exists, cat("object is being deleted: ", plain.message()), *plain.details()};
-      }
-      Error error = already_exists_error(resource.group, resource.plural, name);
-      if (generate.empty()) return error;
-      ErrorDetails details = *error.details();
-      details.retry_after_seconds = 1;
-      return {Code::already_exists,
-              cat(error.message(), ", the server was not able to generate a unique name for the object"),
-              std::move(details)};
-    };
-
     std::string key = resource.key(admission.name_space, name);
-    auto refuse = [&]() -> std::optional<Error> {
-      auto record = store_.get(key);
-      if (!record) return std::nullopt;
-      auto existing = decode_stored(*record);
-      return exists_error(existing.ok() ? &*existing : nullptr);
-    };
-    if (auto error = refuse()) {
+    if (auto record = store_.get(key)) {
       admission_.roll_back(admission);
       if (generated && attempt + 1 < kNameAttempts) continue;
-      return *error;
+      return taken_error(resource, name, generate, *record);
     }
     if (context.dry_run) {
       admission_.roll_back(admission);
@@ -187,8 +210,7 @@ Result<Value> Objects::commit_new(Context& context, const Resource& resource, Ad
     }
     admission_.roll_back(admission);
     if (revision.error().code() != Code::conflict) return std::move(revision).error();
-    if (generated && attempt + 1 < kNameAttempts) continue;
-    if (auto error = refuse()) return *error;
+    // Somebody was faster: the next round finds the name taken.
   }
 }
 
@@ -201,11 +223,7 @@ Result<Written> Objects::update(Context& context, const Resource& resource, std:
       if (!may_create) return not_found_error(resource.group, resource.plural, name);
       DIBS_TRY(Value object, make(nullptr));
       if (auto uid = object["metadata"]["uid"].as_string(); !uid.empty() && kind == UpdateKind::put) {
-        return conflict_error(resource.group, resource.plural, name,
-                              cat("StorageError: invalid object, Code: 4, Key: ", key,
-                                  ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
-                                  "precondition: ",
-                                  uid, ", UID in object meta: "));
+        return wrong_uid(resource, name, key, uid, "");
       }
       object.mut("metadata").erase("resourceVersion");
       if (resource.namespaced) object.mut("metadata").set("namespace", name_space);
@@ -227,29 +245,7 @@ Result<Written> Objects::update(Context& context, const Resource& resource, std:
     DIBS_TRY(const Value old, decode_stored(*record));
     DIBS_TRY(Value object, make(&old));
     for (auto& text : api::dedup_owner_references(object)) context.warn(std::move(text));
-    auto version = object["metadata"]["resourceVersion"].as_string();
-    if (kind == UpdateKind::put) {
-      auto uid = object["metadata"]["uid"].as_string();
-      if (!uid.empty() && uid != old["metadata"]["uid"].as_string()) {
-        return conflict_error(
-            resource.group, resource.plural, name,
-            cat("StorageError: invalid object, Code: 4, Key: ", key,
-                ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ", uid,
-                ", UID in object meta: ", old["metadata"]["uid"].as_string()));
-      }
-    }
-    if (version.empty() || version == "0") {
-      if (!resource.rules->allow_unconditional_update && kind == UpdateKind::put) {
-        FieldErrors errors;
-        errors.invalid(api::Path("metadata").child("resourceVersion"), 0, "must be specified for an update");
-        return errors.to_error(resource.plural, resource.group, name);
-      }
-    } else {
-      if (auto fault = version_fault(version); !fault.empty()) return Error::plain(fault);
-      if (version != old["metadata"]["resourceVersion"].as_string()) {
-        return conflict_error(resource.group, resource.plural, name, kModifiedText);
-      }
-    }
+    DIBS_CHECK(check_preconditions(resource, object, old, kind, key));
     object.mut("metadata").set("resourceVersion", old["metadata"]["resourceVersion"]);
 
     AdmissionRequest admission{.context = context,
