@@ -1,5 +1,5 @@
-// Any JSON object as what a manager applies to a pod that another one made: it is refused or merged,
-// who owns what can be read back, and applying the same once more changes nothing.
+// Any JSON object as what a manager applies to a pod that another one made: it is refused or
+// merged, who owns what can be read back, and applying the same once more changes nothing.
 #include "api/merge/apply.h"
 
 #include "fuzz/pod.h"

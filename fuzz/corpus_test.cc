@@ -36,13 +36,12 @@ TEST_P(FuzzCorpus, every_seed_passes) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, FuzzCorpus,
-    testing::Values(Corpus{"json", fuzz_json}, Corpus{"yaml", fuzz_yaml}, Corpus{"patch", fuzz_patch},
-                    Corpus{"quantity", fuzz_quantity}, Corpus{"http", net::fuzz_http},
-                    Corpus{"websocket", net::fuzz_websocket},
+    testing::Values(Corpus{"json", fuzz_json}, Corpus{"yaml", fuzz_yaml},
+                    Corpus{"patch", fuzz_patch}, Corpus{"quantity", fuzz_quantity},
+                    Corpus{"http", net::fuzz_http}, Corpus{"websocket", net::fuzz_websocket},
                     Corpus{"protobuf", api::fuzz_protobuf},
-                    Corpus{"selectors", api::fuzz_selectors},
-                    Corpus{"strategic", fuzz_strategic}, Corpus{"apply", fuzz_apply},
-                    Corpus{"structural", fuzz_structural}),
+                    Corpus{"selectors", api::fuzz_selectors}, Corpus{"strategic", fuzz_strategic},
+                    Corpus{"apply", fuzz_apply}, Corpus{"structural", fuzz_structural}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 // The entry functions of the fuzzers: each takes any bytes, and stops the process when a promise of
-// the code under test does not hold. They return 0. Those of selectors, protobuf, http and websocket
-// are part of their library, since its own tests call them too.
+// the code under test does not hold. They return 0. Those of selectors, protobuf, http and
+// websocket are part of their library, since its own tests call them too.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Any bytes as WebSocket frames, in pieces of the size that the first byte says.
-#include "net/http_fuzz.h"
 #include "fuzz/targets.h"
+#include "net/http_fuzz.h"
 
 DIBS_FUZZ_ENTRY(dibs::net::fuzz_websocket)

@@ -103,8 +103,8 @@ Result<Duration> parse_duration(std::string_view text) {
 std::string format_duration(Duration duration) {
   std::int64_t count = duration.count();
   if (count == 0) return "0s";
-  std::uint64_t value = count < 0 ? 0 - static_cast<std::uint64_t>(count)
-                                  : static_cast<std::uint64_t>(count);
+  std::uint64_t value =
+      count < 0 ? 0 - static_cast<std::uint64_t>(count) : static_cast<std::uint64_t>(count);
   std::string out = count < 0 ? "-" : "";
   if (value < 1'000) {
     append(out, value, "ns");

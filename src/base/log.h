@@ -23,8 +23,8 @@ enum class Level : std::uint8_t { debug, info, warn, error, off };
 
 struct Field {
   template <typename T>
-    requires std::is_integral_v<T> && (!std::is_same_v<T, bool>)
-  Field(std::string_view key, T value) : key(key), value(std::to_string(value)) {}
+  requires std::is_integral_v<T> &&(!std::is_same_v<T, bool>)Field(std::string_view key, T value)
+      : key(key), value(std::to_string(value)) {}
   Field(std::string_view key, bool value) : key(key), value(value ? "true" : "false") {}
   Field(std::string_view key, double value);
   Field(std::string_view key, const char* value) : key(key), value(value) {}

@@ -22,8 +22,13 @@ class LogTest : public testing::Test {
 };
 
 TEST_F(LogTest, writes_one_line_of_logfmt) {
-  info("two words", {{"n", 3}, {"ok", true}, {"path", "a/b"}, {"text", "x y\n"}, {"empty", ""},
-                     {"ratio", 0.5}, {"error", Error::conflict("lost it")}});
+  info("two words", {{"n", 3},
+                     {"ok", true},
+                     {"path", "a/b"},
+                     {"text", "x y\n"},
+                     {"empty", ""},
+                     {"ratio", 0.5},
+                     {"error", Error::conflict("lost it")}});
 
   ASSERT_EQ(lines_.size(), 1u);
   EXPECT_THAT(lines_[0], testing::StartsWith("time=2"));

@@ -42,18 +42,25 @@ void append_number(std::string& out, double number) {
 
 void append_escaped(std::string& out, std::string_view text, bool quotes) {
   for (char c : text) {
-    if (c == '\\') out += "\\\\";
-    else if (c == '\n') out += "\\n";
-    else if (c == '"' && quotes) out += "\\\"";
-    else out += c;
+    if (c == '\\')
+      out += "\\\\";
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '"' && quotes)
+      out += "\\\"";
+    else
+      out += c;
   }
 }
 
 std::string_view type_name(Type type) {
   switch (type) {
-    case Type::counter: return "counter";
-    case Type::gauge: return "gauge";
-    case Type::histogram: return "histogram";
+    case Type::counter:
+      return "counter";
+    case Type::gauge:
+      return "gauge";
+    case Type::histogram:
+      return "histogram";
   }
   return "untyped";
 }
@@ -126,9 +133,15 @@ class FamilyBase {
     auto child = std::make_unique<Child>();
     child->labels.assign(values.begin(), values.end());
     switch (type_) {
-      case Type::counter: child->counter = std::make_unique<Counter>(); break;
-      case Type::gauge: child->gauge = std::make_unique<Gauge>(); break;
-      case Type::histogram: child->histogram = std::make_unique<Histogram>(bounds_); break;
+      case Type::counter:
+        child->counter = std::make_unique<Counter>();
+        break;
+      case Type::gauge:
+        child->gauge = std::make_unique<Gauge>();
+        break;
+      case Type::histogram:
+        child->histogram = std::make_unique<Histogram>(bounds_);
+        break;
     }
     return child;
   }

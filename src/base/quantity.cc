@@ -187,7 +187,7 @@ struct Suffix {
   std::string_view text;
   int exponent;
 };
-constexpr Suffix kDecimal[] = {{"n", -9}, {"u", -6}, {"m", -3}, {"", 0},  {"k", 3},
+constexpr Suffix kDecimal[] = {{"n", -9}, {"u", -6}, {"m", -3}, {"", 0},   {"k", 3},
                                {"M", 6},  {"G", 9},  {"T", 12}, {"P", 15}, {"E", 18}};
 constexpr Suffix kBinary[] = {{"", 0},    {"Ki", 10}, {"Mi", 20}, {"Gi", 30},
                               {"Ti", 40}, {"Pi", 50}, {"Ei", 60}};

@@ -1,8 +1,8 @@
 #pragma once
 // Result<T>: a value or an Error, from the lowest layer to the HTTP reply.
 //
-// An Error carries what an API Status needs (reason, message, details), so a server maps it without a
-// table per handler. Expected outcomes are values, not errors.
+// An Error carries what an API Status needs (reason, message, details), so a server maps it without
+// a table per handler. Expected outcomes are values, not errors.
 
 #include <memory>
 #include <optional>
@@ -105,9 +105,10 @@ class [[nodiscard]] Result {
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
   template <typename U>
-    requires(std::is_convertible_v<U &&, T> && !std::is_same_v<std::decay_t<U>, T> &&
-             !std::is_same_v<std::decay_t<U>, Error> && !std::is_same_v<std::decay_t<U>, Result<T>>)
-  Result(U&& value) : state_(std::in_place_index<0>, T(std::forward<U>(value))) {}
+  requires(std::is_convertible_v<U&&, T> && !std::is_same_v<std::decay_t<U>, T> &&
+           !std::is_same_v<std::decay_t<U>, Error> && !std::is_same_v<std::decay_t<U>, Result<T>>)
+      Result(U&& value)
+      : state_(std::in_place_index<0>, T(std::forward<U>(value))) {}
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -136,16 +137,15 @@ inline Result<> success() { return Nothing{}; }
 /// DIBS_TRY(auto x, expr): binds the value of expr, or returns its error.
 #define DIBS_TRY(declaration, expression) \
   DIBS_TRY_INNER(DIBS_CONCAT(dibs_try_, __COUNTER__), declaration, expression)
-#define DIBS_TRY_INNER(temporary, declaration, expression)       \
-  auto temporary = (expression);                                 \
-  if (!temporary.ok()) return std::move(temporary).error();      \
+#define DIBS_TRY_INNER(temporary, declaration, expression)  \
+  auto temporary = (expression);                            \
+  if (!temporary.ok()) return std::move(temporary).error(); \
   declaration = std::move(temporary).value()
 
 /// DIBS_CHECK(expr): returns the error of expr, if it has one.
-#define DIBS_CHECK(expression)                                               \
-  do {                                                                       \
-    if (auto dibs_check_ = (expression); !dibs_check_.ok())                  \
-      return std::move(dibs_check_).error();                                 \
+#define DIBS_CHECK(expression)                                                                     \
+  do {                                                                                             \
+    if (auto dibs_check_ = (expression); !dibs_check_.ok()) return std::move(dibs_check_).error(); \
   } while (false)
 
 }  // namespace dibs

@@ -41,18 +41,17 @@ TEST(Code, maps_to_http_and_reason) {
     int status;
     std::string_view reason;
   };
-  for (const Case& c : std::initializer_list<Case>{
-           {Code::bad_request, 400, "BadRequest"},
-           {Code::already_exists, 409, "AlreadyExists"},
-           {Code::conflict, 409, "Conflict"},
-           {Code::expired, 410, "Expired"},
-           {Code::too_large, 413, "RequestEntityTooLarge"},
-           {Code::invalid, 422, "Invalid"},
-           {Code::internal, 500, "InternalError"},
-           {Code::plain, 500, ""},
-           {Code::server_timeout, 500, "ServerTimeout"},
-           {Code::unavailable, 503, "ServiceUnavailable"},
-           {Code::timeout, 504, "Timeout"}}) {
+  for (const Case& c : std::initializer_list<Case>{{Code::bad_request, 400, "BadRequest"},
+                                                   {Code::already_exists, 409, "AlreadyExists"},
+                                                   {Code::conflict, 409, "Conflict"},
+                                                   {Code::expired, 410, "Expired"},
+                                                   {Code::too_large, 413, "RequestEntityTooLarge"},
+                                                   {Code::invalid, 422, "Invalid"},
+                                                   {Code::internal, 500, "InternalError"},
+                                                   {Code::plain, 500, ""},
+                                                   {Code::server_timeout, 500, "ServerTimeout"},
+                                                   {Code::unavailable, 503, "ServiceUnavailable"},
+                                                   {Code::timeout, 504, "Timeout"}}) {
     EXPECT_EQ(http_status(c.code), c.status);
     EXPECT_EQ(reason(c.code), c.reason);
   }

@@ -34,9 +34,8 @@ Result<std::uint64_t> parse_number(std::string_view text, std::string_view name,
   std::uint64_t number = 0;
   auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
   if (parsed.ec == std::errc()) return number;
-  return Error::bad_request(
-      cat("strconv.ParseUint: parsing ", quoted(text),
-          text.empty() ? ": invalid syntax" : ": value out of range"));
+  return Error::bad_request(cat("strconv.ParseUint: parsing ", quoted(text),
+                                text.empty() ? ": invalid syntax" : ": value out of range"));
 }
 
 Result<> check_prerelease(std::string_view text) {

@@ -6,8 +6,8 @@ namespace dibs {
 namespace {
 
 TEST(SemanticVersion, parses_what_it_writes) {
-  for (const char* text : {"0.0.0", "1.2.3", "1.2.3-alpha.1", "1.2.3-0.x-y.92+build.007",
-                           "1.0.0+a"}) {
+  for (const char* text :
+       {"0.0.0", "1.2.3", "1.2.3-alpha.1", "1.2.3-0.x-y.92+build.007", "1.0.0+a"}) {
     auto version = SemanticVersion::parse(text);
     ASSERT_TRUE(version.ok()) << text;
     EXPECT_EQ(version->str(), text);
@@ -39,9 +39,10 @@ TEST(SemanticVersion, refuses_broken_text) {
 }
 
 TEST(SemanticVersion, orders_by_precedence) {
-  const char* ordered[] = {"1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta",
-                           "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "1.0.0", "1.0.1",
-                           "1.1.0", "2.0.0", "10.0.0"};
+  const char* ordered[] = {"1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta",
+                           "1.0.0-beta",  "1.0.0-beta.2",  "1.0.0-beta.11",
+                           "1.0.0-rc.1",  "1.0.0",         "1.0.1",
+                           "1.1.0",       "2.0.0",         "10.0.0"};
   for (std::size_t i = 0; i + 1 < std::size(ordered); ++i) {
     EXPECT_LT(*SemanticVersion::parse(ordered[i]), *SemanticVersion::parse(ordered[i + 1]));
   }

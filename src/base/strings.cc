@@ -66,11 +66,10 @@ struct Range {
 // Controls, blanks other than the ASCII one, format characters, private use, tags. Unassigned
 // points are taken as printable: the tables of the Unicode version in use would be needed to tell.
 constexpr Range kUnprintable[] = {
-    {0x80, 0xa0},       {0xad, 0xad},       {0x600, 0x605},     {0x61c, 0x61c},
-    {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x1680, 0x1680},   {0x180e, 0x180e},
-    {0x2000, 0x200f},   {0x2028, 0x202f},   {0x205f, 0x206f},   {0x3000, 0x3000},
-    {0xe000, 0xf8ff},   {0xfeff, 0xfeff},   {0xfff0, 0xfffb},   {0xfffe, 0xffff},
-    {0x1d173, 0x1d17a}, {0xe0000, 0xe00ff}, {0xe01f0, 0x10ffff}};
+    {0x80, 0xa0},     {0xad, 0xad},       {0x600, 0x605},     {0x61c, 0x61c},     {0x6dd, 0x6dd},
+    {0x70f, 0x70f},   {0x1680, 0x1680},   {0x180e, 0x180e},   {0x2000, 0x200f},   {0x2028, 0x202f},
+    {0x205f, 0x206f}, {0x3000, 0x3000},   {0xe000, 0xf8ff},   {0xfeff, 0xfeff},   {0xfff0, 0xfffb},
+    {0xfffe, 0xffff}, {0x1d173, 0x1d17a}, {0xe0000, 0xe00ff}, {0xe01f0, 0x10ffff}};
 
 bool is_printable(std::uint32_t point) {
   for (const Range& range : kUnprintable) {
@@ -86,14 +85,29 @@ void append_hex(std::string& out, std::uint32_t value, int digits) {
 
 void append_escaped(std::string& out, std::uint32_t point) {
   switch (point) {
-    case '\a': out += "\\a"; return;
-    case '\b': out += "\\b"; return;
-    case '\f': out += "\\f"; return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
-    case '\v': out += "\\v"; return;
-    default: break;
+    case '\a':
+      out += "\\a";
+      return;
+    case '\b':
+      out += "\\b";
+      return;
+    case '\f':
+      out += "\\f";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    case '\v':
+      out += "\\v";
+      return;
+    default:
+      break;
   }
   if (point < 0x20 || point == 0x7f) {
     out += "\\x";
@@ -120,10 +134,14 @@ std::string encode64(std::string_view bytes, const char* alphabet, bool pad) {
     if (left > 2) group |= byte(2);
     out += alphabet[group >> 18];
     out += alphabet[(group >> 12) & 63u];
-    if (left > 1) out += alphabet[(group >> 6) & 63u];
-    else if (pad) out += '=';
-    if (left > 2) out += alphabet[group & 63u];
-    else if (pad) out += '=';
+    if (left > 1)
+      out += alphabet[(group >> 6) & 63u];
+    else if (pad)
+      out += '=';
+    if (left > 2)
+      out += alphabet[group & 63u];
+    else if (pad)
+      out += '=';
   }
   return out;
 }

@@ -16,10 +16,8 @@ inline void append_piece(std::string& out, const std::string& text) { out.append
 inline void append_piece(std::string& out, char c) { out.push_back(c); }
 inline void append_piece(std::string& out, bool b) { out.append(b ? "true" : "false"); }
 template <typename T>
-  requires std::is_integral_v<T>
-void append_piece(std::string& out, T number) {
-  out.append(std::to_string(number));
-}
+requires std::is_integral_v<T>
+void append_piece(std::string& out, T number) { out.append(std::to_string(number)); }
 }  // namespace internal
 
 /// Concatenates strings, characters, integers and booleans.

@@ -32,7 +32,9 @@ TEST(Strings, quoted_is_as_go_writes_it) {
   EXPECT_EQ(quoted("a\"b\\c"), R"("a\"b\\c")");
   EXPECT_EQ(quoted("\a\b\f\n\r\t\v"), R"("\a\b\f\n\r\t\v")");
   EXPECT_EQ(quoted(std::string("\0\x1f\x7f", 3)), R"("\x00\x1f\x7f")");
-  EXPECT_EQ(quoted("\xff" "a\xc3"), R"("\xffa\xc3")");
+  EXPECT_EQ(quoted("\xff"
+                   "a\xc3"),
+            R"("\xffa\xc3")");
   EXPECT_EQ(quoted("größe ☺ 😀"), "\"größe ☺ 😀\"");
   EXPECT_EQ(quoted("\u00a0\u200b\ufeff"), R"("\u00a0\u200b\ufeff")");
   EXPECT_EQ(quoted("\U000e0001"), R"("\U000e0001")");
@@ -40,8 +42,8 @@ TEST(Strings, quoted_is_as_go_writes_it) {
 
 TEST(Strings, utf8_validity) {
   EXPECT_TRUE(is_valid_utf8("aé€😀"));
-  for (std::string_view bad : {"\x80", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
-                               "\xe2\x82"}) {
+  for (std::string_view bad :
+       {"\x80", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"}) {
     EXPECT_FALSE(is_valid_utf8(bad)) << quoted(bad);
   }
 }
@@ -62,8 +64,8 @@ TEST(Strings, base64_refuses_what_go_refuses) {
   std::string out;
   EXPECT_TRUE(base64_decode("Zm\r\n9v\n", out));
   EXPECT_EQ(out, "foo");
-  for (std::string_view bad : {"Zm8", "Z", "Zm8==", "Zm8=Zm8=", "=", "Zm9v!", "Zm 9v",
-                               "Zg=", "Z==="}) {
+  for (std::string_view bad :
+       {"Zm8", "Z", "Zm8==", "Zm8=Zm8=", "=", "Zm9v!", "Zm 9v", "Zg=", "Z==="}) {
     EXPECT_FALSE(base64_decode(bad, out)) << bad;
   }
   EXPECT_FALSE(base64url_decode("Zm8=", out));

@@ -32,18 +32,18 @@ TEST(Time, complains_in_the_words_of_go) {
     const char* text;
     const char* message;
   };
-  for (const Case& c : std::initializer_list<Case>{
-           {"yesterday",
-            R"(parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006")"},
-           {"2024-01-01",
-            R"(parsing time "2024-01-01" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "T")"},
-           {"2024-13-01T00:00:00Z", R"(parsing time "2024-13-01T00:00:00Z": month out of range)"},
-           {"2023-02-29T00:00:00Z", R"(parsing time "2023-02-29T00:00:00Z": day out of range)"},
-           {"2024-01-01T25:00:00Z", R"(parsing time "2024-01-01T25:00:00Z": hour out of range)"},
-           {"2024-01-01T00:00:00",
-            R"(parsing time "2024-01-01T00:00:00" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "Z07:00")"},
-           {"2024-01-01T00:00:00Zx",
-            R"(parsing time "2024-01-01T00:00:00Zx": extra text: "x")"}}) {
+  for (
+      const Case& c : std::initializer_list<Case>{
+          {"yesterday",
+           R"(parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006")"},
+          {"2024-01-01",
+           R"(parsing time "2024-01-01" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "T")"},
+          {"2024-13-01T00:00:00Z", R"(parsing time "2024-13-01T00:00:00Z": month out of range)"},
+          {"2023-02-29T00:00:00Z", R"(parsing time "2023-02-29T00:00:00Z": day out of range)"},
+          {"2024-01-01T25:00:00Z", R"(parsing time "2024-01-01T25:00:00Z": hour out of range)"},
+          {"2024-01-01T00:00:00",
+           R"(parsing time "2024-01-01T00:00:00" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "Z07:00")"},
+          {"2024-01-01T00:00:00Zx", R"(parsing time "2024-01-01T00:00:00Zx": extra text: "x")"}}) {
     auto parsed = parse_rfc3339(c.text);
     ASSERT_FALSE(parsed.ok()) << c.text;
     EXPECT_EQ(parsed.error().message(), c.message);

@@ -89,9 +89,9 @@ class Cluster {
   ~Cluster() {
     if (server_) server_->close();
     if (http_) http_->drain(kDrainDeadline);
-    http_.reset();
     compactor_.reset();
     runtime_.reset();  // finishes what was posted
+    http_.reset();
     server_.reset();
     if (store_) store_->close();
   }
@@ -137,7 +137,7 @@ class Cluster {
       options.static_tokens = std::move(tokens).value();
     }
     DIBS_TRY(auto credentials, server::load_credentials(files, runtime.clock, folder + "/pki",
-                                                        {url_host(address.host)}));
+                                                        {address.host}));
     options.account_key_pem = credentials.account_key_pem;
     options.ca_pem = credentials.ca.certificate_pem;
 
@@ -165,7 +165,7 @@ class Cluster {
     options.advertise = cat(url_host(address.host), ":", http_->port());
     DIBS_TRY(server_, server::ApiServer::open(runtime, *store_, options));
     ready_.store(server_.get(), std::memory_order_release);
-    renew_later(folder + "/pki", {url_host(address.host)});
+    renew_later(folder + "/pki", {address.host});
 
     kubeconfig_ = flags.kubeconfig_out.empty() ? folder + "/kubeconfig" : flags.kubeconfig_out;
     auto written = files.write(kubeconfig_, server::make_kubeconfig(credentials, url_), 0600);

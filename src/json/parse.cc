@@ -91,6 +91,7 @@ bool build(const dom::element& root, Value& out) {
 }  // namespace
 
 Result<Value> parse(std::string_view text, const ParseOptions& options) {
+  if (text.data() == nullptr) text = "";  // simdjson copies from it, whatever its size
   thread_local dom::parser kept;
   dom::parser once;
   dom::parser& parser = text.size() <= kKeepUpTo ? kept : once;

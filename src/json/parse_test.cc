@@ -62,6 +62,13 @@ TEST(Parse, reads_and_writes_back) {
   }
 }
 
+TEST(Parse, takes_a_view_of_nothing_for_an_empty_text) {
+  auto nothing = parse(std::string_view());
+
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_EQ(nothing.error().message(), "unexpected end of JSON input");
+}
+
 TEST(Parse, says_what_go_says) {
   struct Case {
     std::string text;
@@ -257,6 +264,22 @@ TEST(Write, strings_as_go_writes_them) {
     EXPECT_EQ(write(Value(c.text)), c.plain);
     EXPECT_EQ(write(Value(c.text), true), c.html);
     EXPECT_EQ(write(Value::object({{c.text, 1}}), true), std::string("{") + c.html + ":1}");
+  }
+}
+
+// Long strings are written eight characters at a time where none of them is special.
+TEST(Write, finds_special_characters_at_any_place) {
+  for (const bool html : {false, true}) {
+    for (int c = 1; c < 128; ++c) {
+      const std::string one(1, static_cast<char>(c));
+      const std::string alone = write(Value(one), html);
+      const std::string escaped = alone.substr(1, alone.size() - 2);
+      for (std::size_t place = 0; place < 18; ++place) {
+        const std::string before(place, 'x');
+        const std::string after(17 - place, 'y');
+        EXPECT_EQ(write(Value(before + one + after), html), "\"" + before + escaped + after + "\"");
+      }
+    }
   }
 }
 

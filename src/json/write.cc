@@ -1,5 +1,6 @@
 #include <array>
 #include <charconv>
+#include <cstring>
 #include <vector>
 
 #include "json/go_parser.h"
@@ -142,6 +143,22 @@ void write_all(std::string& out, const Value& root, bool escape_html) {
   }
 }
 
+// True when one of eight characters may need more than to be copied.
+bool any_special(const char* from, bool escape_html) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101;
+  constexpr std::uint64_t kHighs = 0x8080808080808080;
+  std::uint64_t eight;
+  std::memcpy(&eight, from, sizeof eight);
+  // The high bit of a byte shows what was found there, or in a byte below it.
+  const auto below = [&](std::uint64_t x, std::uint64_t limit) { return (x - kOnes * limit) & ~x; };
+  const auto has = [&](char c) {
+    return below(eight ^ (kOnes * static_cast<unsigned char>(c)), 1);
+  };
+  std::uint64_t found = eight | below(eight, 0x20) | has('"') | has('\\');
+  if (escape_html) found |= has('<') | has('>') | has('&');
+  return (found & kHighs) != 0;
+}
+
 }  // namespace
 
 void write_string(std::string& out, std::string_view text, bool escape_html) {
@@ -150,6 +167,8 @@ void write_string(std::string& out, std::string_view text, bool escape_html) {
   std::size_t at = 0;
   auto flush = [&] { out.append(text.data() + start, at - start); };
   while (at < text.size()) {
+    while (text.size() - at >= 8 && !any_special(text.data() + at, escape_html)) at += 8;
+    if (at == text.size()) break;
     const auto c = static_cast<unsigned char>(text[at]);
     const unsigned char what = kClasses[c];
     if (what == kPlain || (what == kHtml && !escape_html)) {

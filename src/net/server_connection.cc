@@ -489,8 +489,8 @@ void Connection::finish_response() {
 }
 
 void Connection::begin_linger() {
-  // Some clients give up on an end of the stream while they still send, and never read the answer: so what they send is
-  // taken first, up to a bound.
+  // Some clients give up on an end of the stream while they still send, and never read the answer:
+  // so what they send is taken first, up to a bound.
   channel_->flush();
   channel_->set_readable();
   state_ = State::lingering;

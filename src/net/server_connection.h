@@ -6,8 +6,8 @@
 //                  │            └─▶ websocket     │
 //                  └──────────────────────────────┴─▶ lingering ─▶ closed
 //
-// handling: the exchange is with the handler. lingering: the answer is out, and the client may still
-// be sending what nobody will read.
+// handling: the exchange is with the handler. lingering: the answer is out, and the client may
+// still be sending what nobody will read.
 //
 // Every method runs on the io thread; what other threads call is in server_exchange.cc and posts
 // here.

@@ -16,7 +16,9 @@ TEST(StopSource, stops_once_and_tells_callbacks) {
   StopToken token = source.token();
   int calls = 0;
   StopCallback kept = token.on_stop([&] { ++calls; });
-  { StopCallback dropped = token.on_stop([&] { calls += 100; }); }
+  {
+    StopCallback dropped = token.on_stop([&] { calls += 100; });
+  }
   EXPECT_FALSE(token.stopped());
 
   EXPECT_TRUE(source.stop());

@@ -4,9 +4,9 @@
 
 #include <array>
 #include <cerrno>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -21,9 +21,9 @@ namespace {
 class SystemClock : public Clock {
  public:
   Time now() const override {
-    return {std::chrono::duration_cast<Duration>(
-                std::chrono::system_clock::now().time_since_epoch())
-                .count()};
+    return {
+        std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch())
+            .count()};
   }
   Duration steady() const override {
     return std::chrono::duration_cast<Duration>(

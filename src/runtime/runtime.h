@@ -1,9 +1,9 @@
 #pragma once
 // What the outside world is to a component: clock, timers, chance, a place to run.
 //
-// No component reads the wall clock, sleeps, starts threads or draws random numbers by itself: it is
-// handed a Runtime. real_runtime.h gives the machine's, sim_runtime.h a virtual one in one thread,
-// replayable from a seed.
+// No component reads the wall clock, sleeps, starts threads or draws random numbers by itself: it
+// is handed a Runtime. real_runtime.h gives the machine's, sim_runtime.h a virtual one in one
+// thread, replayable from a seed.
 
 #include <cstdint>
 #include <functional>

@@ -27,7 +27,8 @@ constexpr std::size_t kCachedTokens = 4096;
 }  // namespace
 
 struct Access::Parts {
-  Parts(runtime::Runtime& runtime, Objects& objects, ResourceTable& resources, const Options& options)
+  Parts(runtime::Runtime& runtime, Objects& objects, ResourceTable& resources,
+        const Options& options)
       : runtime(runtime), objects(objects), resources(resources), options(options) {}
 
   runtime::Runtime& runtime;
@@ -43,7 +44,8 @@ struct Access::Parts {
   std::unique_ptr<Authenticator> authenticator;
   std::map<std::string, UserInfo, std::less<>> static_tokens;
 
-  /// Claims of tokens whose signature was good: checking one costs more than all the rest of a small request.
+  /// Claims of tokens whose signature was good: checking one costs more than all the rest of a
+  /// small request.
   std::mutex cache_mutex;
   std::unordered_map<std::string, Value> cached_claims;  // guarded by cache_mutex
 
@@ -52,8 +54,10 @@ struct Access::Parts {
   bool stopped = false;                                // guarded by mutex
 
   Result<Value> claims_of(std::string_view token);
-  Result<auth::VerifiedToken> verify(std::string_view token, const std::vector<std::string>& audiences);
-  Result<Value> lookup(std::string_view resource, std::string_view name_space, std::string_view name);
+  Result<auth::VerifiedToken> verify(std::string_view token,
+                                     const std::vector<std::string>& audiences);
+  Result<Value> lookup(std::string_view resource, std::string_view name_space,
+                       std::string_view name);
   Result<> follow(const ResourcePtr& resource, bool at_once);
   void pump(std::size_t index);
   void take(const store::Record* now, const store::Record* before);
@@ -62,8 +66,8 @@ struct Access::Parts {
 Access::Access(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Access::~Access() { stop(); }
 
-Result<std::unique_ptr<Access>> Access::open(runtime::Runtime& runtime, Objects& objects, ResourceTable& resources,
-                                             const Options& options) {
+Result<std::unique_ptr<Access>> Access::open(runtime::Runtime& runtime, Objects& objects,
+                                             ResourceTable& resources, const Options& options) {
   auto parts = std::make_unique<Parts>(runtime, objects, resources, options);
   parts->token_options.issuer = options.issuer;
   if (!options.account_key_pem.empty()) {
@@ -77,16 +81,16 @@ Result<std::unique_ptr<Access>> Access::open(runtime::Runtime& runtime, Objects&
   if (!tokens.ok()) return tokens.error().within("--token-auth-file");
   parts->static_tokens = std::move(tokens).value();
   Parts& p = *parts;
-  parts->authenticator = std::make_unique<Authenticator>(std::vector<TokenVerifier>{
-      [&p](std::string_view token) -> Result<UserInfo> {
-        auto found = p.static_tokens.find(token);
-        if (found == p.static_tokens.end()) return unauthorized_error();
-        return found->second;
-      },
-      [&p](std::string_view token) -> Result<UserInfo> {
-        DIBS_TRY(auth::VerifiedToken verified, p.verify(token, {}));
-        return verified.user;
-      }});
+  parts->authenticator = std::make_unique<Authenticator>(
+      std::vector<TokenVerifier>{[&p](std::string_view token) -> Result<UserInfo> {
+                                   auto found = p.static_tokens.find(token);
+                                   if (found == p.static_tokens.end()) return unauthorized_error();
+                                   return found->second;
+                                 },
+                                 [&p](std::string_view token) -> Result<UserInfo> {
+                                   DIBS_TRY(auth::VerifiedToken verified, p.verify(token, {}));
+                                   return verified.user;
+                                 }});
   return std::unique_ptr<Access>(new Access(std::move(parts)));
 }
 
@@ -103,7 +107,8 @@ Result<Value> Access::Parts::claims_of(std::string_view token) {
   return claims;
 }
 
-Result<auth::VerifiedToken> Access::Parts::verify(std::string_view token, const std::vector<std::string>& audiences) {
+Result<auth::VerifiedToken> Access::Parts::verify(std::string_view token,
+                                                  const std::vector<std::string>& audiences) {
   auto claims = claims_of(token);
   if (!claims.ok()) return Error(Code::unauthorized, "");
   return auth::verify_claims(
@@ -114,10 +119,12 @@ Result<auth::VerifiedToken> Access::Parts::verify(std::string_view token, const 
       runtime.clock.now());
 }
 
-Result<Value> Access::Parts::lookup(std::string_view resource, std::string_view name_space, std::string_view name) {
+Result<Value> Access::Parts::lookup(std::string_view resource, std::string_view name_space,
+                                    std::string_view name) {
   ResourceSetPtr set = resources.get();
   for (const api::GroupInfo& group : set->catalog.groups) {
-    if (auto found = set->find_plural(group.name, resource)) return objects.get(*found, name_space, name);
+    if (auto found = set->find_plural(group.name, resource))
+      return objects.get(*found, name_space, name);
   }
   return not_found_error("", resource, name);
 }
@@ -128,7 +135,10 @@ Result<> Access::load() {
     if (resource) DIBS_CHECK(parts_->follow(resource, true));
   }
   constexpr std::pair<std::string_view, std::string_view> kGraph[] = {
-      {"", "pods"}, {"", "persistentvolumes"}, {"storage.k8s.io", "volumeattachments"}, {"resource.k8s.io", "resourceslices"}};
+      {"", "pods"},
+      {"", "persistentvolumes"},
+      {"storage.k8s.io", "volumeattachments"},
+      {"resource.k8s.io", "resourceslices"}};
   for (auto [group, plural] : kGraph) {
     auto resource = parts_->resources.get()->find_plural(group, plural);
     if (resource) DIBS_CHECK(parts_->follow(resource, false));
@@ -147,8 +157,8 @@ Result<> Access::Parts::follow(const ResourcePtr& resource, bool at_once) {
     index = watches.size();
     watches.emplace_back();
   }
-  // A decision right after the write of a role must know it, so that is taken on the writer's thread: there are few. Pods
-  // are many, and a node comes to know of them later anyway.
+  // A decision right after the write of a role must know it, so that is taken on the writer's
+  // thread: there are few. Pods are many, and a node comes to know of them later anyway.
   auto ready = [this, index, at_once] {
     if (at_once) {
       pump(index);
@@ -202,10 +212,13 @@ void Access::stop() {
 
 Result<UserInfo> Access::identify(const net::Request& request) {
   DIBS_TRY(UserInfo user, parts_->authenticator->authenticate(request));
-  return impersonate(request, user, [this](const RequestAttributes& what) { return authorize(what); });
+  return impersonate(request, user,
+                     [this](const RequestAttributes& what) { return authorize(what); });
 }
 
-Decision Access::authorize(const RequestAttributes& attributes) { return parts_->authorizer.authorize(attributes); }
+Decision Access::authorize(const RequestAttributes& attributes) {
+  return parts_->authorizer.authorize(attributes);
+}
 
 Result<> Access::authorize_request(const Context& context) {
   const RequestInfo& info = context.info;
@@ -242,16 +255,16 @@ Value Access::review_token(std::string_view token, const std::vector<std::string
   return auth::token_review_status(parts_->verify(token, audiences));
 }
 
-Result<Value> Access::issue_token(Context& context, const Value& account, const Value& token_request) {
+Result<Value> Access::issue_token(Context& context, const Value& account,
+                                  const Value& token_request) {
   if (!parts_->signer) return Error::internal("no key to sign tokens with");
   DIBS_CHECK(check_node_write(context.user, auth::NodeOperation::create, *context.resource, "token",
                               context.info.name_space, context.info.name, &token_request, nullptr));
   DIBS_TRY(auth::PreparedToken token,
            auth::prepare_token(
                account, token_request, parts_->token_options,
-               [this](std::string_view resource, std::string_view name_space, std::string_view name) {
-                 return parts_->lookup(resource, name_space, name);
-               },
+               [this](std::string_view resource, std::string_view name_space,
+                      std::string_view name) { return parts_->lookup(resource, name_space, name); },
                context.now, runtime::make_uuid(parts_->runtime.random)));
   DIBS_TRY(std::string text, parts_->signer->sign(token.claims));
   token.answer.mut("status").set("token", text);
@@ -265,24 +278,30 @@ Value Access::rules_for(const UserInfo& user, std::string_view name_space) {
 json::Value Access::jwks() { return parts_->verifier.jwks(); }
 
 Result<> Access::check_escalation(AdmissionRequest& request) {
-  auth::RoleWrite write{request.context.user, request.resource.plural, request.name_space,
-                        request.operation == Operation::create ? std::string_view() : request.name, *request.object,
+  auth::RoleWrite write{request.context.user,
+                        request.resource.plural,
+                        request.name_space,
+                        request.operation == Operation::create ? std::string_view() : request.name,
+                        *request.object,
                         request.old};
-  return auth::check_role_write(parts_->rbac, write, [this](const RequestAttributes& what) { return authorize(what); });
+  return auth::check_role_write(parts_->rbac, write,
+                                [this](const RequestAttributes& what) { return authorize(what); });
 }
 
 Result<> Access::check_node(AdmissionRequest& request) {
   auth::NodeOperation operation = auth::NodeOperation::update;
   if (request.operation == Operation::create) operation = auth::NodeOperation::create;
   if (request.operation == Operation::remove) operation = auth::NodeOperation::remove;
-  return check_node_write(request.context.user, operation, request.resource, request.subresource, request.name_space,
-                          request.name, request.object, request.old);
+  return check_node_write(request.context.user, operation, request.resource, request.subresource,
+                          request.name_space, request.name, request.object, request.old);
 }
 
-Result<> Access::check_node_write(const UserInfo& user, auth::NodeOperation operation, const Resource& resource,
-                                  std::string_view subresource, std::string_view name_space, std::string_view name,
+Result<> Access::check_node_write(const UserInfo& user, auth::NodeOperation operation,
+                                  const Resource& resource, std::string_view subresource,
+                                  std::string_view name_space, std::string_view name,
                                   const Value* object, const Value* old) {
-  auth::NodeWrite write{user, operation, resource.group, resource.plural, subresource, name_space, name, object, old};
+  auth::NodeWrite write{
+      user, operation, resource.group, resource.plural, subresource, name_space, name, object, old};
   auth::NodeLookups lookups;
   lookups.get = [this](std::string_view what, std::string_view where, std::string_view which) {
     return parts_->lookup(what, where, which);

@@ -1,8 +1,8 @@
 #pragma once
 // Authentication and authorization of this server, over the objects they depend on.
 //
-// Keeps roles, bindings and what nodes may see in memory, brought up to date by watching the store: a decision never reads
-// the store. Thread-safe.
+// Keeps roles, bindings and what nodes may see in memory, brought up to date by watching the store:
+// a decision never reads the store. Thread-safe.
 
 #include <memory>
 
@@ -20,8 +20,8 @@ namespace dibs::server {
 class Access {
  public:
   /// Errors: of options (a token file or key that cannot be read).
-  static Result<std::unique_ptr<Access>> open(runtime::Runtime& runtime, Objects& objects, ResourceTable& resources,
-                                              const Options& options);
+  static Result<std::unique_ptr<Access>> open(runtime::Runtime& runtime, Objects& objects,
+                                              ResourceTable& resources, const Options& options);
   ~Access();
 
   /// Reads the roles, bindings and pods there are and follows their changes.
@@ -42,14 +42,16 @@ class Access {
   Value rules_for(const auth::UserInfo& user, std::string_view name_space);
   json::Value jwks();
 
-  /// Errors: forbidden, when the write of a role or binding would grant what the user does not hold.
+  /// Errors: forbidden, when the write of a role or binding would grant what the user does not
+  /// hold.
   Result<> check_escalation(AdmissionRequest& request);
   /// Errors: forbidden, when a node writes what is not its own.
   Result<> check_node(AdmissionRequest& request);
   /// The same for a write that does not pass admission; `object` is the body of the sub-resource.
-  Result<> check_node_write(const auth::UserInfo& user, auth::NodeOperation operation, const Resource& resource,
-                            std::string_view subresource, std::string_view name_space, std::string_view name,
-                            const Value* object, const Value* old);
+  Result<> check_node_write(const auth::UserInfo& user, auth::NodeOperation operation,
+                            const Resource& resource, std::string_view subresource,
+                            std::string_view name_space, std::string_view name, const Value* object,
+                            const Value* old);
 
  private:
   struct Parts;

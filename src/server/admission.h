@@ -1,8 +1,9 @@
 #pragma once
 // Admission: what may be written beyond what is valid, and what is filled in on the way.
 //
-// A plugin sees every write between defaulting and the store: mutate() may change the object, validate() only
-// judges it, after the kind's own validation. Plugins run in the order they were added.
+// A plugin sees every write between defaulting and the store: mutate() may change the object,
+// validate() only judges it, after the kind's own validation. Plugins run in the order they were
+// added.
 
 #include <functional>
 #include <memory>

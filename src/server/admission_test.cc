@@ -55,8 +55,12 @@ TEST(AdmissionChain, asks_in_order_until_one_refuses) {
   chain.add(std::make_unique<Recorder>("c", log));
   Context context;
   Resource resource;
-  AdmissionRequest request{.context = context, .resource = resource, .operation = Operation::create,
-                           .name_space = {}, .name = {}, .subresource = {}};
+  AdmissionRequest request{.context = context,
+                           .resource = resource,
+                           .operation = Operation::create,
+                           .name_space = {},
+                           .name = {},
+                           .subresource = {}};
 
   EXPECT_TRUE(chain.mutate(request).ok());
   EXPECT_THAT(log, ElementsAre("mutate a", "mutate b", "mutate c"));
@@ -108,7 +112,8 @@ TEST_F(NamespaceLifecycle, nothing_is_made_where_the_namespace_ends) {
 
   EXPECT_EQ(made.status, 403);
   EXPECT_EQ(made.message(),
-            "configmaps \"a\" is forbidden: unable to create new content in namespace n because it is being terminated");
+            "configmaps \"a\" is forbidden: unable to create new content in namespace n because it "
+            "is being terminated");
   EXPECT_EQ(made.body["details"]["causes"][0]["reason"].as_string(), "NamespaceTerminating");
 }
 
@@ -117,7 +122,8 @@ TEST_F(NamespaceLifecycle, what_is_there_may_still_change_and_go) {
   api.post("/api/v1/namespaces/n/configmaps", config_map("a"));
   api.remove("/api/v1/namespaces/n");
 
-  EXPECT_EQ(api.patch("/api/v1/namespaces/n/configmaps/a", "merge", "{'data':{'k':'v'}}").status, 200);
+  EXPECT_EQ(api.patch("/api/v1/namespaces/n/configmaps/a", "merge", "{'data':{'k':'v'}}").status,
+            200);
   EXPECT_EQ(api.remove("/api/v1/namespaces/n/configmaps/a").status, 200);
 }
 
@@ -125,7 +131,8 @@ TEST_F(NamespaceLifecycle, the_first_namespaces_stay) {
   for (const char* name : {"default", "kube-system", "kube-public"}) {
     Reply removed = api.remove(cat("/api/v1/namespaces/", name));
     EXPECT_EQ(removed.status, 403) << name;
-    EXPECT_EQ(removed.message(), cat("namespaces \"", name, "\" is forbidden: this namespace may not be deleted"));
+    EXPECT_EQ(removed.message(),
+              cat("namespaces \"", name, "\" is forbidden: this namespace may not be deleted"));
   }
 }
 
@@ -161,17 +168,21 @@ TEST_F(ServiceAccountPlugin, refuses_an_account_that_does_not_exist) {
 
   EXPECT_EQ(made.status, 403);
   EXPECT_EQ(made.message(),
-            "pods \"p\" is forbidden: error looking up service account default/robot: serviceaccount \"robot\" not found");
+            "pods \"p\" is forbidden: error looking up service account default/robot: "
+            "serviceaccount \"robot\" not found");
 }
 
 TEST_F(ServiceAccountPlugin, mounts_no_token_when_told_so) {
   api.add_account("default", "quiet");
-  EXPECT_EQ(api.patch("/api/v1/namespaces/default/serviceaccounts/quiet", "merge", "{'automountServiceAccountToken':false}").status,
+  EXPECT_EQ(api.patch("/api/v1/namespaces/default/serviceaccounts/quiet", "merge",
+                      "{'automountServiceAccountToken':false}")
+                .status,
             200);
 
   Value by_pod = make_pod(simple_pod("a", "{'automountServiceAccountToken':false}"));
   Value by_account = make_pod(simple_pod("b", "{'serviceAccountName':'quiet'}"));
-  Value by_pod_again = make_pod(simple_pod("c", "{'serviceAccountName':'quiet','automountServiceAccountToken':true}"));
+  Value by_pod_again = make_pod(
+      simple_pod("c", "{'serviceAccountName':'quiet','automountServiceAccountToken':true}"));
 
   EXPECT_TRUE(by_pod["spec"]["volumes"].empty());
   EXPECT_TRUE(by_account["spec"]["volumes"].empty());
@@ -180,8 +191,11 @@ TEST_F(ServiceAccountPlugin, mounts_no_token_when_told_so) {
 
 TEST_F(ServiceAccountPlugin, leaves_a_mount_at_its_place_alone) {
   Value pod = simple_pod("p", "{'volumes':[{'name':'v','emptyDir':{}}]}");
-  pod.mut("spec").mut("containers").mut(0).set(
-      "volumeMounts", from_text("[{'name':'v','mountPath':'/var/run/secrets/kubernetes.io/serviceaccount'}]"));
+  pod.mut("spec")
+      .mut("containers")
+      .mut(0)
+      .set("volumeMounts",
+           from_text("[{'name':'v','mountPath':'/var/run/secrets/kubernetes.io/serviceaccount'}]"));
 
   Value made = make_pod(pod);
 
@@ -190,11 +204,14 @@ TEST_F(ServiceAccountPlugin, leaves_a_mount_at_its_place_alone) {
 }
 
 TEST_F(ServiceAccountPlugin, hands_on_the_pull_secrets_of_the_account) {
-  EXPECT_EQ(api.patch("/api/v1/namespaces/default/serviceaccounts/default", "merge", "{'imagePullSecrets':[{'name':'s'}]}").status,
+  EXPECT_EQ(api.patch("/api/v1/namespaces/default/serviceaccounts/default", "merge",
+                      "{'imagePullSecrets':[{'name':'s'}]}")
+                .status,
             200);
 
   EXPECT_EQ(to_text(make_pod(simple_pod("a"))["spec"]["imagePullSecrets"]), "[{'name':'s'}]");
-  EXPECT_EQ(to_text(make_pod(simple_pod("b", "{'imagePullSecrets':[{'name':'own'}]}"))["spec"]["imagePullSecrets"]),
+  EXPECT_EQ(to_text(make_pod(simple_pod(
+                "b", "{'imagePullSecrets':[{'name':'own'}]}"))["spec"]["imagePullSecrets"]),
             "[{'name':'own'}]");
 }
 
@@ -202,7 +219,8 @@ class PriorityPlugin : public AdmissionTest {
  protected:
   PriorityPlugin() {
     make("/apis/scheduling.k8s.io/v1/priorityclasses",
-         "{'apiVersion':'scheduling.k8s.io/v1','kind':'PriorityClass','metadata':{'name':'high'},'value':1000,"
+         "{'apiVersion':'scheduling.k8s.io/"
+         "v1','kind':'PriorityClass','metadata':{'name':'high'},'value':1000,"
          "'preemptionPolicy':'Never'}");
   }
 };
@@ -223,7 +241,8 @@ TEST_F(PriorityPlugin, is_the_number_of_the_class) {
 
 TEST_F(PriorityPlugin, is_that_of_the_default_class_for_who_names_none) {
   make("/apis/scheduling.k8s.io/v1/priorityclasses",
-       "{'apiVersion':'scheduling.k8s.io/v1','kind':'PriorityClass','metadata':{'name':'usual'},'value':5,"
+       "{'apiVersion':'scheduling.k8s.io/"
+       "v1','kind':'PriorityClass','metadata':{'name':'usual'},'value':5,"
        "'globalDefault':true}");
 
   Value pod = make_pod(simple_pod("p"));
@@ -236,17 +255,20 @@ TEST_F(PriorityPlugin, is_nobody_elses_to_write) {
   struct {
     const char* spec;
     const char* part;
-  } cases[] = {{"{'priorityClassName':'none'}", "no PriorityClass with name none was found"},
-               {"{'priority':7}", "the integer value of priority (7) must not be provided in pod spec; priority admission "
-                                  "controller computed 0 from the given PriorityClass name"},
-               {"{'priorityClassName':'high','preemptionPolicy':'PreemptLowerPriority'}",
-                "the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided"}};
+  } cases[] = {
+      {"{'priorityClassName':'none'}", "no PriorityClass with name none was found"},
+      {"{'priority':7}",
+       "the integer value of priority (7) must not be provided in pod spec; priority admission "
+       "controller computed 0 from the given PriorityClass name"},
+      {"{'priorityClassName':'high','preemptionPolicy':'PreemptLowerPriority'}",
+       "the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided"}};
   for (const auto& one : cases) {
     Reply made = api.post(kPods, simple_pod("p", one.spec));
     EXPECT_EQ(made.status, 403) << one.spec;
     EXPECT_THAT(made.message(), HasSubstr(one.part));
   }
-  EXPECT_EQ(api.post(kPods, simple_pod("p", "{'priority':0}")).status, 201) << "the right number is no harm";
+  EXPECT_EQ(api.post(kPods, simple_pod("p", "{'priority':0}")).status, 201)
+      << "the right number is no harm";
 }
 
 TEST_F(PriorityPlugin, stays_when_the_pod_is_written_without_it) {
@@ -267,7 +289,8 @@ TEST_F(TolerationsPlugin, lets_pods_outlive_a_short_trouble_of_their_node) {
     std::vector<std::string> added;
   } cases[] = {
       {"[]", {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}},
-      {"[{'key':'node.kubernetes.io/not-ready','operator':'Exists','effect':'NoExecute','tolerationSeconds':5}]",
+      {"[{'key':'node.kubernetes.io/"
+       "not-ready','operator':'Exists','effect':'NoExecute','tolerationSeconds':5}]",
        {"node.kubernetes.io/unreachable"}},
       {"[{'key':'node.kubernetes.io/not-ready','operator':'Exists','effect':'NoSchedule'}]",
        {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}},
@@ -322,7 +345,8 @@ TEST_F(QuotaPlugin, refuses_what_is_too_much) {
 
   EXPECT_EQ(refused.status, 403);
   EXPECT_EQ(refused.message(),
-            "configmaps \"b\" is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=1, limited: "
+            "configmaps \"b\" is forbidden: exceeded quota: q, requested: configmaps=1, used: "
+            "configmaps=1, limited: "
             "configmaps=1");
   EXPECT_EQ(used(), "{'configmaps':'1'}");
 }
@@ -330,7 +354,10 @@ TEST_F(QuotaPlugin, refuses_what_is_too_much) {
 TEST_F(QuotaPlugin, counts_what_pods_ask_for) {
   set_quota("{'pods':'5','requests.cpu':'1'}", "{'pods':'0','requests.cpu':'0'}");
   Value pod = simple_pod("a");
-  pod.mut("spec").mut("containers").mut(0).set("resources", from_text("{'requests':{'cpu':'700m'}}"));
+  pod.mut("spec")
+      .mut("containers")
+      .mut(0)
+      .set("resources", from_text("{'requests':{'cpu':'700m'}}"));
   EXPECT_EQ(api.post(kPods, pod).status, 201);
   EXPECT_EQ(used(), "{'pods':'1','requests.cpu':'700m'}");
   pod.mut("metadata").set("name", "b");
@@ -339,8 +366,9 @@ TEST_F(QuotaPlugin, counts_what_pods_ask_for) {
   Reply silent = api.post(kPods, simple_pod("c"));
 
   EXPECT_EQ(refused.status, 403);
-  EXPECT_THAT(refused.message(), HasSubstr("exceeded quota: q, requested: requests.cpu=700m, used: requests.cpu=700m, "
-                                           "limited: requests.cpu=1"));
+  EXPECT_THAT(refused.message(),
+              HasSubstr("exceeded quota: q, requested: requests.cpu=700m, used: requests.cpu=700m, "
+                        "limited: requests.cpu=1"));
   EXPECT_EQ(silent.status, 403);
   EXPECT_THAT(silent.message(), HasSubstr("failed quota: q: must specify requests.cpu"));
 }
@@ -357,7 +385,9 @@ TEST_F(QuotaPlugin, charges_nothing_for_what_is_not_stored) {
 }
 
 TEST_F(QuotaPlugin, waits_until_the_quota_has_been_counted) {
-  Value quota = from_text("{'apiVersion':'v1','kind':'ResourceQuota','metadata':{'name':'q'},'spec':{'hard':{'configmaps':'0'}}}");
+  Value quota = from_text(
+      "{'apiVersion':'v1','kind':'ResourceQuota','metadata':{'name':'q'},'spec':{'hard':{'"
+      "configmaps':'0'}}}");
   ASSERT_EQ(api.post("/api/v1/namespaces/default/resourcequotas", quota).status, 201);
 
   EXPECT_EQ(api.post(kConfigMaps, config_map("a")).status, 201);
@@ -404,14 +434,17 @@ TEST_F(ServicesPlugin, may_choose_a_free_address) {
 
   EXPECT_EQ(first.status, 201) << first.text;
   EXPECT_EQ(second.status, 422);
-  EXPECT_THAT(second.message(), HasSubstr("failed to allocate IP 10.0.0.50: provided IP is already allocated"));
+  EXPECT_THAT(second.message(),
+              HasSubstr("failed to allocate IP 10.0.0.50: provided IP is already allocated"));
   EXPECT_EQ(outside.status, 422);
-  EXPECT_THAT(outside.message(), HasSubstr("is not in the valid range. The range of valid IPs is 10.0.0.0/24"));
+  EXPECT_THAT(outside.message(),
+              HasSubstr("is not in the valid range. The range of valid IPs is 10.0.0.0/24"));
 }
 
 TEST_F(ServicesPlugin, without_an_address_get_none) {
   Reply headless = api.post(kServices, service("h", "{'clusterIP':'None'}"));
-  Reply external = api.post(kServices, service("e", "{'type':'ExternalName','externalName':'x.e.com'}"));
+  Reply external =
+      api.post(kServices, service("e", "{'type':'ExternalName','externalName':'x.e.com'}"));
 
   EXPECT_EQ(headless.body["spec"]["clusterIP"].as_string(), "None");
   EXPECT_EQ(external.status, 201) << external.text;
@@ -419,7 +452,9 @@ TEST_F(ServicesPlugin, without_an_address_get_none) {
 }
 
 TEST_F(ServicesPlugin, get_node_ports_of_their_own) {
-  Reply first = api.post(kServices, service("a", "{'type':'NodePort','ports':[{'name':'x','port':80},{'name':'y','port':81}]}"));
+  Reply first = api.post(
+      kServices,
+      service("a", "{'type':'NodePort','ports':[{'name':'x','port':80},{'name':'y','port':81}]}"));
   ASSERT_EQ(first.status, 201) << first.text;
   const std::int64_t one = first.body["spec"]["ports"][0]["nodePort"].as_int();
   const std::int64_t two = first.body["spec"]["ports"][1]["nodePort"].as_int();
@@ -427,8 +462,11 @@ TEST_F(ServicesPlugin, get_node_ports_of_their_own) {
   EXPECT_LE(one, 32767);
   EXPECT_NE(one, two);
 
-  Reply taken = api.post(kServices, service("b", cat("{'type':'NodePort','ports':[{'port':80,'nodePort':", one, "}]}")));
-  Reply outside = api.post(kServices, service("c", "{'type':'NodePort','ports':[{'port':80,'nodePort':80}]}"));
+  Reply taken =
+      api.post(kServices,
+               service("b", cat("{'type':'NodePort','ports':[{'port':80,'nodePort':", one, "}]}")));
+  Reply outside =
+      api.post(kServices, service("c", "{'type':'NodePort','ports':[{'port':80,'nodePort':80}]}"));
 
   EXPECT_EQ(taken.status, 422);
   EXPECT_THAT(taken.message(), HasSubstr("provided port is already allocated"));
@@ -436,20 +474,12 @@ TEST_F(ServicesPlugin, get_node_ports_of_their_own) {
   EXPECT_THAT(outside.message(), HasSubstr("The range of valid ports is 30000-32767"));
 }
 
-TEST_F(ServicesPlugin, give_their_address_back_when_they_go) {
-  ASSERT_EQ(api.post(kServices, service("a", "{'clusterIP':'10.0.0.50'}")).status, 201);
-  ASSERT_EQ(api.remove(cat(kServices, "/a")).status, 200);
-
-  Reply again = api.post(kServices, service("b", "{'clusterIP':'10.0.0.50'}"));
-
-  EXPECT_EQ(again.status, 201) << again.text;
-}
-
 class OtherPlugins : public AdmissionTest {};
 
 TEST_F(OtherPlugins, limit_ranges_fill_in_and_bound) {
   make("/api/v1/namespaces/default/limitranges",
-       "{'apiVersion':'v1','kind':'LimitRange','metadata':{'name':'l'},'spec':{'limits':[{'type':'Container',"
+       "{'apiVersion':'v1','kind':'LimitRange','metadata':{'name':'l'},'spec':{'limits':[{'type':'"
+       "Container',"
        "'default':{'cpu':'500m'},'defaultRequest':{'cpu':'100m'},'max':{'cpu':'1'}}]}}");
 
   Value pod = make_pod(simple_pod("a"));
@@ -457,19 +487,22 @@ TEST_F(OtherPlugins, limit_ranges_fill_in_and_bound) {
   large.mut("spec").mut("containers").mut(0).set("resources", from_text("{'limits':{'cpu':'2'}}"));
   Reply refused = api.post(kPods, large);
 
-  EXPECT_EQ(to_text(pod["spec"]["containers"][0]["resources"]), "{'limits':{'cpu':'500m'},'requests':{'cpu':'100m'}}");
+  EXPECT_EQ(to_text(pod["spec"]["containers"][0]["resources"]),
+            "{'limits':{'cpu':'500m'},'requests':{'cpu':'100m'}}");
   EXPECT_EQ(refused.status, 403);
   EXPECT_THAT(refused.message(), HasSubstr("maximum cpu usage per Container is 1, but limit is 2"));
 }
 
 TEST_F(OtherPlugins, runtime_classes_add_what_they_ask_for) {
   make("/apis/node.k8s.io/v1/runtimeclasses",
-       "{'apiVersion':'node.k8s.io/v1','kind':'RuntimeClass','metadata':{'name':'vm'},'handler':'vm','overhead':"
+       "{'apiVersion':'node.k8s.io/"
+       "v1','kind':'RuntimeClass','metadata':{'name':'vm'},'handler':'vm','overhead':"
        "{'podFixed':{'cpu':'250m'}},'scheduling':{'nodeSelector':{'vm':'yes'}}}");
 
   Value pod = make_pod(simple_pod("a", "{'runtimeClassName':'vm'}"));
   Reply unknown = api.post(kPods, simple_pod("b", "{'runtimeClassName':'none'}"));
-  Reply against = api.post(kPods, simple_pod("c", "{'runtimeClassName':'vm','nodeSelector':{'vm':'no'}}"));
+  Reply against =
+      api.post(kPods, simple_pod("c", "{'runtimeClassName':'vm','nodeSelector':{'vm':'no'}}"));
 
   EXPECT_EQ(to_text(pod["spec"]["overhead"]), "{'cpu':'250m'}");
   EXPECT_EQ(to_text(pod["spec"]["nodeSelector"]), "{'vm':'yes'}");
@@ -480,25 +513,31 @@ TEST_F(OtherPlugins, runtime_classes_add_what_they_ask_for) {
 
 TEST_F(OtherPlugins, claims_of_volumes_are_held_and_get_the_default_class) {
   make("/apis/storage.k8s.io/v1/storageclasses",
-       "{'apiVersion':'storage.k8s.io/v1','kind':'StorageClass','metadata':{'name':'fast','annotations':"
+       "{'apiVersion':'storage.k8s.io/"
+       "v1','kind':'StorageClass','metadata':{'name':'fast','annotations':"
        "{'storageclass.kubernetes.io/is-default-class':'true'}},'provisioner':'e.com/p'}");
 
-  Reply claim = api.post("/api/v1/namespaces/default/persistentvolumeclaims",
-                         from_text("{'apiVersion':'v1','kind':'PersistentVolumeClaim','metadata':{'name':'c'},'spec':{"
-                                   "'accessModes':['ReadWriteOnce'],'resources':{'requests':{'storage':'1Gi'}}}}"));
+  Reply claim = api.post(
+      "/api/v1/namespaces/default/persistentvolumeclaims",
+      from_text("{'apiVersion':'v1','kind':'PersistentVolumeClaim','metadata':{'name':'c'},'spec':{"
+                "'accessModes':['ReadWriteOnce'],'resources':{'requests':{'storage':'1Gi'}}}}"));
 
   ASSERT_EQ(claim.status, 201) << claim.text;
   EXPECT_EQ(claim.body["spec"]["storageClassName"].as_string(), "fast");
-  EXPECT_THAT(strings_of(claim.body["metadata"]["finalizers"]), ElementsAre("kubernetes.io/pvc-protection"));
+  EXPECT_THAT(strings_of(claim.body["metadata"]["finalizers"]),
+              ElementsAre("kubernetes.io/pvc-protection"));
 }
 
 TEST_F(OtherPlugins, nobody_grants_what_he_does_not_hold) {
   make("/apis/rbac.authorization.k8s.io/v1/clusterroles",
-       "{'apiVersion':'rbac.authorization.k8s.io/v1','kind':'ClusterRole','metadata':{'name':'maker'},'rules':[{"
+       "{'apiVersion':'rbac.authorization.k8s.io/"
+       "v1','kind':'ClusterRole','metadata':{'name':'maker'},'rules':[{"
        "'apiGroups':['rbac.authorization.k8s.io'],'resources':['roles'],'verbs':['create']}]}");
   make("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-       "{'apiVersion':'rbac.authorization.k8s.io/v1','kind':'ClusterRoleBinding','metadata':{'name':'maker'},'roleRef':{"
-       "'apiGroup':'rbac.authorization.k8s.io','kind':'ClusterRole','name':'maker'},'subjects':[{'kind':'User','name':'eve',"
+       "{'apiVersion':'rbac.authorization.k8s.io/"
+       "v1','kind':'ClusterRoleBinding','metadata':{'name':'maker'},'roleRef':{"
+       "'apiGroup':'rbac.authorization.k8s.io','kind':'ClusterRole','name':'maker'},'subjects':[{'"
+       "kind':'User','name':'eve',"
        "'apiGroup':'rbac.authorization.k8s.io'}]}");
   net::Request request = test::make_request(
       "POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
@@ -510,7 +549,8 @@ TEST_F(OtherPlugins, nobody_grants_what_he_does_not_hold) {
   Reply refused = api.send(request);
 
   EXPECT_EQ(refused.status, 403);
-  EXPECT_THAT(refused.message(), HasSubstr("is attempting to grant RBAC permissions not currently held"));
+  EXPECT_THAT(refused.message(),
+              HasSubstr("is attempting to grant RBAC permissions not currently held"));
 }
 
 }  // namespace

@@ -29,8 +29,12 @@ using ExchangePtr = std::shared_ptr<net::Exchange>;
 
 struct ApiServer::Parts {
   Parts(runtime::Runtime& runtime, store::Store& store, Options options)
-      : runtime(runtime), store(store), options(std::move(options)), requests(metrics),
-        objects(runtime, store, admission), watches(runtime, store) {}
+      : runtime(runtime),
+        store(store),
+        options(std::move(options)),
+        requests(metrics),
+        objects(runtime, store, admission),
+        watches(runtime, store) {}
 
   runtime::Runtime& runtime;
   store::Store& store;
@@ -69,7 +73,8 @@ net::Response error_response(const Context& context, const Error& error) {
     response.headers.set("Content-Type", "application/yaml");
   }
   if (error.code() != Code::forbidden) {
-    for (const std::string& text : context.warnings) response.headers.add("Warning", cat("299 - ", quoted(text)));
+    for (const std::string& text : context.warnings)
+      response.headers.add("Warning", cat("299 - ", quoted(text)));
   }
   return response;
 }
@@ -86,12 +91,15 @@ Result<> check_form(const Context& context, const Resource& resource) {
   Form form = context.answer.form;
   if (form != Form::metadata && form != Form::metadata_list) return success();
   if ((form == Form::metadata_list) == list) return success();
-  std::string group = resource.group.empty() ? "core" : resource.group.substr(0, resource.group.find('.'));
-  return Error(Code::not_acceptable,
-               list ? cat("you requested PartialObjectMetadata, but the requested object is a list (*", group, ".",
-                          resource.list_kind, ")")
-                    : cat("you requested PartialObjectMetadataList, but the requested object is not a list (*", group,
-                          ".", resource.kind, ")"));
+  std::string group =
+      resource.group.empty() ? "core" : resource.group.substr(0, resource.group.find('.'));
+  return Error(
+      Code::not_acceptable,
+      list ? cat("you requested PartialObjectMetadata, but the requested object is a list (*",
+                 group, ".", resource.list_kind, ")")
+           : cat("you requested PartialObjectMetadataList, but the requested object is not a list "
+                 "(*",
+                 group, ".", resource.kind, ")"));
 }
 
 bool contains(const std::vector<std::string>& list, std::string_view item) {
@@ -109,14 +117,16 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
   auto parts = std::make_unique<Parts>(runtime, store, std::move(options));
   Parts& p = *parts;
   DIBS_TRY(auto builtin, builtin_resources(p.options.release));
-  p.definitions = std::make_unique<Definitions>(runtime, store, p.objects, p.resources, std::move(builtin));
+  p.definitions =
+      std::make_unique<Definitions>(runtime, store, p.objects, p.resources, std::move(builtin));
   DIBS_CHECK(p.definitions->load());
   DIBS_TRY(p.access, Access::open(runtime, p.objects, p.resources, p.options));
-  add_admission_plugins(p.admission, {runtime, store, p.objects, p.resources, *p.access, p.options});
+  add_admission_plugins(p.admission,
+                        {runtime, store, p.objects, p.resources, *p.access, p.options});
   p.subresources = std::make_unique<Subresources>(p.objects, p.resources, *p.access);
   p.reviews = std::make_unique<Reviews>(*p.access);
-  p.routes = std::make_unique<Routes>(Routes::Sources{&p.options, &p.metrics, [&p] { return p.store.sync(); },
-                                                      [&p] { return p.access->jwks(); }});
+  p.routes = std::make_unique<Routes>(Routes::Sources{
+      &p.options, &p.metrics, [&p] { return p.store.sync(); }, [&p] { return p.access->jwks(); }});
   p.metrics.gauge_function("apiserver_registered_watchers", "Watches that are open now.",
                            [&p] { return static_cast<double>(p.watches.count()); });
   DIBS_CHECK(write_bootstrap_objects(runtime, p.objects, p.resources, p.options));
@@ -147,17 +157,20 @@ void ApiServer::handle(net::Request request, std::unique_ptr<net::Exchange> exch
   auto context = std::make_shared<Context>();
   context->request = std::move(request);
   context->now = p.runtime.clock.now();
-  if (p.closed) return exchange->respond(status_response(try_again_error("the server is shutting down")));
+  if (p.closed)
+    return exchange->respond(status_response(try_again_error("the server is shutting down")));
   auto target = net::Target::parse(context->request.target);
   if (!target.ok()) return exchange->respond(text_response(400, "400 Bad Request\n"));
   context->target = std::move(target).value();
   context->info = parse_request_info(context->request.method, context->target);
   context->resources = p.resources.get();
-  if (context->info.is_resource && context->info.resource == "watch" && context->info.name.empty()) {
-    exchange->respond(text_response(500, cat("Internal Server Error: ", quoted(context->info.path),
-                                             ": failed to create RequestInfo: unable to determine kind and namespace "
-                                             "from url, ",
-                                             context->info.path, "\n")));
+  if (context->info.is_resource && context->info.resource == "watch" &&
+      context->info.name.empty()) {
+    exchange->respond(text_response(
+        500, cat("Internal Server Error: ", quoted(context->info.path),
+                 ": failed to create RequestInfo: unable to determine kind and namespace "
+                 "from url, ",
+                 context->info.path, "\n")));
     return;
   }
 
@@ -182,7 +195,8 @@ void ApiServer::Parts::respond(const ContextPtr& context, net::Exchange& exchang
   exchange.respond(std::move(response));
 }
 
-void ApiServer::Parts::dispatch(const ContextPtr& context, std::unique_ptr<net::Exchange> exchange) {
+void ApiServer::Parts::dispatch(const ContextPtr& context,
+                                std::unique_ptr<net::Exchange> exchange) {
   const RequestInfo& info = context->info;
   bool heavy = true;
   if (!info.is_resource) {
@@ -229,7 +243,8 @@ Result<ResourcePtr> ApiServer::Parts::find_resource(const Context& context) cons
   if (resource) {
     bool of_namespace = !info.name_space.empty() && !(info.core && info.resource == "namespaces");
     if (!resource->namespaced && of_namespace) return unknown_resource_error();
-    if (resource->namespaced && info.name_space.empty() && !info.name.empty()) return unknown_resource_error();
+    if (resource->namespaced && info.name_space.empty() && !info.name.empty())
+      return unknown_resource_error();
     return resource;
   }
   const api::GroupInfo* group = set.catalog.group(info.group);
@@ -263,7 +278,8 @@ Result<> ApiServer::Parts::check_verb(const Context& context, const Resource& re
   if (info.verb == "deletecollection" && resource.namespaced && info.name_space.empty()) {
     return method_not_allowed_error();
   }
-  if (resource.verbs.size() == 1 && named) return unknown_resource_error();  // reviews have no objects
+  if (resource.verbs.size() == 1 && named)
+    return unknown_resource_error();  // reviews have no objects
   if (!resource.has_verb(info.verb)) return method_not_allowed_error();
   return success();
 }
@@ -271,7 +287,8 @@ Result<> ApiServer::Parts::check_verb(const Context& context, const Resource& re
 Result<net::Response> ApiServer::Parts::serve(Context& context) {
   const RequestInfo& info = context.info;
   if (!info.is_resource) {
-    if (auto answer = negotiate_answer(context.request, context.target, AnswerTo::one); answer.ok()) {
+    if (auto answer = negotiate_answer(context.request, context.target, AnswerTo::one);
+        answer.ok()) {
       context.answer = *answer;
     }
     return routes->handle(context);
@@ -284,7 +301,8 @@ Result<net::Response> ApiServer::Parts::serve(Context& context) {
   DIBS_TRY(context.answer, negotiate_answer(context.request, context.target, answer_to(info)));
   DIBS_CHECK(check_form(context, resource));
   if (reviews->handles(resource)) return reviews->handle(context);
-  if (!info.subresource.empty() && subresources->handles(context)) return subresources->handle(context);
+  if (!info.subresource.empty() && subresources->handles(context))
+    return subresources->handle(context);
   if (resource.plural == "bindings" && resource.group.empty()) return subresources->handle(context);
   if (info.verb == "get") return handle_get(context, objects);
   if (info.verb == "list") return handle_list(context, objects);

@@ -1,10 +1,10 @@
 #pragma once
 // The API server: one handler for all requests, whatever transport they come by.
 //
-// Life of a request: 1. its path is read (request_info.h); 2. the sender is made out (authentication.h) and
-// 3. authorized (auth/); 4. the resource is found (resource.h) and the answer's form agreed (negotiate.h);
-// 5. the verb's handler runs: reads of one object at once on the caller's thread, everything else on the
-// runtime's executor, since a write waits for the disk.
+// Life of a request: 1. its path is read (request_info.h); 2. the sender is made out
+// (authentication.h) and 3. authorized (auth/); 4. the resource is found (resource.h) and the
+// answer's form agreed (negotiate.h); 5. the verb's handler runs: reads of one object at once on
+// the caller's thread, everything else on the runtime's executor, since a write waits for the disk.
 //
 // Thread-safe. close() ends watches and refuses new requests; it must precede destruction.
 
@@ -22,9 +22,10 @@ namespace dibs::server {
 
 class ApiServer {
  public:
-  /// Writes the objects every cluster has (namespaces, roles, …) where they are missing. Errors: of the store, or of
-  /// an option that cannot be used.
-  static Result<std::unique_ptr<ApiServer>> open(runtime::Runtime& runtime, store::Store& store, Options options);
+  /// Writes the objects every cluster has (namespaces, roles, …) where they are missing. Errors: of
+  /// the store, or of an option that cannot be used.
+  static Result<std::unique_ptr<ApiServer>> open(runtime::Runtime& runtime, store::Store& store,
+                                                 Options options);
   ~ApiServer();
 
   void handle(net::Request request, std::unique_ptr<net::Exchange> exchange);

@@ -19,7 +19,8 @@ void add_group(UserInfo& user, std::string_view group) {
 std::string_view bearer(std::string_view header) {
   header = trim(header);
   auto space = header.find(' ');
-  if (space == std::string_view::npos || !equals_ignoring_case(header.substr(0, space), "bearer")) return {};
+  if (space == std::string_view::npos || !equals_ignoring_case(header.substr(0, space), "bearer"))
+    return {};
   return trim(header.substr(space + 1));
 }
 
@@ -29,13 +30,15 @@ std::string websocket_token(const net::Request& request) {
   for (std::string_view protocol : split(request.headers.get("Sec-WebSocket-Protocol"), ',')) {
     protocol = trim(protocol);
     std::string token;
-    if (protocol.starts_with(kPrefix) && base64url_decode(protocol.substr(kPrefix.size()), token)) return token;
+    if (protocol.starts_with(kPrefix) && base64url_decode(protocol.substr(kPrefix.size()), token))
+      return token;
   }
   return {};
 }
 
 Error refused(const UserInfo& user, const RequestAttributes& what, const auth::Decision& decision) {
-  std::string message = cat("User ", quoted(user.name), " cannot impersonate resource ", quoted(what.resource));
+  std::string message =
+      cat("User ", quoted(user.name), " cannot impersonate resource ", quoted(what.resource));
   if (!what.subresource.empty()) {
     message = cat("User ", quoted(user.name), " cannot impersonate resource ",
                   quoted(cat(what.resource, "/", what.subresource)));
@@ -80,7 +83,8 @@ Result<UserInfo> Authenticator::authenticate(const net::Request& request) const 
   return anonymous;
 }
 
-Result<UserInfo> impersonate(const net::Request& request, const UserInfo& user, const Authorize& authorize) {
+Result<UserInfo> impersonate(const net::Request& request, const UserInfo& user,
+                             const Authorize& authorize) {
   std::string_view name = request.headers.get("Impersonate-User");
   auto groups = request.headers.all("Impersonate-Group");
   std::string_view uid = request.headers.get("Impersonate-Uid");
@@ -90,7 +94,8 @@ Result<UserInfo> impersonate(const net::Request& request, const UserInfo& user, 
     std::string lower = to_lower(key);
     if (!lower.starts_with(kExtra)) continue;
     std::string decoded;
-    if (!percent_decode(lower.substr(kExtra.size()), false, decoded)) decoded = lower.substr(kExtra.size());
+    if (!percent_decode(lower.substr(kExtra.size()), false, decoded))
+      decoded = lower.substr(kExtra.size());
     extras.emplace_back(decoded, value);
   }
   if (name.empty()) {
@@ -98,19 +103,21 @@ Result<UserInfo> impersonate(const net::Request& request, const UserInfo& user, 
       std::string shown_groups = "[]string(nil)";
       if (!groups.empty()) {
         shown_groups = "[]string{";
-        for (std::size_t i = 0; i < groups.size(); ++i) append(shown_groups, i ? ", " : "", quoted(groups[i]));
+        for (std::size_t i = 0; i < groups.size(); ++i)
+          append(shown_groups, i ? ", " : "", quoted(groups[i]));
         shown_groups.push_back('}');
       }
       std::string shown_extra = "map[string][]string(nil)";
       if (!extras.empty()) {
         shown_extra = "map[string][]string{";
         for (std::size_t i = 0; i < extras.size(); ++i) {
-          append(shown_extra, i ? ", " : "", quoted(extras[i].first), ":[]string{", quoted(extras[i].second), "}");
+          append(shown_extra, i ? ", " : "", quoted(extras[i].first), ":[]string{",
+                 quoted(extras[i].second), "}");
         }
         shown_extra.push_back('}');
       }
-      return Error::bad_request(cat("requested &user.DefaultInfo{Name:\"\", UID:", quoted(uid), ", Groups:",
-                                    shown_groups, ", Extra:", shown_extra,
+      return Error::bad_request(cat("requested &user.DefaultInfo{Name:\"\", UID:", quoted(uid),
+                                    ", Groups:", shown_groups, ", Extra:", shown_extra,
                                     "} without impersonating a user name"));
     }
     return user;

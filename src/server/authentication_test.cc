@@ -64,9 +64,9 @@ TEST(Authentication, asks_each_verifier_for_a_token) {
 }
 
 TEST(Authentication, takes_the_token_of_a_browser_from_the_sub_protocol) {
-  auto user = one_token().authenticate(
-      with("Sec-WebSocket-Protocol",
-           cat("v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.", base64url_encode("good"))));
+  auto user = one_token().authenticate(with(
+      "Sec-WebSocket-Protocol",
+      cat("v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.", base64url_encode("good"))));
 
   ASSERT_TRUE(user.ok());
   EXPECT_EQ(user->name, "alice");
@@ -93,15 +93,17 @@ class Impersonation : public testing::Test {
   Result<UserInfo> as(std::vector<std::pair<std::string, std::string>> headers) {
     net::Request request;
     for (auto& [name, value] : headers) request.headers.add(name, value);
-    return impersonate(request, UserInfo{"alice", "", {"devs"}, {}}, [this](const auth::RequestAttributes& what) {
-      std::string shown = cat(what.verb, " ", what.group.empty() ? "" : cat(what.group, "/"), what.resource,
-                              what.subresource.empty() ? "" : cat("/", what.subresource), " ",
-                              what.name_space.empty() ? "" : cat(what.name_space, "/"), what.name);
-      asked_.push_back(shown);
-      auth::Decision decision;
-      decision.allowed = shown != refused_;
-      return decision;
-    });
+    return impersonate(
+        request, UserInfo{"alice", "", {"devs"}, {}}, [this](const auth::RequestAttributes& what) {
+          std::string shown =
+              cat(what.verb, " ", what.group.empty() ? "" : cat(what.group, "/"), what.resource,
+                  what.subresource.empty() ? "" : cat("/", what.subresource), " ",
+                  what.name_space.empty() ? "" : cat(what.name_space, "/"), what.name);
+          asked_.push_back(shown);
+          auth::Decision decision;
+          decision.allowed = shown != refused_;
+          return decision;
+        });
   }
 
   std::vector<std::string> asked_;
@@ -136,7 +138,8 @@ TEST_F(Impersonation, asks_for_every_group_extra_and_uid) {
   EXPECT_THAT(user->groups, ElementsAre("ops", "system:masters", "system:authenticated"));
   EXPECT_EQ(user->uid, "u-1");
   EXPECT_THAT(user->extra["acme.com/team"], ElementsAre("red"));
-  EXPECT_THAT(asked_, ElementsAre("impersonate users bob", "impersonate groups ops", "impersonate groups system:masters",
+  EXPECT_THAT(asked_, ElementsAre("impersonate users bob", "impersonate groups ops",
+                                  "impersonate groups system:masters",
                                   "impersonate authentication.k8s.io/userextras/acme.com/team red",
                                   "impersonate authentication.k8s.io/uids u-1"));
 }
@@ -145,7 +148,8 @@ TEST_F(Impersonation, gives_a_service_account_its_groups) {
   auto user = as({{"Impersonate-User", "system:serviceaccount:ns:robot"}});
 
   ASSERT_TRUE(user.ok());
-  EXPECT_THAT(user->groups, ElementsAre("system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"));
+  EXPECT_THAT(user->groups, ElementsAre("system:serviceaccounts", "system:serviceaccounts:ns",
+                                        "system:authenticated"));
   EXPECT_THAT(asked_, ElementsAre("impersonate serviceaccounts ns/robot"));
 }
 
@@ -162,16 +166,21 @@ TEST_F(Impersonation, is_refused_in_the_words_of_the_api) {
     const char* message;
   } cases[] = {
       {"impersonate users bob",
-       "users \"bob\" is forbidden: User \"alice\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope"},
+       "users \"bob\" is forbidden: User \"alice\" cannot impersonate resource \"users\" in API "
+       "group \"\" at the cluster scope"},
       {"impersonate groups ops",
-       "groups \"ops\" is forbidden: User \"alice\" cannot impersonate resource \"groups\" in API group \"\" at the cluster scope"},
+       "groups \"ops\" is forbidden: User \"alice\" cannot impersonate resource \"groups\" in API "
+       "group \"\" at the cluster scope"},
       {"impersonate authentication.k8s.io/userextras/team red",
-       "userextras.authentication.k8s.io \"red\" is forbidden: User \"alice\" cannot impersonate resource "
+       "userextras.authentication.k8s.io \"red\" is forbidden: User \"alice\" cannot impersonate "
+       "resource "
        "\"userextras/team\" in API group \"authentication.k8s.io\" at the cluster scope"},
   };
   for (const auto& one : cases) {
     refused_ = one.refused;
-    auto user = as({{"Impersonate-User", "bob"}, {"Impersonate-Group", "ops"}, {"Impersonate-Extra-Team", "red"}});
+    auto user = as({{"Impersonate-User", "bob"},
+                    {"Impersonate-Group", "ops"},
+                    {"Impersonate-Extra-Team", "red"}});
     ASSERT_FALSE(user.ok()) << one.refused;
     EXPECT_EQ(user.error().code(), Code::forbidden);
     EXPECT_EQ(user.error().message(), one.message);

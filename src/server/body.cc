@@ -26,18 +26,23 @@ struct Raw {
 };
 
 std::string unrecognized(const Expected& expected, std::string_view why, std::string_view body) {
-  return cat("the object provided is unrecognized (must be of type ", expected.kind.kind, "): ", why, " (",
-             echo(body), ")");
+  return cat("the object provided is unrecognized (must be of type ", expected.kind.kind,
+             "): ", why, " (", echo(body), ")");
 }
 
 std::string_view go_kind(const Value& value) {
   switch (value.kind()) {
-    case json::Kind::array: return "array";
-    case json::Kind::string: return "string";
-    case json::Kind::boolean: return "bool";
+    case json::Kind::array:
+      return "array";
+    case json::Kind::string:
+      return "string";
+    case json::Kind::boolean:
+      return "bool";
     case json::Kind::integer:
-    case json::Kind::number: return "number";
-    default: return "object";
+    case json::Kind::number:
+      return "number";
+    default:
+      return "object";
   }
 }
 
@@ -54,7 +59,8 @@ std::string type_meta_fault(const Value& value) {
   for (std::string_view key : {"apiVersion", "kind"}) {
     const Value& field = value[key];
     if (!field.is_null() && !field.is_string()) {
-      return cat("json: cannot unmarshal ", go_kind(field), " into Go struct field .", key, " of type string");
+      return cat("json: cannot unmarshal ", go_kind(field), " into Go struct field .", key,
+                 " of type string");
     }
   }
   return {};
@@ -77,13 +83,15 @@ Result<Raw> parse_body(const Context& context, const Expected& expected) {
       auto value = json::parse(body, options);
       if (!value.ok()) {
         return Error::bad_request(unrecognized(
-            expected, cat("couldn't get version/kind; json parse error: ", value.error().message()), body));
+            expected, cat("couldn't get version/kind; json parse error: ", value.error().message()),
+            body));
       }
       if (auto fault = type_meta_fault(*value); !fault.empty()) {
-        return Error::bad_request(
-            unrecognized(expected, cat("couldn't get version/kind; json parse error: ", fault), body));
+        return Error::bad_request(unrecognized(
+            expected, cat("couldn't get version/kind; json parse error: ", fault), body));
       }
-      // Duplicates and unknown fields are told in the order of the document, so they are looked for together.
+      // Duplicates and unknown fields are told in the order of the document, so they are looked for
+      // together.
       if (!duplicates.empty() && expected.schema) {
         raw.strict = api::strict_errors_of(body, *expected.schema);
         raw.strict_complete = true;
@@ -100,8 +108,8 @@ Result<Raw> parse_body(const Context& context, const Expected& expected) {
         return Error::bad_request(unrecognized(expected, value.error().message(), body));
       }
       if (auto fault = type_meta_fault(*value); !fault.empty()) {
-        return Error::bad_request(
-            unrecognized(expected, cat("couldn't get version/kind; json parse error: ", fault), body));
+        return Error::bad_request(unrecognized(
+            expected, cat("couldn't get version/kind; json parse error: ", fault), body));
       }
       if (!duplicates.empty()) {
         raw.strict.push_back(context.validation == FieldValidation::strict
@@ -114,7 +122,8 @@ Result<Raw> parse_body(const Context& context, const Expected& expected) {
     }
     case BodyFormat::protobuf: {
       auto value = parse_protobuf(body);
-      if (!value.ok()) return Error::bad_request(unrecognized(expected, value.error().message(), body));
+      if (!value.ok())
+        return Error::bad_request(unrecognized(expected, value.error().message(), body));
       raw.value = std::move(value).value();
       raw.protobuf = true;
       break;
@@ -126,8 +135,10 @@ Result<Raw> parse_body(const Context& context, const Expected& expected) {
 
 /// Kinds that upstream still knows though no version of them is served.
 bool known_of_old(std::string_view api_version, std::string_view kind) {
-  bool workload = kind == "Deployment" || kind == "DaemonSet" || kind == "ReplicaSet" || kind == "StatefulSet";
-  return (api_version == "extensions/v1beta1" || api_version == "apps/v1beta1" || api_version == "apps/v1beta2") &&
+  bool workload =
+      kind == "Deployment" || kind == "DaemonSet" || kind == "ReplicaSet" || kind == "StatefulSet";
+  return (api_version == "extensions/v1beta1" || api_version == "apps/v1beta1" ||
+          api_version == "apps/v1beta2") &&
          workload;
 }
 
@@ -143,11 +154,14 @@ Result<> check_kind(const Expected& expected, const Value& raw, std::string_view
   if (expected.custom) {
     if (kind.empty() || api_version.empty()) {
       return Error::bad_request(unrecognized(
-          expected, cat("Object '", kind.empty() ? "Kind" : "apiVersion", "' is missing in '", body, "'"), body));
+          expected,
+          cat("Object '", kind.empty() ? "Kind" : "apiVersion", "' is missing in '", body, "'"),
+          body));
     }
     if (api_version != want.api_version()) {
       return Error::bad_request(cat("the API version in the data (", api_version,
-                                    ") does not match the expected API version (", want.api_version(), ")"));
+                                    ") does not match the expected API version (",
+                                    want.api_version(), ")"));
     }
     if (kind != want.kind) {
       api::FieldErrors errors;
@@ -166,33 +180,41 @@ Result<> check_kind(const Expected& expected, const Value& raw, std::string_view
   if (kind == want.kind && api_version == want.api_version()) return success();
   std::string group = slash == std::string::npos ? "" : api_version.substr(0, slash);
   std::string version = slash == std::string::npos ? api_version : api_version.substr(slash + 1);
-  std::string opening = cat(kind, " in version ", quoted(version), " cannot be handled as a ", want.kind, ": ");
-  bool registered = api::builtin_schema(group, version, kind) != nullptr || known_of_old(api_version, kind);
+  std::string opening =
+      cat(kind, " in version ", quoted(version), " cannot be handled as a ", want.kind, ": ");
+  bool registered =
+      api::builtin_schema(group, version, kind) != nullptr || known_of_old(api_version, kind);
   if (!registered) {
     return Error::bad_request(cat(opening, "no kind ", quoted(kind), " is registered for version ",
-                                  quoted(api_version), " in scheme \"pkg/api/legacyscheme/scheme.go:30\""));
+                                  quoted(api_version),
+                                  " in scheme \"pkg/api/legacyscheme/scheme.go:30\""));
   }
   if (kind != want.kind) {
     return Error::bad_request(cat(opening, "converting (", version, ".", kind, ") to (",
-                                  internal_group(want.group), ".", want.kind, "): unknown conversion"));
+                                  internal_group(want.group), ".", want.kind,
+                                  "): unknown conversion"));
   }
   return Error::bad_request(cat("the API version in the data (", api_version,
-                                ") does not match the expected API version (", want.api_version(), ")"));
+                                ") does not match the expected API version (", want.api_version(),
+                                ")"));
 }
 
 std::string joined(const std::vector<std::string>& pieces) { return join(pieces, ", "); }
 
 void add_warnings(Context& context, std::vector<std::string> strict) {
   for (auto& text : strict) {
-    if (std::find(context.warnings.begin(), context.warnings.end(), text) == context.warnings.end()) {
+    if (std::find(context.warnings.begin(), context.warnings.end(), text) ==
+        context.warnings.end()) {
       context.warn(std::move(text));
     }
   }
 }
 
 /// By the schema, or by the rules of a custom kind.
-Result<Value> decode_by(const Expected& expected, const Value& raw, std::vector<std::string>& strict) {
-  if (expected.custom) return decode_custom(*expected.custom->custom_kind, expected.kind.version, raw, strict);
+Result<Value> decode_by(const Expected& expected, const Value& raw,
+                        std::vector<std::string>& strict) {
+  if (expected.custom)
+    return decode_custom(*expected.custom->custom_kind, expected.kind.version, raw, strict);
   return api::decode(raw, *expected.schema, api::Strictness::warn, strict);
 }
 
@@ -228,7 +250,8 @@ std::string echo(std::string_view body) {
 }
 
 Expected expected_of(const Resource& resource) {
-  return {{resource.group, resource.version, resource.kind}, resource.schema,
+  return {{resource.group, resource.version, resource.kind},
+          resource.schema,
           resource.custom ? &resource : nullptr};
 }
 
@@ -264,7 +287,8 @@ Result<Value> decode_patched(Context& context, const Expected& expected, const V
   auto api_version = raw["apiVersion"].as_string();
   if ((!kind.empty() && kind != expected.kind.kind) ||
       (!api_version.empty() && api_version != expected.kind.api_version())) {
-    return refuse(cat("no kind ", quoted(kind), " is registered for version ", quoted(api_version)));
+    return refuse(
+        cat("no kind ", quoted(kind), " is registered for version ", quoted(api_version)));
   }
   context.forget_managers = api::resets_managed_fields(raw);
   auto object = decode_by(expected, raw, strict);
@@ -309,7 +333,8 @@ Result<> read_write_options(Context& context, std::string_view options_kind) {
   } else if (validation == "Ignore") {
     context.validation = FieldValidation::ignore;
   } else if (!validation.empty() && validation != "Warn") {
-    errors.not_supported(api::Path("fieldValidation"), validation, {"", "Ignore", "Strict", "Warn"});
+    errors.not_supported(api::Path("fieldValidation"), validation,
+                         {"", "Ignore", "Strict", "Warn"});
   }
   if (!errors.empty()) return errors.to_error(options_kind, "meta.k8s.io", "");
   context.field_manager = field_manager_of(context.request, context.target);

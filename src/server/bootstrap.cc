@@ -21,7 +21,9 @@ struct Named {
 
 Value namespace_object(std::string_view name) {
   return Value::object(
-      {{"metadata", Value::object({{"name", name}, {"labels", Value::object({{"kubernetes.io/metadata.name", name}})}})},
+      {{"metadata",
+        Value::object(
+            {{"name", name}, {"labels", Value::object({{"kubernetes.io/metadata.name", name}})}})},
        {"spec", Value::object({{"finalizers", Value::array({"kubernetes"})}})},
        {"status", Value::object({{"phase", "Active"}})}});
 }
@@ -54,34 +56,37 @@ Value kubernetes_service(const Options& options) {
   std::string address = first_address(options.service_range);
   auto [host, port] = host_and_port(options.advertise);
   return Value::object(
-      {{"metadata",
-        Value::object({{"name", "kubernetes"},
-                       {"namespace", "default"},
-                       {"labels", Value::object({{"component", "apiserver"}, {"provider", "kubernetes"}})}})},
+      {{"metadata", Value::object({{"name", "kubernetes"},
+                                   {"namespace", "default"},
+                                   {"labels", Value::object({{"component", "apiserver"},
+                                                             {"provider", "kubernetes"}})}})},
        {"spec",
-        Value::object({{"ports", Value::array({Value::object({{"name", "https"},
-                                                              {"protocol", "TCP"},
-                                                              {"port", 443},
-                                                              {"targetPort", port}})})},
-                       {"clusterIP", address},
-                       {"clusterIPs", Value::array({address})},
-                       {"type", "ClusterIP"},
-                       {"sessionAffinity", "None"},
-                       {"ipFamilies", Value::array({"IPv4"})},
-                       {"ipFamilyPolicy", "SingleStack"}})},
+        Value::object(
+            {{"ports",
+              Value::array({Value::object(
+                  {{"name", "https"}, {"protocol", "TCP"}, {"port", 443}, {"targetPort", port}})})},
+             {"clusterIP", address},
+             {"clusterIPs", Value::array({address})},
+             {"type", "ClusterIP"},
+             {"sessionAffinity", "None"},
+             {"ipFamilies", Value::array({"IPv4"})},
+             {"ipFamilyPolicy", "SingleStack"}})},
        {"status", Value::object({{"loadBalancer", Value::object()}})}});
 }
 
 Value kubernetes_slice(const Options& options) {
   auto [host, port] = host_and_port(options.advertise);
   return Value::object(
-      {{"metadata", Value::object({{"name", "kubernetes"},
-                                   {"namespace", "default"},
-                                   {"labels", Value::object({{"kubernetes.io/service-name", "kubernetes"}})}})},
+      {{"metadata",
+        Value::object({{"name", "kubernetes"},
+                       {"namespace", "default"},
+                       {"labels", Value::object({{"kubernetes.io/service-name", "kubernetes"}})}})},
        {"addressType", host.find(':') == std::string::npos ? "IPv4" : "IPv6"},
-       {"endpoints", Value::array({Value::object({{"addresses", Value::array({host})},
-                                                  {"conditions", Value::object({{"ready", true}})}})})},
-       {"ports", Value::array({Value::object({{"name", "https"}, {"protocol", "TCP"}, {"port", port}})})}});
+       {"endpoints",
+        Value::array({Value::object({{"addresses", Value::array({host})},
+                                     {"conditions", Value::object({{"ready", true}})}})})},
+       {"ports",
+        Value::array({Value::object({{"name", "https"}, {"protocol", "TCP"}, {"port", port}})})}});
 }
 
 std::vector<Named> wanted_objects(const Options& options) {
@@ -98,10 +103,11 @@ std::vector<Named> wanted_objects(const Options& options) {
   out.push_back({"", "Service", kubernetes_service(options)});
   out.push_back({"discovery.k8s.io", "EndpointSlice", kubernetes_slice(options)});
   if (!options.ca_pem.empty()) {
-    out.push_back({"", "ConfigMap",
-                   Value::object({{"metadata", Value::object({{"name", "extension-apiserver-authentication"},
-                                                              {"namespace", "kube-system"}})},
-                                  {"data", Value::object({{"client-ca-file", options.ca_pem}})}})});
+    out.push_back(
+        {"", "ConfigMap",
+         Value::object({{"metadata", Value::object({{"name", "extension-apiserver-authentication"},
+                                                    {"namespace", "kube-system"}})},
+                        {"data", Value::object({{"client-ca-file", options.ca_pem}})}})});
   }
   for (const Value& object : auth::bootstrap_roles()) {
     out.push_back({"rbac.authorization.k8s.io", {}, object});
@@ -111,8 +117,8 @@ std::vector<Named> wanted_objects(const Options& options) {
 
 }  // namespace
 
-Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects, ResourceTable& resources,
-                                 const Options& options) {
+Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects,
+                                 ResourceTable& resources, const Options& options) {
   ResourceSetPtr set = resources.get();
   std::string now = format_rfc3339(runtime.clock.now());
   std::vector<store::Op> ops;
@@ -121,7 +127,8 @@ Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects, Re
     ResourcePtr resource = set->find_kind(wanted.group, kind);
     if (!resource) continue;
     Value& object = wanted.object;
-    std::string key = resource->key(object["metadata"]["namespace"].as_string(), object["metadata"]["name"].as_string());
+    std::string key = resource->key(object["metadata"]["namespace"].as_string(),
+                                    object["metadata"]["name"].as_string());
     if (objects.store().get(key)) continue;
     object.set("kind", kind);
     object.set("apiVersion", resource->api_version());

@@ -9,9 +9,9 @@
 
 namespace dibs::server {
 
-/// Writes those that are missing, all in one transaction: namespaces, roles and bindings, priority classes, the
-/// kubernetes Service. What a user has changed stays.
-Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects, ResourceTable& resources,
-                                 const Options& options);
+/// Writes those that are missing, all in one transaction: namespaces, roles and bindings, priority
+/// classes, the kubernetes Service. What a user has changed stays.
+Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects,
+                                 ResourceTable& resources, const Options& options);
 
 }  // namespace dibs::server

@@ -23,7 +23,8 @@ std::string deprecation_of(const api::ResourceInfo& info) {
   if (info.group.empty() && info.kind == "Endpoints") {
     return "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
   }
-  if (info.group.empty() && info.kind == "ComponentStatus") return "v1 ComponentStatus is deprecated in v1.19+";
+  if (info.group.empty() && info.kind == "ComponentStatus")
+    return "v1 ComponentStatus is deprecated in v1.19+";
   return {};
 }
 
@@ -62,7 +63,9 @@ Result<std::vector<ResourcePtr>> builtin_resources(std::string_view release) {
   std::vector<ResourcePtr> out;
   for (const api::GroupInfo& group : api::builtin_catalog().groups) {
     for (const api::VersionInfo& version : group.versions) {
-      if (version.first_release > minor || (version.last_release != 0 && version.last_release < minor)) continue;
+      if (version.first_release > minor ||
+          (version.last_release != 0 && version.last_release < minor))
+        continue;
       for (const api::ResourceInfo& info : version.resources) {
         if (convertible(info)) out.push_back(make_resource(info));
       }
@@ -71,8 +74,8 @@ Result<std::vector<ResourcePtr>> builtin_resources(std::string_view release) {
   return out;
 }
 
-ResourceSetPtr make_resource_set(const std::vector<ResourcePtr>& builtin, const std::vector<ResourcePtr>& custom,
-                                 std::uint64_t generation) {
+ResourceSetPtr make_resource_set(const std::vector<ResourcePtr>& builtin,
+                                 const std::vector<ResourcePtr>& custom, std::uint64_t generation) {
   auto set = std::make_shared<ResourceSet>();
   set->generation = generation;
   for (const auto* list : {&builtin, &custom}) {
@@ -82,13 +85,15 @@ ResourceSetPtr make_resource_set(const std::vector<ResourcePtr>& builtin, const 
     }
   }
   // Custom groups follow the built-in ones by name, their versions by preference.
-  auto first_custom = std::stable_partition(set->catalog.groups.begin(), set->catalog.groups.end(),
-                                            [](const api::GroupInfo& group) { return !group.custom; });
+  auto first_custom =
+      std::stable_partition(set->catalog.groups.begin(), set->catalog.groups.end(),
+                            [](const api::GroupInfo& group) { return !group.custom; });
   std::sort(first_custom, set->catalog.groups.end(),
             [](const api::GroupInfo& a, const api::GroupInfo& b) { return a.name < b.name; });
   for (auto group = first_custom; group != set->catalog.groups.end(); ++group) {
-    std::sort(group->versions.begin(), group->versions.end(),
-              [](const auto& a, const auto& b) { return api::version_before(a.version, b.version); });
+    std::sort(group->versions.begin(), group->versions.end(), [](const auto& a, const auto& b) {
+      return api::version_before(a.version, b.version);
+    });
   }
   return set;
 }

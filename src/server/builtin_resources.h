@@ -13,7 +13,7 @@ namespace dibs::server {
 Result<std::vector<ResourcePtr>> builtin_resources(std::string_view release);
 
 /// A set of these and those of custom kinds, with its catalog.
-ResourceSetPtr make_resource_set(const std::vector<ResourcePtr>& builtin, const std::vector<ResourcePtr>& custom,
-                                 std::uint64_t generation);
+ResourceSetPtr make_resource_set(const std::vector<ResourcePtr>& builtin,
+                                 const std::vector<ResourcePtr>& custom, std::uint64_t generation);
 
 }  // namespace dibs::server

@@ -30,7 +30,7 @@ struct Context {
   // Options of writes.
   bool dry_run = false;
   FieldValidation validation = FieldValidation::warn;
-  std::string field_manager;  // as given, or from the User-Agent
+  std::string field_manager;     // as given, or from the User-Agent
   bool forget_managers = false;  // the body empties metadata.managedFields
 
   void warn(std::string text) { warnings.push_back(std::move(text)); }

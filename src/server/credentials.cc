@@ -39,12 +39,17 @@ class Folder {
   }
 
   /// Still good, with a third of its life ahead, and issued by this CA.
-  bool fresh(const net::Credential& credential, const net::Credential& ca, const std::vector<std::string>& names) const {
+  bool fresh(const net::Credential& credential, const net::Credential& ca,
+             const std::vector<std::string>& names) const {
     auto info = net::parse_certificate(credential.certificate_pem);
-    if (!info.ok() || !net::is_issued_by(credential.certificate_pem, ca.certificate_pem)) return false;
+    if (!info.ok() || !net::is_issued_by(credential.certificate_pem, ca.certificate_pem))
+      return false;
     for (const std::string& name : names) {
-      if (std::find(info->dns_names.begin(), info->dns_names.end(), name) == info->dns_names.end() &&
-          std::find(info->ip_addresses.begin(), info->ip_addresses.end(), name) == info->ip_addresses.end()) {
+      if (name == "0.0.0.0" || name == "::" || name.empty()) continue;
+      if (std::find(info->dns_names.begin(), info->dns_names.end(), name) ==
+              info->dns_names.end() &&
+          std::find(info->ip_addresses.begin(), info->ip_addresses.end(), name) ==
+              info->ip_addresses.end()) {
         return false;
       }
     }
@@ -52,7 +57,9 @@ class Folder {
     return info->not_after - clock_.now() > life / 3;
   }
 
-  std::string file(const std::string& name, const char* ending) const { return cat(path_, "/", name, ending); }
+  std::string file(const std::string& name, const char* ending) const {
+    return cat(path_, "/", name, ending);
+  }
 
  private:
   runtime::Files& files_;
@@ -62,7 +69,8 @@ class Folder {
 
 }  // namespace
 
-Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& clock, const std::string& folder,
+Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& clock,
+                                     const std::string& folder,
                                      const std::vector<std::string>& names) {
   DIBS_CHECK(files.make_dirs(folder, 0700));
   Folder disk(files, clock, folder);
@@ -74,23 +82,32 @@ Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& cloc
     auto info = net::parse_certificate(out.ca.certificate_pem);
     if (!info.ok()) return info.error().within(disk.file("ca", ".crt"));
     if (info->not_after < clock.now()) {
-      return Error::invalid(cat(disk.file("ca", ".crt"), ": expired; move it and ca.key away to make a new one, then hand out the new kubeconfig"));
+      return Error::invalid(cat(disk.file("ca", ".crt"),
+                                ": expired; move it and ca.key away to make a new one, then hand "
+                                "out the new kubeconfig"));
     }
   } else {
     DIBS_TRY(out.ca, net::make_ca("dibs-ca", disk.validity(kCaLife)));
     DIBS_CHECK(disk.write("ca", out.ca));
   }
 
-  std::vector<std::string> all = {"localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default",
-                                  "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"};
+  std::vector<std::string> all = {"localhost",
+                                  "127.0.0.1",
+                                  "::1",
+                                  "kubernetes",
+                                  "kubernetes.default",
+                                  "kubernetes.default.svc",
+                                  "kubernetes.default.svc.cluster.local"};
   for (const std::string& name : names) {
+    if (name == "0.0.0.0" || name == "::" || name.empty()) continue;  // everywhere: no name of one server
     if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
   }
   DIBS_TRY(auto server, disk.read("server"));
   if (server && disk.fresh(*server, out.ca, names)) {
     out.server = std::move(*server);
   } else {
-    DIBS_TRY(out.server, net::issue_server_certificate(out.ca, "dibs-apiserver", all, disk.validity(kLife)));
+    DIBS_TRY(out.server,
+             net::issue_server_certificate(out.ca, "dibs-apiserver", all, disk.validity(kLife)));
     DIBS_CHECK(disk.write("server", out.server));
   }
 
@@ -98,8 +115,8 @@ Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& cloc
   if (admin && disk.fresh(*admin, out.ca, {})) {
     out.admin = std::move(*admin);
   } else {
-    DIBS_TRY(out.admin,
-             net::issue_client_certificate(out.ca, "kubernetes-admin", {"system:masters"}, disk.validity(kLife)));
+    DIBS_TRY(out.admin, net::issue_client_certificate(out.ca, "kubernetes-admin",
+                                                      {"system:masters"}, disk.validity(kLife)));
     DIBS_CHECK(disk.write("admin", out.admin));
   }
 
@@ -115,20 +132,23 @@ Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& cloc
 
 std::string make_kubeconfig(const Credentials& credentials, std::string_view server_url) {
   using json::Value;
-  Value cluster = Value::object({{"server", server_url},
-                                 {"certificate-authority-data", base64_encode(credentials.ca.certificate_pem)}});
-  Value user = Value::object({{"client-certificate-data", base64_encode(credentials.admin.certificate_pem)},
-                              {"client-key-data", base64_encode(credentials.admin.key_pem)}});
+  Value cluster = Value::object(
+      {{"server", server_url},
+       {"certificate-authority-data", base64_encode(credentials.ca.certificate_pem)}});
+  Value user =
+      Value::object({{"client-certificate-data", base64_encode(credentials.admin.certificate_pem)},
+                     {"client-key-data", base64_encode(credentials.admin.key_pem)}});
   Value context = Value::object({{"cluster", "dibs"}, {"user", "kubernetes-admin"}});
   auto named = [](std::string_view name, std::string_view what, Value value) {
     return Value::array({Value::object({{"name", name}, {what, std::move(value)}})});
   };
-  return json::write_yaml(Value::object({{"apiVersion", "v1"},
-                                         {"kind", "Config"},
-                                         {"clusters", named("dibs", "cluster", std::move(cluster))},
-                                         {"users", named("kubernetes-admin", "user", std::move(user))},
-                                         {"contexts", named("dibs", "context", std::move(context))},
-                                         {"current-context", "dibs"}}));
+  return json::write_yaml(
+      Value::object({{"apiVersion", "v1"},
+                     {"kind", "Config"},
+                     {"clusters", named("dibs", "cluster", std::move(cluster))},
+                     {"users", named("kubernetes-admin", "user", std::move(user))},
+                     {"contexts", named("dibs", "context", std::move(context))},
+                     {"current-context", "dibs"}}));
 }
 
 }  // namespace dibs::server

@@ -1,8 +1,8 @@
 #pragma once
 // The keys and certificates of a cluster, kept in its data folder.
 //
-// Made on the first start, kept after it, and renewed when less than a third of their life is left. Keys are readable by
-// their owner alone.
+// Made on the first start, kept after it, and renewed when less than a third of their life is left.
+// Keys are readable by their owner alone.
 
 #include <string>
 #include <vector>
@@ -22,7 +22,8 @@ struct Credentials {
 };
 
 /// `names`: DNS names and addresses of the server besides the usual ones. Errors name the file.
-Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& clock, const std::string& folder,
+Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& clock,
+                                     const std::string& folder,
                                      const std::vector<std::string>& names);
 
 /// A kubeconfig with the admin's certificate.

@@ -49,8 +49,8 @@ TEST_F(CredentialFiles, are_made_on_the_first_start) {
   EXPECT_TRUE(admin.for_clients);
   EXPECT_EQ(admin.common_name, "kubernetes-admin");
   EXPECT_THAT(admin.organizations, ElementsAre("system:masters"));
-  EXPECT_THAT(*files_->list("/data/pki"),
-              ElementsAre("admin.crt", "admin.key", "ca.crt", "ca.key", "sa.key", "server.crt", "server.key"));
+  EXPECT_THAT(*files_->list("/data/pki"), ElementsAre("admin.crt", "admin.key", "ca.crt", "ca.key",
+                                                      "sa.key", "server.crt", "server.key"));
 }
 
 TEST_F(CredentialFiles, stay_the_same_on_the_next_start) {
@@ -93,7 +93,8 @@ TEST_F(CredentialFiles, get_a_new_name_when_one_is_asked_for) {
 
 TEST_F(CredentialFiles, are_issued_again_after_the_authority_was_replaced) {
   Credentials first = load();
-  for (const char* file : {"ca.crt", "ca.key"}) ASSERT_TRUE(files_->remove(cat("/data/pki/", file)).ok());
+  for (const char* file : {"ca.crt", "ca.key"})
+    ASSERT_TRUE(files_->remove(cat("/data/pki/", file)).ok());
 
   Credentials second = load();
 
@@ -109,7 +110,8 @@ TEST_F(CredentialFiles, of_an_expired_authority_are_an_error_that_names_the_file
   auto loaded = load_credentials(*files_, sim_.runtime().clock, "/data/pki", {});
 
   ASSERT_FALSE(loaded.ok());
-  EXPECT_NE(loaded.error().message().find("/data/pki/ca.crt"), std::string::npos) << loaded.error().message();
+  EXPECT_NE(loaded.error().message().find("/data/pki/ca.crt"), std::string::npos)
+      << loaded.error().message();
 }
 
 TEST_F(CredentialFiles, that_are_rubbish_are_an_error_that_names_the_file) {
@@ -119,7 +121,8 @@ TEST_F(CredentialFiles, that_are_rubbish_are_an_error_that_names_the_file) {
   auto loaded = load_credentials(*files_, sim_.runtime().clock, "/data/pki", {});
 
   ASSERT_FALSE(loaded.ok());
-  EXPECT_NE(loaded.error().message().find("/data/pki/ca.crt"), std::string::npos) << loaded.error().message();
+  EXPECT_NE(loaded.error().message().find("/data/pki/ca.crt"), std::string::npos)
+      << loaded.error().message();
 }
 
 TEST_F(CredentialFiles, become_a_kubeconfig) {

@@ -30,14 +30,17 @@ Result<std::shared_ptr<const CustomKind::Version>> compile_version(const Value& 
   DIBS_TRY(parts.schema, api::compile_schema(version["schema"]["openAPIV3Schema"]));
   parts.has_status = subresources.contains("status");
   if (const Value* scale = subresources.find("scale"); scale && scale->is_object()) {
-    parts.scale = api::ScalePaths{(*scale)["specReplicasPath"].str(), (*scale)["statusReplicasPath"].str(),
-                                  (*scale)["labelSelectorPath"].str()};
+    parts.scale =
+        api::ScalePaths{(*scale)["specReplicasPath"].str(), (*scale)["statusReplicasPath"].str(),
+                        (*scale)["labelSelectorPath"].str()};
   }
-  for (const Value& field : version["selectableFields"].items()) parts.selectable.push_back(field["jsonPath"].str());
+  for (const Value& field : version["selectableFields"].items())
+    parts.selectable.push_back(field["jsonPath"].str());
   auto schema = parts.schema;
   auto scale = parts.scale;
-  return std::shared_ptr<const CustomKind::Version>(new CustomKind::Version{
-      schema, api::make_custom_rules(std::move(parts)), api::CustomPrinter(version["additionalPrinterColumns"]), scale});
+  return std::shared_ptr<const CustomKind::Version>(
+      new CustomKind::Version{schema, api::make_custom_rules(std::move(parts)),
+                              api::CustomPrinter(version["additionalPrinterColumns"]), scale});
 }
 
 std::vector<std::string> strings_of(const Value& list) {
@@ -46,7 +49,8 @@ std::vector<std::string> strings_of(const Value& list) {
   return out;
 }
 
-/// Objects are stored as they were written, under the version that stores; the others only change the name.
+/// Objects are stored as they were written, under the version that stores; the others only change
+/// the name.
 Value with_api_version(const Value& object, const std::string& api_version) {
   Value out = object;
   out.set("apiVersion", api_version);
@@ -86,7 +90,8 @@ std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind
     resource->namespaced = spec["scope"].as_string() == "Namespaced";
     resource->short_names = strings_of(names["shortNames"]);
     resource->categories = strings_of(names["categories"]);
-    resource->verbs = {"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"};
+    resource->verbs = {"delete", "deletecollection", "get",    "list",
+                       "patch",  "create",           "update", "watch"};
     resource->storage_prefix = cat("/registry/", group, "/", resource->plural, "/");
     resource->storage_version = storage;
     resource->hub_group = group;
@@ -100,13 +105,16 @@ std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind
     std::string api_version = resource->api_version();
     resource->deprecation = api::deprecation_warning(kind->definition, resource->version);
     if (version["subresources"].contains("status")) {
-      resource->subresources.push_back({"status", {group, resource->version, resource->kind}, {"get", "patch", "update"}});
+      resource->subresources.push_back(
+          {"status", {group, resource->version, resource->kind}, {"get", "patch", "update"}});
     }
     if (compiled.scale) {
-      resource->subresources.push_back({"scale", {"autoscaling", "v1", "Scale"}, {"get", "patch", "update"}});
+      resource->subresources.push_back(
+          {"scale", {"autoscaling", "v1", "Scale"}, {"get", "patch", "update"}});
     }
-    // A definition's storage version may have changed since an object was written, so the name is always set.
-    // Fields that the other version does not have are dropped, as no conversion keeps them.
+    // A definition's storage version may have changed since an object was written, so the name is
+    // always set. Fields that the other version does not have are dropped, as no conversion keeps
+    // them.
     std::string stored = cat(group, "/", storage);
     resource->to_storage = [stored, kind, storage](const Value& object) {
       Value out = with_api_version(object, stored);
@@ -127,7 +135,8 @@ std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind
 Result<Value> decode_custom(const CustomKind& kind, std::string_view version, const Value& raw,
                             std::vector<std::string>& strict) {
   std::vector<std::string> unknown;
-  DIBS_TRY(Value object, api::decode_custom(raw, version_of(kind, version).schema->root(), unknown));
+  DIBS_TRY(Value object,
+           api::decode_custom(raw, version_of(kind, version).schema->root(), unknown));
   for (const std::string& path : unknown) strict.push_back(cat("unknown field ", quoted(path)));
   return object;
 }
@@ -140,7 +149,8 @@ const std::vector<api::Column>& custom_columns(const CustomKind& kind, std::stri
   return version_of(kind, version).printer.columns();
 }
 
-Value custom_cells(const CustomKind& kind, std::string_view version, const Value& object, Time now) {
+Value custom_cells(const CustomKind& kind, std::string_view version, const Value& object,
+                   Time now) {
   return version_of(kind, version).printer.cells(object, now);
 }
 

@@ -38,7 +38,8 @@ void set_condition(Value& definition, std::string_view type, bool status, std::s
       conditions.push(old);
       continue;
     }
-    if (old["status"] == wanted["status"]) wanted.set("lastTransitionTime", old["lastTransitionTime"]);
+    if (old["status"] == wanted["status"])
+      wanted.set("lastTransitionTime", old["lastTransitionTime"]);
     conditions.push(wanted);
     placed = true;
   }
@@ -53,9 +54,13 @@ struct Definitions::Entry {
   std::shared_ptr<const CustomKind> kind;  // null while it is not served
 };
 
-Definitions::Definitions(runtime::Runtime& runtime, store::Store& store, Objects& objects, ResourceTable& resources,
-                         std::vector<ResourcePtr> builtin)
-    : runtime_(runtime), store_(store), objects_(objects), resources_(resources), builtin_(std::move(builtin)) {}
+Definitions::Definitions(runtime::Runtime& runtime, store::Store& store, Objects& objects,
+                         ResourceTable& resources, std::vector<ResourcePtr> builtin)
+    : runtime_(runtime),
+      store_(store),
+      objects_(objects),
+      resources_(resources),
+      builtin_(std::move(builtin)) {}
 
 Definitions::~Definitions() { stop(); }
 
@@ -152,7 +157,8 @@ void Definitions::take(const store::Event& event) {
 std::string Definitions::name_conflict(const Value& definition) const {
   const Value& names = definition["spec"]["names"];
   for (const auto& [key, entry] : entries_) {
-    if (entry->definition["metadata"]["name"] == definition["metadata"]["name"] || !entry->kind) continue;
+    if (entry->definition["metadata"]["name"] == definition["metadata"]["name"] || !entry->kind)
+      continue;
     if (!(entry->definition["spec"]["group"] == definition["spec"]["group"])) continue;
     const Value& taken = entry->definition["status"]["acceptedNames"];
     for (std::string_view field : {"plural", "singular", "kind", "listKind"}) {
@@ -188,7 +194,8 @@ void Definitions::settle(const std::string& key, const Value& definition) {
       if (kind.ok()) {
         next->kind = std::move(kind).value();
       } else {
-        log::warn("definition cannot be served", {{"name", definition["metadata"]["name"].as_string()}, {"error", kind.error()}});
+        log::warn("definition cannot be served",
+                  {{"name", definition["metadata"]["name"].as_string()}, {"error", kind.error()}});
       }
     }
     bool changed = !same_spec;
@@ -202,11 +209,13 @@ void Definitions::settle(const std::string& key, const Value& definition) {
     if (conflict.empty()) {
       object.mut("status").set("acceptedNames", object["spec"]["names"]);
       set_condition(object, "NamesAccepted", true, "NoConflicts", "no conflicts found", now);
-      set_condition(object, "Established", true, "InitialNamesAccepted", "the initial names have been accepted", now);
+      set_condition(object, "Established", true, "InitialNamesAccepted",
+                    "the initial names have been accepted", now);
     } else {
       set_condition(object, "NamesAccepted", false, "Conflict", conflict, now);
       if (!is_true(object, "Established")) {
-        set_condition(object, "Established", false, "NotAccepted", "not all names are accepted", now);
+        set_condition(object, "Established", false, "NotAccepted", "not all names are accepted",
+                      now);
       }
     }
   });
@@ -222,8 +231,8 @@ void Definitions::finish_deletion(const Value& definition) {
   }
   if (!held) return;
   std::string now = format_rfc3339(runtime_.clock.now());
-  ResourcePtr resource = resources_.get()->find_kind(definition["spec"]["group"].as_string(),
-                                                     definition["spec"]["names"]["kind"].as_string());
+  ResourcePtr resource = resources_.get()->find_kind(
+      definition["spec"]["group"].as_string(), definition["spec"]["names"]["kind"].as_string());
   std::size_t left = 0;
   if (resource) {
     store::RangeQuery query;
@@ -239,15 +248,17 @@ void Definitions::finish_deletion(const Value& definition) {
       for (const auto& record : listing->records) {
         auto object = decode_stored(*record);
         if (!object.ok()) continue;
-        auto removed = objects_.remove(context, *resource, (*object)["metadata"]["namespace"].as_string(),
-                                       (*object)["metadata"]["name"].as_string(), {});
+        auto removed =
+            objects_.remove(context, *resource, (*object)["metadata"]["namespace"].as_string(),
+                            (*object)["metadata"]["name"].as_string(), {});
         if (!removed.ok() ? removed.error().code() != Code::not_found : !removed->removed) ++left;
       }
     }
   }
   if (left == 0) {
     (void)write(definition, "", [&](Value& object) {
-      set_condition(object, "Terminating", false, "InstanceDeletionCompleted", "removed all instances", now);
+      set_condition(object, "Terminating", false, "InstanceDeletionCompleted",
+                    "removed all instances", now);
       Value finalizers = Value::array();
       for (const Value& finalizer : object["metadata"]["finalizers"].items()) {
         if (finalizer.as_string() != kFinalizer) finalizers.push(finalizer);
@@ -276,12 +287,13 @@ Result<> Definitions::write(const Value& definition, std::string_view subresourc
   context.resources = resources_.get();
   context.info.subresource = subresource;
   context.field_manager = "kube-apiserver";
-  auto written = objects_.update(context, *resource_, "", definition["metadata"]["name"].as_string(), UpdateKind::patch,
-                                 false, [&](const Value* existing) -> Result<Value> {
-                                   Value object = *existing;
-                                   change(object);
-                                   return object;
-                                 });
+  auto written =
+      objects_.update(context, *resource_, "", definition["metadata"]["name"].as_string(),
+                      UpdateKind::patch, false, [&](const Value* existing) -> Result<Value> {
+                        Value object = *existing;
+                        change(object);
+                        return object;
+                      });
   if (!written.ok()) return std::move(written).error();
   return success();
 }

@@ -25,12 +25,16 @@ constexpr const char* kThings = "/apis/e.com/v1/namespaces/default/things";
 
 Value definition(std::string_view plural = "things", std::string_view kind = "Thing") {
   Value out = from_text(
-      "{'apiVersion':'apiextensions.k8s.io/v1','kind':'CustomResourceDefinition','spec':{'group':'e.com',"
-      "'scope':'Namespaced','versions':[{'name':'v1','served':true,'storage':true,'subresources':{'status':{},'scale':"
+      "{'apiVersion':'apiextensions.k8s.io/"
+      "v1','kind':'CustomResourceDefinition','spec':{'group':'e.com',"
+      "'scope':'Namespaced','versions':[{'name':'v1','served':true,'storage':true,'subresources':{'"
+      "status':{},'scale':"
       "{'specReplicasPath':'.spec.replicas','statusReplicasPath':'.status.replicas'}},"
       "'additionalPrinterColumns':[{'name':'Size','type':'string','jsonPath':'.spec.size'}],"
-      "'schema':{'openAPIV3Schema':{'type':'object','properties':{'spec':{'type':'object','properties':{"
-      "'size':{'type':'string','enum':['s','m','l'],'default':'m'},'replicas':{'type':'integer','minimum':0}}},"
+      "'schema':{'openAPIV3Schema':{'type':'object','properties':{'spec':{'type':'object','"
+      "properties':{"
+      "'size':{'type':'string','enum':['s','m','l'],'default':'m'},'replicas':{'type':'integer','"
+      "minimum':0}}},"
       "'status':{'type':'object','properties':{'replicas':{'type':'integer'}}}}}}}]}}");
   out.mut("metadata").set("name", cat(plural, ".e.com"));
   out.mut("spec").set("names", Value::object({{"plural", plural}, {"kind", kind}}));
@@ -74,7 +78,8 @@ TEST_F(DefinitionsTest, a_new_one_is_accepted_established_and_served) {
   Reply group = api.get("/apis/e.com/v1");
   ASSERT_EQ(group.status, 200);
   std::vector<std::string> names;
-  for (const Value& resource : group.body["resources"].items()) names.push_back(resource["name"].str());
+  for (const Value& resource : group.body["resources"].items())
+    names.push_back(resource["name"].str());
   EXPECT_THAT(names, ElementsAre("things", "things/status", "things/scale"));
 }
 
@@ -102,9 +107,12 @@ TEST_F(DefinitionsTest, objects_are_pruned_defaulted_and_judged) {
   EXPECT_THAT(made.warnings(), ElementsAre("299 - \"unknown field \\\"spec.odd\\\"\""));
   EXPECT_EQ(made.body["metadata"]["generation"].as_int(), 1);
   EXPECT_EQ(bad.status, 422);
-  EXPECT_THAT(bad.message(), HasSubstr("spec.size: Unsupported value: \"xl\": supported values: \"s\", \"m\", \"l\""));
+  EXPECT_THAT(
+      bad.message(),
+      HasSubstr("spec.size: Unsupported value: \"xl\": supported values: \"s\", \"m\", \"l\""));
   EXPECT_EQ(negative.status, 422);
-  EXPECT_THAT(negative.message(), HasSubstr("spec.replicas in body should be greater than or equal to 0"));
+  EXPECT_THAT(negative.message(),
+              HasSubstr("spec.replicas in body should be greater than or equal to 0"));
 }
 
 TEST_F(DefinitionsTest, the_status_has_its_own_door) {
@@ -112,7 +120,8 @@ TEST_F(DefinitionsTest, the_status_has_its_own_door) {
   api.post(kThings, thing("a", "{'replicas':2}"));
   const std::string target = cat(kThings, "/a");
 
-  Reply status = api.patch(target + "/status", "merge", "{'spec':{'replicas':9},'status':{'replicas':1}}");
+  Reply status =
+      api.patch(target + "/status", "merge", "{'spec':{'replicas':9},'status':{'replicas':1}}");
   Reply main = api.patch(target, "merge", "{'spec':{'replicas':3},'status':{'replicas':7}}");
 
   EXPECT_EQ(status.body["spec"]["replicas"].as_int(), 2);
@@ -143,7 +152,9 @@ TEST_F(DefinitionsTest, a_strategic_patch_is_not_for_custom_objects) {
 
   EXPECT_EQ(api.patch(cat(kThings, "/a"), "strategic", "{}").status, 415);
   EXPECT_EQ(api.patch(cat(kThings, "/a"), "merge", "{'spec':{'size':'l'}}").status, 200);
-  EXPECT_EQ(api.patch(cat(kThings, "/a?fieldManager=m"), "apply", "{apiVersion: e.com/v1, kind: Thing, spec: {replicas: 1}}").status,
+  EXPECT_EQ(api.patch(cat(kThings, "/a?fieldManager=m"), "apply",
+                      "{apiVersion: e.com/v1, kind: Thing, spec: {replicas: 1}}")
+                .status,
             200);
 }
 
@@ -172,10 +183,11 @@ TEST_F(DefinitionsTest, objects_are_watched_like_any) {
 TEST_F(DefinitionsTest, a_change_of_the_schema_takes_effect) {
   define(definition());
 
-  Reply changed = api.patch(cat(kDefinitions, "/things.e.com"), "json",
-                            "[{'op':'replace','path':'/spec/versions/0/schema/openAPIV3Schema/properties/spec/"
-                            "properties/size/enum','value':['xl']},{'op':'remove','path':'/spec/versions/0/schema/"
-                            "openAPIV3Schema/properties/spec/properties/size/default'}]");
+  Reply changed = api.patch(
+      cat(kDefinitions, "/things.e.com"), "json",
+      "[{'op':'replace','path':'/spec/versions/0/schema/openAPIV3Schema/properties/spec/"
+      "properties/size/enum','value':['xl']},{'op':'remove','path':'/spec/versions/0/schema/"
+      "openAPIV3Schema/properties/spec/properties/size/default'}]");
   ASSERT_EQ(changed.status, 200) << changed.text;
   api.sim.run_until_idle();
 

@@ -13,18 +13,21 @@ constexpr std::string_view kForeground = "foregroundDeletion";
 constexpr std::string_view kOrphan = "orphan";
 
 /// The grace period this kind gives: pods that may still run get time, everything else none.
-std::int64_t grace_for(const Resource& resource, const Value& object, const DeleteOptions& options) {
+std::int64_t grace_for(const Resource& resource, const Value& object,
+                       const DeleteOptions& options) {
   if (!resource.group.empty() || resource.plural != "pods") return 0;
   std::int64_t grace = options.grace_seconds
                            ? *options.grace_seconds
                            : object["spec"]["terminationGracePeriodSeconds"].as_int(30);
   auto phase = object["status"]["phase"].as_string();
-  if (object["spec"]["nodeName"].as_string().empty() || phase == "Failed" || phase == "Succeeded") grace = 0;
+  if (object["spec"]["nodeName"].as_string().empty() || phase == "Failed" || phase == "Succeeded")
+    grace = 0;
   return grace < 0 ? 1 : grace;
 }
 
 /// metadata.finalizers after the propagation policy had its say.
-Value finalizers_after(const Resource& resource, const Value& object, const DeleteOptions& options) {
+Value finalizers_after(const Resource& resource, const Value& object,
+                       const DeleteOptions& options) {
   const Value& current = object["metadata"]["finalizers"];
   bool has_orphan = false;
   bool has_foreground = false;
@@ -46,7 +49,8 @@ Value finalizers_after(const Resource& resource, const Value& object, const Dele
   } else if (!options.propagation.empty()) {
     orphan = options.propagation == "Orphan";
     foreground = options.propagation == "Foreground";
-  } else if (!has_orphan && !has_foreground && resource.group == "batch" && resource.plural == "jobs") {
+  } else if (!has_orphan && !has_foreground && resource.group == "batch" &&
+             resource.plural == "jobs") {
     orphan = true;  // the kind's default of old
   }
   if (orphan == has_orphan && foreground == has_foreground) return current;
@@ -68,23 +72,28 @@ bool is_definition(const Resource& resource) {
 /// A definition waits until its objects are gone.
 void mark_definition(Value& object, std::string_view now) {
   bool held = false;
-  for (const Value& item : object["metadata"]["finalizers"].items()) held = held || item.as_string() == kDefinitionFinalizer;
+  for (const Value& item : object["metadata"]["finalizers"].items())
+    held = held || item.as_string() == kDefinitionFinalizer;
   if (!held) object.mut("metadata").mut("finalizers").push(kDefinitionFinalizer);
   for (const Value& condition : object["status"]["conditions"].items()) {
     if (condition["type"].as_string() == "Terminating") return;
   }
-  object.mut("status").mut("conditions").push(Value::object(
-      {{"type", "Terminating"},
-       {"status", "True"},
-       {"lastTransitionTime", now},
-       {"reason", "InstanceDeletionPending"},
-       {"message", "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"}}));
+  object.mut("status")
+      .mut("conditions")
+      .push(Value::object({{"type", "Terminating"},
+                           {"status", "True"},
+                           {"lastTransitionTime", now},
+                           {"reason", "InstanceDeletionPending"},
+                           {"message",
+                            "CustomResourceDefinition marked for deletion; CustomResource deletion "
+                            "will begin soon"}}));
 }
 
 }  // namespace
 
-Result<Deleted> Objects::remove(Context& context, const Resource& resource, std::string_view name_space,
-                                std::string_view name, const DeleteOptions& options) {
+Result<Deleted> Objects::remove(Context& context, const Resource& resource,
+                                std::string_view name_space, std::string_view name,
+                                const DeleteOptions& options) {
   std::string key = resource.key(name_space, name);
   for (int race = 0; race < 50; ++race) {
     auto record = store_.get(key);
@@ -98,13 +107,15 @@ Result<Deleted> Objects::remove(Context& context, const Resource& resource, std:
       details.name = name;
       details.group = resource.group;
       details.kind = resource.kind;
-      return {Code::conflict,
-              cat("Operation cannot be fulfilled on ", qualified(resource.kind, resource.group), " \"", name, "\": the ", what,
-                  " in the precondition (", given, ") does not match the ", what, " in record (", actual,
-                  "). The object might have been ", guess),
-              std::move(details)};
+      return {
+          Code::conflict,
+          cat("Operation cannot be fulfilled on ", qualified(resource.kind, resource.group), " \"",
+              name, "\": the ", what, " in the precondition (", given, ") does not match the ",
+              what, " in record (", actual, "). The object might have been ", guess),
+          std::move(details)};
     };
-    if (!options.precondition_uid.empty() && options.precondition_uid != metadata["uid"].as_string()) {
+    if (!options.precondition_uid.empty() &&
+        options.precondition_uid != metadata["uid"].as_string()) {
       return precondition("UID", options.precondition_uid, metadata["uid"].as_string(),
                           "deleted and then recreated");
     }
@@ -134,14 +145,15 @@ Result<Deleted> Objects::remove(Context& context, const Resource& resource, std:
     }
     std::int64_t grace = grace_for(resource, old, options);
     bool waits = grace > 0 || !finalizers.empty() ||
-                 (is_namespace(resource) && !old["spec"]["finalizers"].empty()) || is_definition(resource);
+                 (is_namespace(resource) && !old["spec"]["finalizers"].empty()) ||
+                 is_definition(resource);
     bool own_way = is_namespace(resource) || is_definition(resource);
     bool terminating = metadata.contains("deletionTimestamp");
     bool graceful = resource.group.empty() && resource.plural == "pods";
 
     if (!terminating) {
-      object.mut("metadata").set("deletionTimestamp",
-                                 format_rfc3339(context.now + std::chrono::seconds(grace)));
+      object.mut("metadata")
+          .set("deletionTimestamp", format_rfc3339(context.now + std::chrono::seconds(grace)));
       if (!own_way) object.mut("metadata").set("deletionGracePeriodSeconds", grace);
       if (metadata["generation"].as_int() > 0 && !own_way) {
         object.mut("metadata").set("generation", metadata["generation"].as_int() + 1);
@@ -152,7 +164,8 @@ Result<Deleted> Objects::remove(Context& context, const Resource& resource, std:
       if (grace < before) {
         auto stamp = parse_rfc3339(metadata["deletionTimestamp"].as_string());
         Time base = stamp.ok() ? *stamp - std::chrono::seconds(before) : context.now;
-        object.mut("metadata").set("deletionTimestamp", format_rfc3339(base + std::chrono::seconds(grace)));
+        object.mut("metadata")
+            .set("deletionTimestamp", format_rfc3339(base + std::chrono::seconds(grace)));
         object.mut("metadata").set("deletionGracePeriodSeconds", grace);
       } else {
         waits = waits || before > 0;
@@ -165,7 +178,8 @@ Result<Deleted> Objects::remove(Context& context, const Resource& resource, std:
 
     if (context.dry_run || options.dry_run) return Deleted{std::move(object), !waits};
     if (waits && object == old) return Deleted{old, false};
-    auto revision = store_.commit({{key, waits ? share(encode_stored(object)) : nullptr, record->modified}});
+    auto revision =
+        store_.commit({{key, waits ? share(encode_stored(object)) : nullptr, record->modified}});
     if (revision.ok()) {
       if (waits) object.mut("metadata").set("resourceVersion", cat(*revision));
       // What had no time to wait is shown as it was.

@@ -12,8 +12,8 @@ constexpr std::size_t kGroup = 128;
 
 /// When the event was last added to.
 Time last_seen(const Value& event) {
-  for (const Value* text : {&event["series"]["lastObservedTime"], &event["lastTimestamp"], &event["eventTime"],
-                            &event["metadata"]["creationTimestamp"]}) {
+  for (const Value* text : {&event["series"]["lastObservedTime"], &event["lastTimestamp"],
+                            &event["eventTime"], &event["metadata"]["creationTimestamp"]}) {
     if (!text->is_string()) continue;
     auto time = parse_rfc3339(text->as_string());
     if (time.ok()) return *time;
@@ -23,7 +23,8 @@ Time last_seen(const Value& event) {
 
 }  // namespace
 
-EventExpiry::EventExpiry(runtime::Runtime& runtime, store::Store& store, ResourceTable& resources, Duration life)
+EventExpiry::EventExpiry(runtime::Runtime& runtime, store::Store& store, ResourceTable& resources,
+                         Duration life)
     : runtime_(runtime), store_(store), resources_(resources), life_(life) {
   schedule();
 }

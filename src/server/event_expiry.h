@@ -7,8 +7,8 @@
 
 namespace dibs::server {
 
-/// Runs from construction to stop(). Looks through the events every few minutes and removes, in small transactions, those
-/// not written for `life`.
+/// Runs from construction to stop(). Looks through the events every few minutes and removes, in
+/// small transactions, those not written for `life`.
 class EventExpiry {
  public:
   EventExpiry(runtime::Runtime& runtime, store::Store& store, ResourceTable& resources,

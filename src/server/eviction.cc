@@ -17,8 +17,8 @@ Error would_violate(std::string message, int retry_after) {
   ErrorDetails details;
   details.causes.push_back({"DisruptionBudget", std::move(message), ""});
   details.retry_after_seconds = retry_after;
-  return {Code::too_many_requests, "Cannot evict pod as it would violate the pod's disruption budget.",
-          std::move(details)};
+  return {Code::too_many_requests,
+          "Cannot evict pod as it would violate the pod's disruption budget.", std::move(details)};
 }
 
 /// Pods that do not run, or not yet, are no loss.
@@ -29,7 +29,8 @@ bool counts(const Value& pod) {
 }
 
 /// A write of another object's status on behalf of the same request.
-Context inner_context(const Context& context, const ResourcePtr& resource, const std::string& name) {
+Context inner_context(const Context& context, const ResourcePtr& resource,
+                      const std::string& name) {
   Context inner;
   inner.request.headers = context.request.headers;
   inner.info = context.info;
@@ -44,7 +45,8 @@ Context inner_context(const Context& context, const ResourcePtr& resource, const
   return inner;
 }
 
-/// The list with the condition in place of the one of its type; its time stays while the status does.
+/// The list with the condition in place of the one of its type; its time stays while the status
+/// does.
 Value with_condition(const Value& conditions, Value wanted) {
   Value out = Value::array();
   bool placed = false;
@@ -53,7 +55,8 @@ Value with_condition(const Value& conditions, Value wanted) {
       out.push(old);
       continue;
     }
-    if (old["status"] == wanted["status"]) wanted.set("lastTransitionTime", old["lastTransitionTime"]);
+    if (old["status"] == wanted["status"])
+      wanted.set("lastTransitionTime", old["lastTransitionTime"]);
     out.push(wanted);
     placed = true;
   }
@@ -84,15 +87,18 @@ Result<net::Response> Subresources::evict(Context& context) {
   const api::SubresourceInfo& sub = *context.resource->subresource("eviction");
   // policy/v1beta1 is still sent by old clients and means the same.
   std::string& body = context.request.body;
-  if (auto at = body.find("policy/v1beta1"); at != std::string::npos && at < 256) body.replace(at, 14, "policy/v1");
-  Expected expected{sub.kind, api::builtin_schema(sub.kind.group, sub.kind.version, sub.kind.kind), nullptr};
+  if (auto at = body.find("policy/v1beta1"); at != std::string::npos && at < 256)
+    body.replace(at, 14, "policy/v1");
+  Expected expected{sub.kind, api::builtin_schema(sub.kind.group, sub.kind.version, sub.kind.kind),
+                    nullptr};
   DIBS_TRY(Value eviction, decode_body(context, expected));
   auto given = eviction["metadata"]["name"].as_string();
   if (!given.empty() && given != context.info.name) {
     return Error::bad_request("name in URL does not match name in Eviction object");
   }
-  DIBS_CHECK(access_.check_node_write(context.user, auth::NodeOperation::create, *context.resource, "eviction",
-                                      context.info.name_space, context.info.name, &eviction, nullptr));
+  DIBS_CHECK(access_.check_node_write(context.user, auth::NodeOperation::create, *context.resource,
+                                      "eviction", context.info.name_space, context.info.name,
+                                      &eviction, nullptr));
   DIBS_TRY(Value pod, objects_.get(*context.resource, context.info.name_space, context.info.name));
   const Value& raw = eviction["deleteOptions"];
   DeleteOptions options;
@@ -108,7 +114,8 @@ Result<net::Response> Subresources::evict(Context& context) {
 
   DIBS_CHECK(mark_disrupted(context, pod));
   context.info.subresource.clear();
-  auto deleted = objects_.remove(context, *context.resource, context.info.name_space, context.info.name, options);
+  auto deleted = objects_.remove(context, *context.resource, context.info.name_space,
+                                 context.info.name, options);
   if (!deleted.ok()) return std::move(deleted).error();
   return present_value(context, 201,
                        Value::object({{"kind", "Status"},
@@ -135,8 +142,8 @@ Result<> Subresources::mark_disrupted(Context& context, const Value& pod) {
                                       {"message", "Eviction API: evicting"}})));
     return changed;
   };
-  auto marked = objects_.update(inner, *context.resource, context.info.name_space, context.info.name, UpdateKind::patch,
-                                false, make);
+  auto marked = objects_.update(inner, *context.resource, context.info.name_space,
+                                context.info.name, UpdateKind::patch, false, make);
   if (!marked.ok()) return std::move(marked).error();
   return success();
 }
@@ -150,21 +157,26 @@ Result<> Subresources::spend_disruption(Context& context, const Value& pod) {
   for (const auto& record : listing.records) {
     DIBS_TRY(Value budget, decode_stored(*record));
     auto selector = api::to_label_selector(budget["spec"]["selector"]);
-    if (selector.ok() && selector->matches(pod["metadata"]["labels"])) matching.push_back(std::move(budget));
+    if (selector.ok() && selector->matches(pod["metadata"]["labels"]))
+      matching.push_back(std::move(budget));
   }
   if (matching.empty()) return success();
   if (matching.size() > 1) {
     return Error::internal(
-        "Internal error occurred: This pod has more than one PodDisruptionBudget, which the eviction subresource "
+        "Internal error occurred: This pod has more than one PodDisruptionBudget, which the "
+        "eviction subresource "
         "does not support.");
   }
   std::string name = matching[0]["metadata"]["name"].str();
-  if (!is_ready(pod) && matching[0]["spec"]["unhealthyPodEvictionPolicy"].as_string() == "AlwaysAllow") return success();
+  if (!is_ready(pod) &&
+      matching[0]["spec"]["unhealthyPodEvictionPolicy"].as_string() == "AlwaysAllow")
+    return success();
 
   auto make = [&](const Value* existing) -> Result<Value> {
     const Value& status = (*existing)["status"];
     if (status["observedGeneration"].as_int() < (*existing)["metadata"]["generation"].as_int()) {
-      return would_violate(cat("The disruption budget ", name, " is still being processed by the server."), 10);
+      return would_violate(
+          cat("The disruption budget ", name, " is still being processed by the server."), 10);
     }
     std::int64_t allowed = status["disruptionsAllowed"].as_int();
     bool healthy_enough = status["currentHealthy"].as_int() >= status["desiredHealthy"].as_int() &&
@@ -172,20 +184,27 @@ Result<> Subresources::spend_disruption(Context& context, const Value& pod) {
     if (!is_ready(pod) && healthy_enough) return *existing;
     if (allowed < 1) {
       if (status["currentHealthy"].as_int() > status["desiredHealthy"].as_int()) {
-        return would_violate(cat("The disruption budget ", name, " does not allow evicting pods currently"), 0);
+        return would_violate(
+            cat("The disruption budget ", name, " does not allow evicting pods currently"), 0);
       }
-      return would_violate(cat("The disruption budget ", name, " needs ", status["desiredHealthy"].as_int(),
-                               " healthy pods and has ", status["currentHealthy"].as_int(), " currently"),
-                           0);
+      return would_violate(
+          cat("The disruption budget ", name, " needs ", status["desiredHealthy"].as_int(),
+              " healthy pods and has ", status["currentHealthy"].as_int(), " currently"),
+          0);
     }
     Value budget = *existing;
     budget.mut("status").set("disruptionsAllowed", allowed - 1);
-    if (allowed == 1) budget.mut("status").set("conditions", with_condition(budget["status"]["conditions"], exhausted(budget, context.now)));
-    budget.mut("status").mut("disruptedPods").set(pod["metadata"]["name"].as_string(), format_rfc3339(context.now));
+    if (allowed == 1)
+      budget.mut("status").set("conditions", with_condition(budget["status"]["conditions"],
+                                                            exhausted(budget, context.now)));
+    budget.mut("status")
+        .mut("disruptedPods")
+        .set(pod["metadata"]["name"].as_string(), format_rfc3339(context.now));
     return budget;
   };
   Context inner = inner_context(context, budgets, name);
-  auto spent = objects_.update(inner, *budgets, context.info.name_space, name, UpdateKind::patch, false, make);
+  auto spent = objects_.update(inner, *budgets, context.info.name_space, name, UpdateKind::patch,
+                               false, make);
   if (!spent.ok()) return std::move(spent).error();
   return success();
 }

@@ -10,7 +10,8 @@
 
 namespace dibs::server {
 
-/// Says of a request what the record of owners must know. Lives as long as the context and resource.
+/// Says of a request what the record of owners must know. Lives as long as the context and
+/// resource.
 class WriterOf {
  public:
   WriterOf(const Context& context, const Resource& resource);
@@ -22,7 +23,8 @@ class WriterOf {
   api::FieldWriter writer_;
 };
 
-/// The object (stored version) with its managedFields brought up to date; `old` is null for a new object.
+/// The object (stored version) with its managedFields brought up to date; `old` is null for a new
+/// object.
 Value track_write(const Context& context, const Resource& resource, const Value* old, Value object);
 
 /// The field manager of a request: the parameter, or what stands before the "/" of the User-Agent.

@@ -18,7 +18,8 @@ Result<std::int64_t> parse_int(std::string_view text) {
   auto digits = text.starts_with('+') ? text.substr(1) : text;
   auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (code == std::errc::result_out_of_range) {
-    return Error::bad_request(cat("strconv.ParseInt: parsing ", quoted(text), ": value out of range"));
+    return Error::bad_request(
+        cat("strconv.ParseInt: parsing ", quoted(text), ": value out of range"));
   }
   if (code != std::errc() || end != digits.data() + digits.size()) {
     return Error::bad_request(cat("strconv.ParseInt: parsing ", quoted(text), ": invalid syntax"));
@@ -36,7 +37,8 @@ void check_match(const net::Target& target, bool watch, api::FieldErrors& errors
   if (!watch) {
     if (!match.empty()) {
       if (version.empty()) {
-        errors.forbidden(path, "resourceVersionMatch is forbidden unless resourceVersion is provided");
+        errors.forbidden(path,
+                         "resourceVersionMatch is forbidden unless resourceVersion is provided");
       }
       if (!target.get("continue").empty()) {
         errors.forbidden(path, "resourceVersionMatch is forbidden when continue is provided");
@@ -45,19 +47,22 @@ void check_match(const net::Target& target, bool watch, api::FieldErrors& errors
         errors.not_supported(path, match, {"Exact", "NotOlderThan", ""});
       }
       if (match == "Exact" && version == "0") {
-        errors.forbidden(path, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+        errors.forbidden(path,
+                         "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
       }
     }
-    if (initial) errors.forbidden(api::Path("sendInitialEvents"), "sendInitialEvents is forbidden for list");
+    if (initial)
+      errors.forbidden(api::Path("sendInitialEvents"), "sendInitialEvents is forbidden for list");
     return;
   }
   if (initial && match != "NotOlderThan") {
-    errors.forbidden(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    errors.forbidden(path,
+                     "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
   }
   if (!match.empty()) {
     if (!initial) {
-      errors.forbidden(path,
-                       "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+      errors.forbidden(
+          path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
     }
     if (match != "NotOlderThan") errors.not_supported(path, match, {"NotOlderThan"});
   }
@@ -78,8 +83,8 @@ std::optional<std::string> resource_version_fault(std::string_view text) {
     why = "invalid syntax";
   }
   if (!why) return std::nullopt;
-  return cat("resourceVersion: Invalid value: ", quoted(text), ": strconv.ParseUint: parsing ", quoted(text),
-             ": ", why);
+  return cat("resourceVersion: Invalid value: ", quoted(text), ": strconv.ParseUint: parsing ",
+             quoted(text), ": ", why);
 }
 
 Result<ListOptions> ListOptions::parse(const net::Target& target, bool watch) {
@@ -97,7 +102,8 @@ Result<ListOptions> ListOptions::parse(const net::Target& target, bool watch) {
 
   options.continue_token = target.get("continue");
   options.bookmarks = query_flag(target, "allowWatchBookmarks");
-  if (target.has("sendInitialEvents")) options.send_initial_events = query_flag(target, "sendInitialEvents");
+  if (target.has("sendInitialEvents"))
+    options.send_initial_events = query_flag(target, "sendInitialEvents");
   auto match = target.get("resourceVersionMatch");
   options.match = match == "Exact"          ? VersionMatch::exact
                   : match == "NotOlderThan" ? VersionMatch::not_older
@@ -126,8 +132,8 @@ Result<ContinueToken> ContinueToken::decode(const std::string& token) {
   std::string text;
   if (!base64url_decode(token, text)) {
     std::size_t at = 0;
-    while (at < token.size() && (std::isalnum(static_cast<unsigned char>(token[at])) || token[at] == '-' ||
-                                 token[at] == '_')) {
+    while (at < token.size() && (std::isalnum(static_cast<unsigned char>(token[at])) ||
+                                 token[at] == '-' || token[at] == '_')) {
       ++at;
     }
     return bad(cat("illegal base64 data at input byte ", at));
@@ -154,7 +160,8 @@ Error version_too_large(store::Revision wanted, store::Revision current) {
   details.causes.push_back({"ResourceVersionTooLarge", "Too large resource version", ""});
   details.retry_after_seconds = 1;
   return {Code::timeout,
-          cat("Timeout: Too large resource version: ", wanted, ", current: ", current), std::move(details)};
+          cat("Timeout: Too large resource version: ", wanted, ", current: ", current),
+          std::move(details)};
 }
 
 }  // namespace dibs::server

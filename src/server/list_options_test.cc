@@ -20,7 +20,9 @@ TEST(ListOptions, reads_what_is_given) {
   EXPECT_EQ(list->timeout_seconds, 7);
 
   auto watch = options_of(
-      "resourceVersion=12&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", true);
+      "resourceVersion=12&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch="
+      "NotOlderThan",
+      true);
   ASSERT_TRUE(watch.ok());
   EXPECT_EQ(watch->version, 12);
   EXPECT_TRUE(watch->version_given);
@@ -48,7 +50,8 @@ TEST_P(ListFaults, are_refused) {
 
   ASSERT_FALSE(options.ok()) << GetParam().query;
   EXPECT_EQ(http_status(options.error().code()), GetParam().status) << options.error().message();
-  EXPECT_NE(options.error().message().find(GetParam().part), std::string::npos) << options.error().message();
+  EXPECT_NE(options.error().message().find(GetParam().part), std::string::npos)
+      << options.error().message();
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -57,13 +60,15 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"limit=x", false, 400, "strconv.ParseInt: parsing \"x\": invalid syntax"},
         Fault{"limit=99999999999999999999", false, 400, "value out of range"},
         Fault{"timeoutSeconds=1s", true, 400, "invalid syntax"},
-        Fault{"resourceVersion=x", false, 400, "invalid resource version: resourceVersion: Invalid value: \"x\""},
+        Fault{"resourceVersion=x", false, 400,
+              "invalid resource version: resourceVersion: Invalid value: \"x\""},
         Fault{"resourceVersion=-1", true, 500, "resourceVersion: Invalid value: \"-1\""},
         Fault{"resourceVersionMatch=Exact", false, 422,
               "resourceVersionMatch is forbidden unless resourceVersion is provided"},
         Fault{"resourceVersionMatch=Exact&resourceVersion=0", false, 422,
               "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""},
-        Fault{"resourceVersionMatch=Odd&resourceVersion=1", false, 422, "Unsupported value: \"Odd\""},
+        Fault{"resourceVersionMatch=Odd&resourceVersion=1", false, 422,
+              "Unsupported value: \"Odd\""},
         Fault{"resourceVersionMatch=Exact&resourceVersion=1&continue=t", false, 422,
               "resourceVersionMatch is forbidden when continue is provided"},
         Fault{"sendInitialEvents=true", false, 422, "sendInitialEvents is forbidden for list"},
@@ -90,10 +95,13 @@ TEST(ContinueToken, refuses_what_it_did_not_give) {
       {"!", "illegal base64 data at input byte 0"},
       {"ab.c", "illegal base64 data at input byte 2"},
       {base64url_encode("{"), "unexpected end of JSON input"},
-      {base64url_encode(R"({"v":"v9","rv":1,"start":"a"})"), "does not recognize this encoded version v9"},
-      {base64url_encode(R"({"v":"meta.k8s.io/v1","start":"a"})"), "incorrect encoded start resourceVersion"},
+      {base64url_encode(R"({"v":"v9","rv":1,"start":"a"})"),
+       "does not recognize this encoded version v9"},
+      {base64url_encode(R"({"v":"meta.k8s.io/v1","start":"a"})"),
+       "incorrect encoded start resourceVersion"},
       {base64url_encode(R"({"v":"meta.k8s.io/v1","rv":1})"), "encoded start key empty"},
-      {base64url_encode(R"({"v":"meta.k8s.io/v1","rv":1,"start":"../../secrets/"})"), "../../secrets/"},
+      {base64url_encode(R"({"v":"meta.k8s.io/v1","rv":1,"start":"../../secrets/"})"),
+       "../../secrets/"},
   };
   for (const auto& one : cases) {
     auto token = ContinueToken::decode(one.token);

@@ -45,7 +45,8 @@ Clause parse_clause(std::string_view text) {
 Error nothing_acceptable(AnswerTo what) {
   std::string text = cat("406: Not Acceptable\n\nAvailable representations: ", kAvailable);
   if (what != AnswerTo::one) {
-    append(text, ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch");
+    append(text,
+           ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch");
   }
   return {Code::not_acceptable, std::move(text), ErrorDetails{}};
 }
@@ -87,7 +88,8 @@ std::string media_type(std::string_view header) {
   return to_lower(trim(header.substr(0, header.find(';'))));
 }
 
-Result<Answer> negotiate_answer(const net::Request& request, const net::Target& target, AnswerTo what) {
+Result<Answer> negotiate_answer(const net::Request& request, const net::Target& target,
+                                AnswerTo what) {
   Answer plain;
   plain.pretty = wants_pretty(request, target);
   std::string header;
@@ -122,7 +124,8 @@ Result<Answer> negotiate_answer(const net::Request& request, const net::Target& 
       continue;
     }
     if (take_form(clause, what, answer)) {
-      if (clause.parameters.contains("pretty")) answer.pretty = clause.parameters.at("pretty") == "1";
+      if (clause.parameters.contains("pretty"))
+        answer.pretty = clause.parameters.at("pretty") == "1";
       return answer;
     }
     refused_form = true;
@@ -133,7 +136,8 @@ Result<Answer> negotiate_answer(const net::Request& request, const net::Target& 
                  "application/vnd.kubernetes.protobuf;stream=watch");
   }
   if (refused_form) {
-    return Error(Code::not_acceptable, cat("only the following media types are accepted: ", kAvailable));
+    return Error(Code::not_acceptable,
+                 cat("only the following media types are accepted: ", kAvailable));
   }
   if (protobuf_only) return plain;
   return nothing_acceptable(what);
@@ -144,9 +148,10 @@ Result<BodyFormat> body_format(std::string_view content_type) {
   if (type.empty() || type == "application/json") return BodyFormat::json;
   if (type == "application/yaml") return BodyFormat::yaml;
   if (type == "application/vnd.kubernetes.protobuf") return BodyFormat::protobuf;
-  return Error(Code::unsupported_media_type,
-               cat("the body of the request was in an unknown format - accepted media types include: ",
-                   kAvailable));
+  return Error(
+      Code::unsupported_media_type,
+      cat("the body of the request was in an unknown format - accepted media types include: ",
+          kAvailable));
 }
 
 }  // namespace dibs::server

@@ -23,7 +23,8 @@ struct Answer {
 enum class AnswerTo : char { one, list, watch };
 
 /// Errors: not_acceptable, in the words of each case.
-Result<Answer> negotiate_answer(const net::Request& request, const net::Target& target, AnswerTo what);
+Result<Answer> negotiate_answer(const net::Request& request, const net::Target& target,
+                                AnswerTo what);
 
 enum class BodyFormat : char { json, yaml, protobuf };
 /// Of the Content-Type; absent means JSON. Errors: unsupported_media_type.

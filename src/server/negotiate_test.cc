@@ -7,8 +7,8 @@
 namespace dibs::server {
 namespace {
 
-Result<Answer> answer_for(std::string_view accept, AnswerTo what = AnswerTo::one, std::string_view target = "/x",
-                          std::string_view agent = "") {
+Result<Answer> answer_for(std::string_view accept, AnswerTo what = AnswerTo::one,
+                          std::string_view target = "/x", std::string_view agent = "") {
   net::Request request;
   if (!accept.empty()) request.headers.add("Accept", std::string(accept));
   if (!agent.empty()) request.headers.add("User-Agent", std::string(agent));
@@ -34,12 +34,14 @@ struct Case {
 class Accept : public testing::TestWithParam<Case> {};
 
 TEST_P(Accept, decides_the_form) {
-  EXPECT_EQ(shown(answer_for(GetParam().accept, GetParam().what)), GetParam().expected) << GetParam().accept;
+  EXPECT_EQ(shown(answer_for(GetParam().accept, GetParam().what)), GetParam().expected)
+      << GetParam().accept;
 }
 
 constexpr const char* kTable = "application/json;as=Table;v=v1;g=meta.k8s.io";
 constexpr const char* kKubectl =
-    "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+    "application/json;as=Table;v=v1;g=meta.k8s.io,application/"
+    "json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
 
 INSTANTIATE_TEST_SUITE_P(
     All, Accept,
@@ -52,16 +54,21 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"application/json;q=0.5,application/yaml;q=0.9", AnswerTo::one, "yaml object"},
         Case{"application/yaml;q=0.5,application/json", AnswerTo::one, "json object"},
         Case{kTable, AnswerTo::one, "json table v1"}, Case{kTable, AnswerTo::list, "json table v1"},
-        Case{kTable, AnswerTo::watch, "json table v1"}, Case{kKubectl, AnswerTo::list, "json table v1"},
-        Case{"application/json;as=Table;v=v1beta1;g=meta.k8s.io", AnswerTo::one, "json table v1beta1"},
-        Case{"application/json;as=Table;v=v9;g=meta.k8s.io,application/json", AnswerTo::one, "json object"},
+        Case{kTable, AnswerTo::watch, "json table v1"},
+        Case{kKubectl, AnswerTo::list, "json table v1"},
+        Case{"application/json;as=Table;v=v1beta1;g=meta.k8s.io", AnswerTo::one,
+             "json table v1beta1"},
+        Case{"application/json;as=Table;v=v9;g=meta.k8s.io,application/json", AnswerTo::one,
+             "json object"},
         Case{"application/json;as=Table;v=v9;g=meta.k8s.io", AnswerTo::one, "406"},
-        Case{"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", AnswerTo::one, "json metadata v1"},
+        Case{"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", AnswerTo::one,
+             "json metadata v1"},
         Case{"application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", AnswerTo::list,
              "json metadata_list v1"},
         Case{"application/vnd.kubernetes.protobuf,application/json", AnswerTo::one, "json object"},
         Case{"application/vnd.kubernetes.protobuf", AnswerTo::one, "json object"},
-        Case{"text/html", AnswerTo::one, "406"}, Case{"image/png,text/html", AnswerTo::list, "406"},
+        Case{"text/html", AnswerTo::one, "406"}, Case{"application/*", AnswerTo::one, "406"},
+        Case{"image/png,text/html", AnswerTo::list, "406"},
         Case{"text/html,application/json;q=0.1", AnswerTo::one, "json object"},
         Case{"application/yaml", AnswerTo::watch, "406"}));
 
@@ -69,7 +76,8 @@ TEST(Negotiate, says_what_it_could_give) {
   auto refused = answer_for("text/html");
 
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.error().message().find("application/json, application/yaml"), std::string::npos);
+  EXPECT_NE(refused.error().message().find("application/json, application/yaml"),
+            std::string::npos);
 }
 
 TEST(Negotiate, joins_several_accept_headers) {
@@ -77,7 +85,8 @@ TEST(Negotiate, joins_several_accept_headers) {
   request.headers.add("Accept", "text/html");
   request.headers.add("Accept", "application/yaml");
 
-  EXPECT_EQ(shown(negotiate_answer(request, *net::Target::parse("/x"), AnswerTo::one)), "yaml object");
+  EXPECT_EQ(shown(negotiate_answer(request, *net::Target::parse("/x"), AnswerTo::one)),
+            "yaml object");
 }
 
 TEST(Negotiate, is_pretty_for_people) {
@@ -85,8 +94,9 @@ TEST(Negotiate, is_pretty_for_people) {
     const char* target;
     const char* agent;
     bool pretty;
-  } cases[] = {{"/x", "kubectl/v1.37", false}, {"/x?pretty=true", "kubectl/v1.37", true}, {"/x?pretty=1", "", true},
-               {"/x?pretty=false", "curl/8", false}, {"/x", "curl/8", true}, {"/x", "Mozilla/5.0 (X11)", true},
+  } cases[] = {{"/x", "kubectl/v1.37", false}, {"/x?pretty=true", "kubectl/v1.37", true},
+               {"/x?pretty=1", "", true},      {"/x?pretty=false", "curl/8", false},
+               {"/x", "curl/8", true},         {"/x", "Mozilla/5.0 (X11)", true},
                {"/x", "Wget/1.2", true}};
   for (const auto& one : cases) {
     auto answer = answer_for("", AnswerTo::one, one.target, one.agent);

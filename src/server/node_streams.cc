@@ -1,4 +1,5 @@
-// Subresources::reach_node: log, exec, attach, port-forward, proxy, up to the point where a node is needed.
+// Subresources::reach_node: log, exec, attach, port-forward, proxy, up to the point where a node is
+// needed.
 #include <charconv>
 
 #include "base/strings.h"
@@ -10,7 +11,8 @@ namespace {
 
 std::string names_of(const Value& containers) {
   std::string out;
-  for (const Value& container : containers.items()) append(out, out.empty() ? "" : " ", container["name"].as_string());
+  for (const Value& container : containers.items())
+    append(out, out.empty() ? "" : " ", container["name"].as_string());
   return out;
 }
 
@@ -39,15 +41,18 @@ Result<std::string> choose_container(const Context& context, const Value& pod) {
   std::string name(context.target.get("container"));
   if (name.empty()) {
     if (pod["spec"]["containers"].size() == 1) return pod["spec"]["containers"][0]["name"].str();
-    if (auto marked = pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"].as_string();
+    if (auto marked =
+            pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"].as_string();
         !marked.empty()) {
       return std::string(marked);
     }
-    return Error::bad_request(cat("a container name must be specified for pod ", pod["metadata"]["name"].as_string(),
+    return Error::bad_request(cat("a container name must be specified for pod ",
+                                  pod["metadata"]["name"].as_string(),
                                   ", choose one of: ", choices(pod)));
   }
   if (!has_container(pod, name)) {
-    return Error::bad_request(cat("container ", name, " is not valid for pod ", pod["metadata"]["name"].as_string()));
+    return Error::bad_request(
+        cat("container ", name, " is not valid for pod ", pod["metadata"]["name"].as_string()));
   }
   return name;
 }
@@ -69,7 +74,8 @@ Result<> check_log_options(const Context& context) {
   }
   bool seconds = context.target.has("sinceSeconds");
   if (seconds && context.target.has("sinceTime")) {
-    errors.forbidden(api::Path(""), "at most one of `sinceTime` or `sinceSeconds` may be specified");
+    errors.forbidden(api::Path(""),
+                     "at most one of `sinceTime` or `sinceSeconds` may be specified");
   } else if (seconds && *number("sinceSeconds") < 1) {
     errors.invalid(api::Path("sinceSeconds"), *number("sinceSeconds"), "must be greater than 0");
   }
@@ -111,14 +117,17 @@ Result<net::Response> Subresources::reach_node(Context& context) {
     return Error::plain("no preferred addresses found; known addresses: []");
   }
   std::string address;
-  for (std::string_view type : {"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}) {
+  for (std::string_view type :
+       {"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}) {
     for (const Value& candidate : addresses.items()) {
-      if (address.empty() && candidate["type"].as_string() == type) address = candidate["address"].str();
+      if (address.empty() && candidate["type"].as_string() == type)
+        address = candidate["address"].str();
     }
   }
   std::int64_t port = (*node)["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_int();
-  return Error::internal(cat("Internal error occurred: error dialing backend: node ", quoted(node_name), " at ", address,
-                             ":", port > 0 ? port : 10250, " cannot be reached"));
+  return Error::internal(cat("Internal error occurred: error dialing backend: node ",
+                             quoted(node_name), " at ", address, ":", port > 0 ? port : 10250,
+                             " cannot be reached"));
 }
 
 }  // namespace dibs::server

@@ -16,7 +16,7 @@ using api::FieldErrors;
 
 namespace {
 
-constexpr int kRaces = 50;          // lost races before a client is told so
+constexpr int kRaces = 50;  // lost races before a client is told so
 constexpr int kNameAttempts = 8;
 constexpr std::size_t kMaxGenerated = 63;
 
@@ -58,7 +58,8 @@ bool spec_changed(const Value& object, const Value& old) {
 const api::KindRules& rules_for(const Context& context, const Resource& resource) {
   const std::string& sub = context.info.subresource;
   if (resource.custom || sub.empty()) return *resource.rules;
-  if (const api::KindRules* own = api::subresource_rules(resource.group, resource.kind, sub)) return *own;
+  if (const api::KindRules* own = api::subresource_rules(resource.group, resource.kind, sub))
+    return *own;
   if (sub == "approval") return api::kind_rules(resource.group, cat(resource.kind, "/approval"));
   return *resource.rules;
 }
@@ -71,27 +72,30 @@ void keep_from_old(Value& metadata, const Value& old, std::string_view key) {
   }
 }
 
-Error wrong_uid(const Resource& resource, std::string_view name, std::string_view key, std::string_view wanted,
-                std::string_view actual) {
-  return conflict_error(resource.group, resource.plural, name,
-                        cat("StorageError: invalid object, Code: 4, Key: ", key,
-                            ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ",
-                            wanted, ", UID in object meta: ", actual));
+Error wrong_uid(const Resource& resource, std::string_view name, std::string_view key,
+                std::string_view wanted, std::string_view actual) {
+  return conflict_error(
+      resource.group, resource.plural, name,
+      cat("StorageError: invalid object, Code: 4, Key: ", key,
+          ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ",
+          wanted, ", UID in object meta: ", actual));
 }
 
 /// The uid and resourceVersion that a client sends say which object it means to change.
-Result<> check_preconditions(const Resource& resource, const Value& object, const Value& old, UpdateKind kind,
-                             std::string_view key) {
+Result<> check_preconditions(const Resource& resource, const Value& object, const Value& old,
+                             UpdateKind kind, std::string_view key) {
   const Value& metadata = object["metadata"];
   auto name = old["metadata"]["name"].as_string();
   auto uid = metadata["uid"].as_string();
   auto actual = old["metadata"]["uid"].as_string();
-  if (kind == UpdateKind::put && !uid.empty() && uid != actual) return wrong_uid(resource, name, key, uid, actual);
+  if (kind == UpdateKind::put && !uid.empty() && uid != actual)
+    return wrong_uid(resource, name, key, uid, actual);
   auto version = metadata["resourceVersion"].as_string();
   if (version.empty() || version == "0") {
     if (resource.rules->allow_unconditional_update || kind != UpdateKind::put) return success();
     FieldErrors errors;
-    errors.invalid(api::Path("metadata").child("resourceVersion"), 0, "must be specified for an update");
+    errors.invalid(api::Path("metadata").child("resourceVersion"), 0,
+                   "must be specified for an update");
     return errors.to_error(resource.plural, resource.group, name);
   }
   if (auto fault = version_fault(version); !fault.empty()) return Error::plain(fault);
@@ -100,18 +104,21 @@ Result<> check_preconditions(const Resource& resource, const Value& object, cons
 }
 
 /// 409 for a name that is taken; `generate` is the object's generateName.
-Error taken_error(const Resource& resource, std::string_view name, std::string_view generate, const store::Record& record) {
+Error taken_error(const Resource& resource, std::string_view name, std::string_view generate,
+                  const store::Record& record) {
   Error plain = already_exists_error(resource.group, resource.plural, name);
   auto existing = decode_stored(record);
   if (existing.ok() && (*existing)["metadata"].contains("deletionTimestamp")) {
-    return {Code::already_exists, cat("object is being deleted: ", plain.message()), *plain.details()};
+    return {Code::already_exists, cat("object is being deleted: ", plain.message()),
+            *plain.details()};
   }
   if (generate.empty()) return plain;
   ErrorDetails details = *plain.details();
   details.retry_after_seconds = 1;
-  return {Code::already_exists,
-          cat(plain.message(), ", the server was not able to generate a unique name for the object"),
-          std::move(details)};
+  return {
+      Code::already_exists,
+      cat(plain.message(), ", the server was not able to generate a unique name for the object"),
+      std::move(details)};
 }
 
 }  // namespace
@@ -123,12 +130,13 @@ Result<Value> Objects::get(const Resource& resource, std::string_view name_space
   return decode_stored(*record);
 }
 
-bool Objects::exists(const Resource& resource, std::string_view name_space, std::string_view name) const {
+bool Objects::exists(const Resource& resource, std::string_view name_space,
+                     std::string_view name) const {
   return store_.get(resource.key(name_space, name)) != nullptr;
 }
 
-Result<Value> Objects::create(Context& context, const Resource& resource, std::string_view name_space,
-                              Value object) {
+Result<Value> Objects::create(Context& context, const Resource& resource,
+                              std::string_view name_space, Value object) {
   for (auto& text : api::dedup_owner_references(object)) context.warn(std::move(text));
   Value& metadata = object.mut("metadata");
   if (resource.namespaced) {
@@ -158,8 +166,8 @@ Result<Value> Objects::create(Context& context, const Resource& resource, std::s
   return commit_new(context, resource, admission, std::move(object));
 }
 
-Result<Value> Objects::commit_new(Context& context, const Resource& resource, AdmissionRequest& admission,
-                                  Value object) {
+Result<Value> Objects::commit_new(Context& context, const Resource& resource,
+                                  AdmissionRequest& admission, Value object) {
   const api::KindRules& rules = *resource.rules;
   api::RuleContext rule_context{context.now, context.info.subresource};
   std::string generate(object["metadata"]["generateName"].as_string());
@@ -214,15 +222,17 @@ Result<Value> Objects::commit_new(Context& context, const Resource& resource, Ad
   }
 }
 
-Result<Written> Objects::update(Context& context, const Resource& resource, std::string_view name_space,
-                                std::string_view name, UpdateKind kind, bool may_create, const Make& make) {
+Result<Written> Objects::update(Context& context, const Resource& resource,
+                                std::string_view name_space, std::string_view name, UpdateKind kind,
+                                bool may_create, const Make& make) {
   std::string key = resource.key(name_space, name);
   for (int race = 0; race < kRaces; ++race) {
     auto record = store_.get(key);
     if (!record) {
       if (!may_create) return not_found_error(resource.group, resource.plural, name);
       DIBS_TRY(Value object, make(nullptr));
-      if (auto uid = object["metadata"]["uid"].as_string(); !uid.empty() && kind == UpdateKind::put) {
+      if (auto uid = object["metadata"]["uid"].as_string();
+          !uid.empty() && kind == UpdateKind::put) {
         return wrong_uid(resource, name, key, uid, "");
       }
       object.mut("metadata").erase("resourceVersion");
@@ -234,7 +244,8 @@ Result<Written> Objects::update(Context& context, const Resource& resource, std:
                                  .name = std::string(name),
                                  .subresource = {},
                                  .object = &object};
-      if (kind != UpdateKind::apply) object = track_write(context, resource, nullptr, std::move(object));
+      if (kind != UpdateKind::apply)
+        object = track_write(context, resource, nullptr, std::move(object));
       DIBS_CHECK(admission_.mutate(admission));
       auto made = commit_new(context, resource, admission, std::move(object));
       if (!made.ok() && made.error().code() == Code::already_exists) continue;
@@ -293,7 +304,8 @@ Result<Value> Objects::prepare_update(Context& context, const Resource& resource
                                       const Value& old) {
   const api::KindRules& rules = rules_for(context, resource);
   api::RuleContext rule_context{context.now, context.info.subresource};
-  bool status_write = context.info.subresource == "status" || context.info.subresource == "approval";
+  bool status_write =
+      context.info.subresource == "status" || context.info.subresource == "approval";
   if (resource.namespaced) {
     auto given = object["metadata"]["namespace"].as_string();
     if (given.empty()) {
@@ -314,7 +326,8 @@ Result<Value> Objects::prepare_update(Context& context, const Resource& resource
       kept.mut("metadata").set("managedFields", object["metadata"]["managedFields"]);
     }
     for (const auto& [key, value] : old.members()) {
-      if (key != "kind" && key != "apiVersion" && key != "metadata" && key != "status") kept.set(key, value);
+      if (key != "kind" && key != "apiVersion" && key != "metadata" && key != "status")
+        kept.set(key, value);
     }
     if (const Value* status = object.find("status")) kept.set("status", *status);
     object = std::move(kept);

@@ -1,10 +1,12 @@
 #pragma once
 // Reading and writing objects: the rules of the API around one store transaction.
 //
-// Life of a write: 1. the caller decodes the body (body.h) to the served version in normal form; 2. it is
-// converted to the stored version; 3. managedFields; 4. mutating admission; 5. the kind prepares it and the
-// common metadata is set; 6. validation, of metadata and of the kind; 7. validating admission;
-// 8. one commit that expects the revision it was made from. On a lost race an update starts over.
+// Life of a write: 1. the caller decodes the body (body.h) to the served version in normal form;
+// 2. it is converted to the stored version; 3. managedFields; 4. mutating admission; 5. the kind
+// prepares it and the common metadata is set; 6. validation, of metadata and of the kind;
+// 7. validating admission; 8. one commit that expects the revision it was made from. On a lost race
+// an update starts over.
+//
 // Thread-safe; commit() blocks until the write is durable.
 
 #include <functional>
@@ -50,15 +52,17 @@ class Objects {
       : runtime_(runtime), store_(store), admission_(admission) {}
 
   /// Errors: not_found.
-  Result<Value> get(const Resource& resource, std::string_view name_space, std::string_view name) const;
+  Result<Value> get(const Resource& resource, std::string_view name_space,
+                    std::string_view name) const;
   bool exists(const Resource& resource, std::string_view name_space, std::string_view name) const;
 
   /// `object` is in the stored version, decoded and with defaults.
-  Result<Value> create(Context& context, const Resource& resource, std::string_view name_space, Value object);
+  Result<Value> create(Context& context, const Resource& resource, std::string_view name_space,
+                       Value object);
 
-  /// `make` gives the wanted object (stored version, decoded, with defaults) from the existing one, null
-  /// where there is none; it is called again after a lost race. `may_create`: a missing object is created from
-  /// what `make` gives.
+  /// `make` gives the wanted object (stored version, decoded, with defaults) from the existing one,
+  /// null where there is none; it is called again after a lost race. `may_create`: a missing object
+  /// is created from what `make` gives.
   using Make = std::function<Result<Value>(const Value* existing)>;
   Result<Written> update(Context& context, const Resource& resource, std::string_view name_space,
                          std::string_view name, UpdateKind kind, bool may_create, const Make& make);
@@ -72,7 +76,8 @@ class Objects {
  private:
   Result<Value> commit_new(Context& context, const Resource& resource, AdmissionRequest& admission,
                            Value object);
-  Result<Value> prepare_update(Context& context, const Resource& resource, Value object, const Value& old);
+  Result<Value> prepare_update(Context& context, const Resource& resource, Value object,
+                               const Value& old);
 
   runtime::Runtime& runtime_;
   store::Store& store_;

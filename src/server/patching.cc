@@ -19,11 +19,13 @@ Result<PatchType> patch_type(const Context& context, const Resource& resource) {
   if (type == "application/json-patch+json") return PatchType::json;
   if (type == "application/merge-patch+json") return PatchType::merge;
   if (type == "application/apply-patch+yaml") return PatchType::apply;
-  if (type == "application/strategic-merge-patch+json" && !resource.custom) return PatchType::strategic;
+  if (type == "application/strategic-merge-patch+json" && !resource.custom)
+    return PatchType::strategic;
   if (resource.custom) {
-    return Error(Code::unsupported_media_type,
-                 "the body of the request was in an unknown format - accepted media types include: "
-                 "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml");
+    return Error(
+        Code::unsupported_media_type,
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml");
   }
   return Error(Code::unsupported_media_type, "415: Unsupported Media Type", ErrorDetails{});
 }
@@ -50,7 +52,8 @@ Result<Value> parse_patch(const Context& context, std::vector<std::string>& dupl
   return patch;
 }
 
-/// A strategic patch is read into Go's structures by another path, which words its faults differently.
+/// A strategic patch is read into Go's structures by another path, which words its faults
+/// differently.
 Error as_restored(const Error& error, std::string_view shown) {
   constexpr std::string_view kStart = "json: cannot unmarshal ";
   const std::string& message = error.message();
@@ -62,9 +65,12 @@ Error as_restored(const Error& error, std::string_view shown) {
   if (from == "object") from = "map";
   std::string_view to = std::string_view(message).substr(type + 9);
   std::string text = cat("unrecognized type: ", to);
-  if (to.starts_with("[]")) text = cat("cannot restore slice from ", from);
-  else if (to.starts_with("map[")) text = cat("cannot restore map from ", from);
-  else if (to.find('.') != std::string_view::npos) text = cat("cannot restore struct from: ", from);
+  if (to.starts_with("[]"))
+    text = cat("cannot restore slice from ", from);
+  else if (to.starts_with("map["))
+    text = cat("cannot restore map from ", from);
+  else if (to.find('.') != std::string_view::npos)
+    text = cat("cannot restore struct from: ", from);
   api::FieldErrors errors;
   errors.invalid(api::Path("patch"), shown, text);
   return errors.to_error("", "", "");
@@ -77,8 +83,9 @@ Result<Value> check_name(const Context& context, Value object) {
                                   " based on URL) was undeterminable: name must be provided"));
   }
   if (given != context.info.name) {
-    return Error::bad_request(cat("the name of the object (", given, ") does not match the name on the URL (",
-                                  context.info.name, ")"));
+    return Error::bad_request(cat("the name of the object (", given,
+                                  ") does not match the name on the URL (", context.info.name,
+                                  ")"));
   }
   return object;
 }
@@ -94,19 +101,22 @@ Result<Value> apply_patch(Context& context, const Expected& expected, const Reso
   auto config = json::parse_yaml(context.request.body, &duplicates);
   if (!config.ok()) {
     bool flow = trim(context.request.body).starts_with('{');
-    return Error::bad_request(cat(flow ? "error decoding patch: error converting YAML to JSON: " : "error encoding patch: ",
-                                  config.error().message()));
+    return Error::bad_request(cat(
+        flow ? "error decoding patch: error converting YAML to JSON: " : "error encoding patch: ",
+        config.error().message()));
   }
   if (config->is_null()) config = Value::object();
   if (!config->is_object()) {
     return Error::bad_request(
-        cat("error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ",
+        cat("error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot "
+            "unmarshal ",
             go_kind(*config), " into Go value of type map[string]interface {}"));
   }
   auto kind = (*config)["kind"].as_string();
   auto api_version = (*config)["apiVersion"].as_string();
   if (kind != expected.kind.kind || api_version != expected.kind.api_version()) {
-    std::string shown = api_version.find('/') == std::string_view::npos ? cat("/", api_version) : std::string(api_version);
+    std::string shown = api_version.find('/') == std::string_view::npos ? cat("/", api_version)
+                                                                        : std::string(api_version);
     return Error::bad_request(cat("invalid object type: ", shown, ", Kind=", kind));
   }
   if ((*config)["metadata"].contains("managedFields")) {
@@ -127,8 +137,9 @@ Result<Value> apply_patch(Context& context, const Expected& expected, const Reso
       return Error::bad_request(
           "the namespace of the provided object does not match the namespace sent on the request");
     }
-    return Error::bad_request(cat("the name of the object (", given, ") does not match the name on the URL (",
-                                  context.info.name, ")"));
+    return Error::bad_request(cat("the name of the object (", given,
+                                  ") does not match the name on the URL (", context.info.name,
+                                  ")"));
   }
   config->mut("metadata").set("name", context.info.name);
   auto name_space = (*config)["metadata"]["namespace"].as_string();
@@ -145,7 +156,8 @@ Result<Value> apply_patch(Context& context, const Expected& expected, const Reso
   by.api_version = shown;
   by.kind = expected.kind.kind;
   by.manager = context.target.get("fieldManager");
-  DIBS_TRY(api::ApplyResult merged, api::apply(by, served, *config, query_flag(context.target, "force")));
+  DIBS_TRY(api::ApplyResult merged,
+           api::apply(by, served, *config, query_flag(context.target, "force")));
   if (!served) merged.object.mut("metadata").erase("resourceVersion");
   return decode_patched(context, expected, merged.object, {}, context.request.body);
 }
@@ -175,7 +187,8 @@ Result<Value> patched(Context& context, const Expected& expected, const Resource
       auto applied = json::apply_json_patch(*served, patch);
       if (!applied.ok()) {
         const Error& error = applied.error();
-        return error.code() == Code::invalid ? Error(Code::invalid, error.message(), ErrorDetails{}) : error;
+        return error.code() == Code::invalid ? Error(Code::invalid, error.message(), ErrorDetails{})
+                                             : error;
       }
       result = std::move(applied).value();
       break;
@@ -187,8 +200,8 @@ Result<Value> patched(Context& context, const Expected& expected, const Resource
       break;
     default: {
       if (!patch.is_object() && !patch.is_null()) {
-        return Error::bad_request(
-            cat("json: cannot unmarshal ", go_kind(patch), " into Go value of type map[string]interface {}"));
+        return Error::bad_request(cat("json: cannot unmarshal ", go_kind(patch),
+                                      " into Go value of type map[string]interface {}"));
       }
       DIBS_TRY(result, api::strategic_merge(*served, patch, *expected.schema));
       break;
@@ -197,7 +210,8 @@ Result<Value> patched(Context& context, const Expected& expected, const Resource
   // A strategic patch is shown as Go prints the map it was read into.
   std::string shown = type == PatchType::strategic ? api::go_value(patch) : context.request.body;
   auto decoded = decode_patched(context, expected, result, std::move(strict), shown);
-  if (!decoded.ok()) return type == PatchType::strategic ? as_restored(decoded.error(), shown) : decoded;
+  if (!decoded.ok())
+    return type == PatchType::strategic ? as_restored(decoded.error(), shown) : decoded;
   Value object = std::move(decoded).value();
   return check_name(context, std::move(object));
 }

@@ -61,10 +61,11 @@ Value table_row(const Context& context, const Resource& resource, const Value& s
   Value row = Value::object();
   row.set("cells", resource.custom
                        ? custom_cells(*resource.custom_kind, resource.version, served, context.now)
-                       : api::table_row_cells(resource.group, resource.version, resource.kind, served,
-                                              context.now));
+                       : api::table_row_cells(resource.group, resource.version, resource.kind,
+                                              served, context.now));
   if (!resource.custom) {
-    Value conditions = api::table_row_conditions(resource.group, resource.version, resource.kind, served);
+    Value conditions =
+        api::table_row_conditions(resource.group, resource.version, resource.kind, served);
     if (!conditions.empty()) row.set("conditions", std::move(conditions));
   }
   auto include = context.target.get("includeObject");
@@ -82,15 +83,19 @@ Value table(const Context& context, const Resource& resource, Value metadata, bo
             const std::vector<Value>& served) {
   Value rows = Value::array();
   for (const Value& object : served) rows.push(table_row(context, resource, object));
-  return Value::object({{"kind", "Table"},
-                        {"apiVersion", cat("meta.k8s.io/", context.answer.form_version)},
-                        {"metadata", std::move(metadata)},
-                        {"columnDefinitions", columns ? api::column_definitions(columns_of(resource)) : Value(nullptr)},
-                        // Kinds with no columns of their own give null for no rows.
-                        {"rows", served.empty() && !resource.custom && plain_columns(resource) ? Value(nullptr) : rows}});
+  return Value::object(
+      {{"kind", "Table"},
+       {"apiVersion", cat("meta.k8s.io/", context.answer.form_version)},
+       {"metadata", std::move(metadata)},
+       {"columnDefinitions",
+        columns ? api::column_definitions(columns_of(resource)) : Value(nullptr)},
+       // Kinds with no columns of their own give null for no rows.
+       {"rows",
+        served.empty() && !resource.custom && plain_columns(resource) ? Value(nullptr) : rows}});
 }
 
-Value in_form(const Context& context, const Resource& resource, const Value& served, bool columns = true) {
+Value in_form(const Context& context, const Resource& resource, const Value& served,
+              bool columns = true) {
   switch (context.answer.form) {
     case Form::table: {
       Value metadata = Value::object();
@@ -99,12 +104,15 @@ Value in_form(const Context& context, const Resource& resource, const Value& ser
       }
       return table(context, resource, std::move(metadata), columns, {served});
     }
-    case Form::metadata: return metadata_only(context.answer, served);
-    default: return served;
+    case Form::metadata:
+      return metadata_only(context.answer, served);
+    default:
+      return served;
   }
 }
 
-/// `bare`: the member is there even when there is nothing to go on with, as lists of custom resources have it.
+/// `bare`: the member is there even when there is nothing to go on with, as lists of custom
+/// resources have it.
 Value list_metadata(const ListMeta& meta, bool bare) {
   Value out = Value::object();
   if (meta.revision > 0) out.set("resourceVersion", cat(meta.revision));
@@ -167,7 +175,8 @@ net::Response present_values(const Context& context, const Resource& resource,
   served.reserve(objects.size());
   for (const Value& object : objects) served.push_back(to_served(resource, object));
   if (context.answer.form == Form::table) {
-    return present_value(context, 200, table(context, resource, list_metadata(meta, false), true, served));
+    return present_value(context, 200,
+                         table(context, resource, list_metadata(meta, false), true, served));
   }
   bool only_metadata = context.answer.form == Form::metadata_list;
   Value items = Value::array();
@@ -182,7 +191,8 @@ net::Response present_values(const Context& context, const Resource& resource,
     }
     items.push(std::move(object));
   }
-  Value list = Value::object({{"kind", resource.list_kind}, {"apiVersion", resource.api_version()}});
+  Value list =
+      Value::object({{"kind", resource.list_kind}, {"apiVersion", resource.api_version()}});
   if (only_metadata) {
     list.set("kind", "PartialObjectMetadataList");
     list.set("apiVersion", cat("meta.k8s.io/", context.answer.form_version));
@@ -194,7 +204,8 @@ net::Response present_values(const Context& context, const Resource& resource,
 }
 
 Result<net::Response> present_list(const Context& context, const Resource& resource,
-                                   const std::vector<store::RecordPtr>& records, const ListMeta& meta) {
+                                   const std::vector<store::RecordPtr>& records,
+                                   const ListMeta& meta) {
   if (plain_bytes(context, resource)) {
     std::size_t total = 256;
     for (const auto& record : records) total += record->value->size() + 48;

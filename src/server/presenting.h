@@ -13,7 +13,8 @@ namespace dibs::server {
 Value to_served(const Resource& resource, const Value& stored);
 
 /// The answer with one object (stored version) in the negotiated form.
-net::Response present_object(const Context& context, const Resource& resource, int status, const Value& stored);
+net::Response present_object(const Context& context, const Resource& resource, int status,
+                             const Value& stored);
 /// The same straight from the store's bytes where no conversion is asked for.
 Result<net::Response> present_record(const Context& context, const Resource& resource,
                                      const store::Record& record);
@@ -26,12 +27,14 @@ struct ListMeta {
   std::optional<std::size_t> remaining;
 };
 Result<net::Response> present_list(const Context& context, const Resource& resource,
-                                   const std::vector<store::RecordPtr>& records, const ListMeta& meta);
+                                   const std::vector<store::RecordPtr>& records,
+                                   const ListMeta& meta);
 /// A list of objects given as values, in the stored version.
 net::Response present_values(const Context& context, const Resource& resource,
                              const std::vector<Value>& objects, const ListMeta& meta);
 
-/// {"type":…,"object":…}\n in the form of the context; `columns`: with column definitions, for the first event of a Table watch.
+/// {"type":…,"object":…}\n in the form of the context; `columns`: with column definitions, for the
+/// first event of a Table watch.
 std::string present_event(const Context& context, const Resource& resource, std::string_view type,
                           const Value& stored, bool columns);
 

@@ -15,10 +15,14 @@ namespace {
 Error expired_token(const ContinueToken& token) {
   ContinueToken inconsistent{-1, token.start};
   return Error::expired(
-      cat("The provided continue parameter is too old to display a consistent list result. You can start a "
-          "new list without the continue parameter, or use the continue token in this response to retrieve "
-          "the remainder of the results. Continuing with the provided token results in an inconsistent list "
-          "- objects that were created, modified, or deleted between the time the first chunk was returned "
+      cat("The provided continue parameter is too old to display a consistent list result. You can "
+          "start a "
+          "new list without the continue parameter, or use the continue token in this response to "
+          "retrieve "
+          "the remainder of the results. Continuing with the provided token results in an "
+          "inconsistent list "
+          "- objects that were created, modified, or deleted between the time the first chunk was "
+          "returned "
           "and now may show up in the list. ",
           inconsistent.encode()));
 }
@@ -65,7 +69,8 @@ Result<net::Response> handle_get(Context& context, Objects& objects) {
     if (auto fault = resource_version_fault(version)) return Error::plain(*fault);
     store::Revision wanted = 0;
     std::from_chars(version.data(), version.data() + version.size(), wanted);
-    if (wanted > objects.store().revision()) return version_too_large(wanted, objects.store().revision());
+    if (wanted > objects.store().revision())
+      return version_too_large(wanted, objects.store().revision());
   }
   auto record = objects.store().get(resource.key(context.info.name_space, context.info.name));
   if (!record) return not_found_error(resource.group, resource.plural, context.info.name);
@@ -92,7 +97,8 @@ Result<net::Response> handle_list(Context& context, Objects& objects) {
     if (query.at > 0 && query.at < store.compacted()) return expired_token(token);
     if (options.version_given) limit = 0;
   } else if (options.version_given) {
-    if (options.version > store.revision()) return version_too_large(options.version, store.revision());
+    if (options.version > store.revision())
+      return version_too_large(options.version, store.revision());
     bool exact = options.match == VersionMatch::exact ||
                  (options.match == VersionMatch::unset && limit > 0 && options.version > 0);
     if (exact) query.at = options.version;

@@ -50,13 +50,13 @@ RequestInfo parse_request_info(std::string_view method, const net::Target& targe
     ++next;
   }
 
-  std::vector<std::string_view> rest(parts.begin() + static_cast<std::ptrdiff_t>(next), parts.end());
+  std::vector<std::string_view> rest(parts.begin() + static_cast<std::ptrdiff_t>(next),
+                                     parts.end());
   if (rest[0] == "namespaces" && rest.size() > 1) {
     info.name_space = rest[1];
     // /namespaces/x and /namespaces/x/status are about the Namespace itself.
-    bool of_namespace =
-        rest.size() == 2 ||
-        (info.core && rest.size() == 3 && (rest[2] == "status" || rest[2] == "finalize"));
+    bool of_namespace = rest.size() == 2 || (info.core && rest.size() == 3 &&
+                                             (rest[2] == "status" || rest[2] == "finalize"));
     if (!of_namespace) rest.erase(rest.begin(), rest.begin() + 2);
   }
   info.resource = rest[0];

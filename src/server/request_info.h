@@ -10,7 +10,8 @@ namespace dibs::server {
 
 struct RequestInfo {
   bool is_resource = false;
-  std::string verb;  // get, list, watch, create, update, patch, delete, deletecollection; or the lower-case method
+  std::string verb;  // get, list, watch, create, update, patch, delete, deletecollection; or the
+                     // lower-case method
   std::string path;
 
   // Of a resource request.
@@ -29,8 +30,8 @@ struct RequestInfo {
 
 RequestInfo parse_request_info(std::string_view method, const net::Target& target);
 
-/// As Go reads a query boolean: "", "0" and "false" are false where the parameter is absent or so written;
-/// everything else is true.
+/// As Go reads a query boolean: "", "0" and "false" are false where the parameter is absent or so
+/// written; everything else is true.
 bool query_flag(const net::Target& target, std::string_view name);
 
 }  // namespace dibs::server

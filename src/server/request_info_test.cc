@@ -22,8 +22,9 @@ struct Case {
 
 std::string shown(const RequestInfo& info) {
   auto or_dash = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
-  return cat(info.verb, " ", or_dash(info.group), "/", info.version, " ", or_dash(info.name_space), " ",
-             info.resource, " ", or_dash(info.name), " ", or_dash(info.subresource), " ", or_dash(info.rest));
+  return cat(info.verb, " ", or_dash(info.group), "/", info.version, " ", or_dash(info.name_space),
+             " ", info.resource, " ", or_dash(info.name), " ", or_dash(info.subresource), " ",
+             or_dash(info.rest));
 }
 
 class ResourcePaths : public testing::TestWithParam<Case> {};
@@ -62,7 +63,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"PUT", "/api/v1/namespaces/n/finalize", "update -/v1 n namespaces n finalize -"},
         Case{"GET", "/api/v1/nodes/x", "get -/v1 - nodes x - -"},
         Case{"GET", "/apis/apps/v1/deployments", "list apps/v1 - deployments - - -"},
-        Case{"GET", "/apis/apps/v1/namespaces/n/deployments/d/scale", "get apps/v1 n deployments d scale -"},
+        Case{"GET", "/apis/apps/v1/namespaces/n/deployments/d/scale",
+             "get apps/v1 n deployments d scale -"},
         Case{"GET", "/apis/e.com/v1/namespaces/n/status", "list e.com/v1 n status - - -"},
         Case{"GET", "/api/v1/watch/pods", "watch -/v1 - pods - - -"},
         Case{"GET", "/api/v1/watch/namespaces/n/pods/p", "watch -/v1 n pods p - -"},
@@ -79,14 +81,15 @@ TEST_P(OtherPaths, keep_path_and_method) {
   EXPECT_EQ(cat(info.verb, " ", info.path), GetParam().expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OtherPaths,
-                         testing::Values(Case{"GET", "/", "get /"}, Case{"GET", "/api", "get /api"},
-                                         Case{"GET", "/api/v1", "get /api/v1"},
-                                         Case{"GET", "/api/v1/", "get /api/v1/"},
-                                         Case{"GET", "/apis", "get /apis"}, Case{"GET", "/apis/apps/v1", "get /apis/apps/v1"},
-                                         Case{"POST", "/healthz", "post /healthz"},
-                                         Case{"GET", "/version?x=1", "get /version"},
-                                         Case{"GET", "/openapi/v3/apis/apps/v1", "get /openapi/v3/apis/apps/v1"}));
+INSTANTIATE_TEST_SUITE_P(
+    All, OtherPaths,
+    testing::Values(Case{"GET", "/", "get /"}, Case{"GET", "/api", "get /api"},
+                    Case{"GET", "/api/v1", "get /api/v1"}, Case{"GET", "/api/v1/", "get /api/v1/"},
+                    Case{"GET", "/apis", "get /apis"},
+                    Case{"GET", "/apis/apps/v1", "get /apis/apps/v1"},
+                    Case{"POST", "/healthz", "post /healthz"},
+                    Case{"GET", "/version?x=1", "get /version"},
+                    Case{"GET", "/openapi/v3/apis/apps/v1", "get /openapi/v3/apis/apps/v1"}));
 
 TEST(RequestInfo, tells_the_core_group_and_old_watches_apart) {
   EXPECT_TRUE(info_of("GET", "/api/v1/pods").core);
@@ -96,8 +99,10 @@ TEST(RequestInfo, tells_the_core_group_and_old_watches_apart) {
 }
 
 TEST(RequestInfo, reads_are_no_writes) {
-  for (const char* method : {"GET", "HEAD"}) EXPECT_FALSE(info_of(method, "/api/v1/pods").is_write());
-  for (const char* method : {"POST", "PUT", "PATCH", "DELETE"}) EXPECT_TRUE(info_of(method, "/api/v1/pods").is_write());
+  for (const char* method : {"GET", "HEAD"})
+    EXPECT_FALSE(info_of(method, "/api/v1/pods").is_write());
+  for (const char* method : {"POST", "PUT", "PATCH", "DELETE"})
+    EXPECT_TRUE(info_of(method, "/api/v1/pods").is_write());
 }
 
 TEST(QueryFlag, only_absence_0_and_false_are_false) {

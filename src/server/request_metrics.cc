@@ -14,12 +14,14 @@ std::string_view scope_of(const RequestInfo& info) {
 }  // namespace
 
 RequestMetrics::RequestMetrics(metrics::Registry& registry)
-    : total_(registry.counter("apiserver_request_total", "Requests by verb, resource and answer.",
-                              {"verb", "group", "version", "resource", "subresource", "scope", "code"})),
-      seconds_(registry.histogram("apiserver_request_duration_seconds", "Time to answer requests.",
-                                  {0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6,
-                                   8, 10, 15, 20, 30, 45, 60},
-                                  {"verb", "group", "version", "resource", "subresource", "scope"})) {}
+    : total_(registry.counter(
+          "apiserver_request_total", "Requests by verb, resource and answer.",
+          {"verb", "group", "version", "resource", "subresource", "scope", "code"})),
+      seconds_(
+          registry.histogram("apiserver_request_duration_seconds", "Time to answer requests.",
+                             {0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2,
+                              3,     4,     5,    6,   8,   10,  15,  20,  30,  45,   60},
+                             {"verb", "group", "version", "resource", "subresource", "scope"})) {}
 
 void RequestMetrics::count(const Context& context, int status, Duration took) {
   const RequestInfo& info = context.info;
@@ -37,7 +39,8 @@ void RequestMetrics::count(const Context& context, int status, Duration took) {
   auto scope = scope_of(info);
   if (!known && !info.is_resource && verb != "GET") verb = "other";
   total_.with({verb, group, version, resource, sub, scope, code}).add();
-  seconds_.with({verb, group, version, resource, sub, scope}).observe(static_cast<double>(took.count()) / 1e9);
+  seconds_.with({verb, group, version, resource, sub, scope})
+      .observe(static_cast<double>(took.count()) / 1e9);
 }
 
 }  // namespace dibs::server

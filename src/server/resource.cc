@@ -11,13 +11,11 @@ bool Resource::has_verb(std::string_view verb) const {
 }
 
 std::string Resource::key(std::string_view name_space, std::string_view name) const {
-  return namespaced ? cat(storage_prefix, name_space, "/", name)
-                    : cat(storage_prefix, name);
+  return namespaced ? cat(storage_prefix, name_space, "/", name) : cat(storage_prefix, name);
 }
 
 std::string Resource::namespace_prefix(std::string_view name_space) const {
-  return namespaced && !name_space.empty() ? cat(storage_prefix, name_space, "/")
-                                              : storage_prefix;
+  return namespaced && !name_space.empty() ? cat(storage_prefix, name_space, "/") : storage_prefix;
 }
 
 ResourcePtr ResourceSet::find(std::string_view group, std::string_view version,

@@ -89,7 +89,8 @@ Result<Value> Reviews::subject_access(Context& context, const Value& review) {
   FieldErrors errors;
   check_attributes(spec, errors);
   if (!self && spec["user"].as_string().empty() && spec["groups"].empty()) {
-    errors.invalid(Path("spec").child("user"), "", "at least one of user or group must be specified");
+    errors.invalid(Path("spec").child("user"), "",
+                   "at least one of user or group must be specified");
   }
   if (local && spec["resourceAttributes"].is_object() &&
       spec["resourceAttributes"]["namespace"].as_string() != context.info.name_space) {
@@ -131,7 +132,8 @@ Result<Value> Reviews::self_rules(Context& context, const Value& review) {
 
 Result<Value> Reviews::token(const Value& review) {
   auto token = review["spec"]["token"].as_string();
-  if (token.empty()) return Error::bad_request("token is required for TokenReview in authentication");
+  if (token.empty())
+    return Error::bad_request("token is required for TokenReview in authentication");
   Value answer = review;
   answer.set("status", access_.review_token(token, strings_of(review["spec"]["audiences"])));
   return answer;

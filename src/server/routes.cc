@@ -32,9 +32,10 @@ std::string digest_of(std::string_view body) {
 /// The discovery form asked for: "v2", "v2beta1", or "" for the plain documents.
 std::string aggregated_version(const Context& context, const Options& options) {
   std::string accept;
-  for (std::string_view value : context.request.headers.all("Accept")) append(accept, accept.empty() ? "" : ",", value);
-  bool old_release = options.release == "1.27" || options.release == "1.30" || options.release == "1.32" ||
-                     options.release == "1.34";
+  for (std::string_view value : context.request.headers.all("Accept"))
+    append(accept, accept.empty() ? "" : ",", value);
+  bool old_release = options.release == "1.27" || options.release == "1.30" ||
+                     options.release == "1.32" || options.release == "1.34";
   for (std::string_view clause : split(accept, ',')) {
     if (clause.find("as=APIGroupDiscoveryList") == std::string_view::npos ||
         clause.find("g=apidiscovery.k8s.io") == std::string_view::npos) {
@@ -101,8 +102,8 @@ net::Response Routes::handle(const Context& context) {
     response.body = sources_.metrics->expose();
     return response;
   }
-  if (path == "/api" || path == "/api/" || path == "/apis" || path == "/apis/" || path.starts_with("/api/") ||
-      path.starts_with("/apis/")) {
+  if (path == "/api" || path == "/api/" || path == "/apis" || path == "/apis/" ||
+      path.starts_with("/api/") || path.starts_with("/apis/")) {
     return discovery(context, path);
   }
   if (path == "/openapi/v2" || path == "/openapi/v3" || path.starts_with("/openapi/v3/")) {
@@ -116,16 +117,18 @@ net::Response Routes::handle(const Context& context) {
   if (path == "/.well-known/openid-configuration") {
     const std::string& issuer = sources_.options->issuer;
     return json_response(
-        200, json::Value::object({{"issuer", issuer},
-                                  {"jwks_uri", cat("https://", sources_.options->advertise, "/openid/v1/jwks")},
-                                  {"response_types_supported", json::Value::array({"id_token"})},
-                                  {"subject_types_supported", json::Value::array({"public"})},
-                                  {"id_token_signing_alg_values_supported", json::Value::array({"ES256"})}}));
+        200, json::Value::object(
+                 {{"issuer", issuer},
+                  {"jwks_uri", cat("https://", sources_.options->advertise, "/openid/v1/jwks")},
+                  {"response_types_supported", json::Value::array({"id_token"})},
+                  {"subject_types_supported", json::Value::array({"public"})},
+                  {"id_token_signing_alg_values_supported", json::Value::array({"ES256"})}}));
   }
   if (path == "/") {
     json::Value paths = json::Value::array();
-    for (std::string_view one : {"/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/healthz", "/livez",
-                                 "/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"}) {
+    for (std::string_view one :
+         {"/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/healthz", "/livez",
+          "/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"}) {
       paths.push(one);
     }
     return json_response(200, json::Value::object({{"paths", std::move(paths)}}));
@@ -133,7 +136,8 @@ net::Response Routes::handle(const Context& context) {
   return not_found_page();
 }
 
-net::Response Routes::health(const Context& context, std::string_view which, std::string_view check) const {
+net::Response Routes::health(const Context& context, std::string_view which,
+                             std::string_view check) const {
   bool single = context.target.path.size() > which.size() + 1;
   std::vector<std::string_view> excluded;
   for (const auto& [key, value] : context.target.query) {
@@ -189,7 +193,8 @@ net::Response Routes::discovery(const Context& context, std::string_view path) {
         document = cached;
       }
       net::Response response;
-      response.headers.add("Content-Type", cat("application/json;g=apidiscovery.k8s.io;v=", version, ";as=APIGroupDiscoveryList"));
+      response.headers.add("Content-Type", cat("application/json;g=apidiscovery.k8s.io;v=", version,
+                                               ";as=APIGroupDiscoveryList"));
       response.headers.add("ETag", cat("\"", document.etag, "\""));
       response.headers.add("Vary", "Accept");
       response.headers.add("Cache-Control", "public");
@@ -200,7 +205,8 @@ net::Response Routes::discovery(const Context& context, std::string_view path) {
       response.body = std::move(document.body);
       return response;
     }
-    json::Value body = core ? api::api_versions(sources_.options->advertise) : api::api_group_list(catalog);
+    json::Value body =
+        core ? api::api_versions(sources_.options->advertise) : api::api_group_list(catalog);
     return present_value(context, 200, body);
   }
   const api::GroupInfo* group = catalog.group(core ? std::string_view() : parts[1]);
@@ -220,8 +226,8 @@ net::Response Routes::discovery(const Context& context, std::string_view path) {
 net::Response Routes::openapi(const Context& context, std::string_view path) {
   const api::Catalog& catalog = context.resources->catalog;
   std::string release = cat("v", sources_.options->release, ".0");
-  bool protobuf = path == "/openapi/v2" &&
-                  context.request.headers.get("Accept").find("proto-openapi.spec.v2") != std::string_view::npos;
+  bool protobuf = path == "/openapi/v2" && context.request.headers.get("Accept").find(
+                                               "proto-openapi.spec.v2") != std::string_view::npos;
   std::string key = cat(path, protobuf ? "|pb" : "");
   Cached document;
   {
@@ -257,9 +263,10 @@ net::Response Routes::openapi(const Context& context, std::string_view path) {
     response.headers.add("Location", cat(path, "?hash=", document.etag));
     return response;
   }
-  response.headers.add("Content-Type", path == "/openapi/v3" ? "text/plain; charset=utf-8"
-                                       : protobuf ? "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-                                                  : "application/json");
+  response.headers.add("Content-Type",
+                       path == "/openapi/v3" ? "text/plain; charset=utf-8"
+                       : protobuf ? "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+                                  : "application/json");
   response.headers.add("Etag", cat("\"", document.etag, "\""));
   response.headers.add("Vary", "Accept");
   if (!hash.empty()) response.headers.add("Cache-Control", "public, immutable");
@@ -268,7 +275,8 @@ net::Response Routes::openapi(const Context& context, std::string_view path) {
     return response;
   }
   response.body = std::move(document.body);
-  if (response.body.size() > 1024 && net::accepts_gzip(context.request.headers.get("Accept-Encoding"))) {
+  if (response.body.size() > 1024 &&
+      net::accepts_gzip(context.request.headers.get("Accept-Encoding"))) {
     response.body = net::gzip(response.body);
     response.headers.add("Content-Encoding", "gzip");
   }

@@ -28,7 +28,8 @@ class Routes {
   net::Response handle(const Context& context);
 
  private:
-  net::Response health(const Context& context, std::string_view which, std::string_view check) const;
+  net::Response health(const Context& context, std::string_view which,
+                       std::string_view check) const;
   net::Response discovery(const Context& context, std::string_view path);
   net::Response openapi(const Context& context, std::string_view path);
 

@@ -17,23 +17,32 @@ namespace {
 
 /// How a kind words that it does not know a field.
 std::string unknown_field(const Resource& resource, std::string_view field) {
-  static constexpr std::string_view kPlain[] = {"pods",    "nodes",    "namespaces",
-                                                "events",  "secrets",  "services",
-                                                "replicationcontrollers", "certificatesigningrequests"};
-  if (resource.custom || std::find(std::begin(kPlain), std::end(kPlain), resource.plural) != std::end(kPlain)) {
+  static constexpr std::string_view kPlain[] = {"pods",
+                                                "nodes",
+                                                "namespaces",
+                                                "events",
+                                                "secrets",
+                                                "services",
+                                                "replicationcontrollers",
+                                                "certificatesigningrequests"};
+  if (resource.custom ||
+      std::find(std::begin(kPlain), std::end(kPlain), resource.plural) != std::end(kPlain)) {
     return cat("field label not supported: ", field);
   }
   if (resource.kind == "Job") return cat("field label ", quoted(field), " not supported for Job");
   if (resource.kind == "ResourceSlice") {
-    return cat("field label not supported for ", resource.api_version(), ", Kind=ResourceSlice: ", field);
+    return cat("field label not supported for ", resource.api_version(),
+               ", Kind=ResourceSlice: ", field);
   }
-  return cat(quoted(field), " is not a known field selector: only \"metadata.name\", \"metadata.namespace\"");
+  return cat(quoted(field),
+             " is not a known field selector: only \"metadata.name\", \"metadata.namespace\"");
 }
 
 /// Kinds whose own list of fields leaves metadata.namespace out.
 bool knows_namespace(const Resource& resource) {
-  return resource.namespaced || !(resource.kind == "Node" || resource.kind == "Namespace" ||
-                                  resource.kind == "ResourceSlice" || resource.kind == "CertificateSigningRequest");
+  return resource.namespaced ||
+         !(resource.kind == "Node" || resource.kind == "Namespace" ||
+           resource.kind == "ResourceSlice" || resource.kind == "CertificateSigningRequest");
 }
 
 }  // namespace
@@ -50,7 +59,8 @@ Result<Selection> Selection::parse(const net::Target& target, const Resource& re
   const auto& selectable = resource.rules->selectable;
   for (const auto& requirement : selection.parts_->fields.requirements()) {
     const std::string& field = requirement.field;
-    bool known = field == "metadata.name" || (field == "metadata.namespace" && knows_namespace(resource)) ||
+    bool known = field == "metadata.name" ||
+                 (field == "metadata.namespace" && knows_namespace(resource)) ||
                  std::any_of(selectable.begin(), selectable.end(),
                              [&](const auto& candidate) { return candidate.label == field; });
     if (!known) return Error::bad_request(unknown_field(resource, field));
@@ -81,7 +91,9 @@ bool Selection::matches(const Value& object) const {
   });
 }
 
-std::optional<std::string> Selection::exact_name() const { return parts_->fields.exact("metadata.name"); }
+std::optional<std::string> Selection::exact_name() const {
+  return parts_->fields.exact("metadata.name");
+}
 
 void Selection::require_name(std::string name) {
   auto requirements = parts_->fields.requirements();

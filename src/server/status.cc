@@ -8,7 +8,9 @@ namespace dibs::server {
 using json::Value;
 
 Value status_value(const Error& error) {
-  Value status = Value::object({{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", Value::object()},
+  Value status = Value::object({{"kind", "Status"},
+                                {"apiVersion", "v1"},
+                                {"metadata", Value::object()},
                                 {"status", "Failure"}});
   if (!error.message().empty()) status.set("message", error.message());
   if (auto text = reason(error.code()); !text.empty()) status.set("reason", text);
@@ -29,7 +31,8 @@ Value status_value(const Error& error) {
       }
       out.set("causes", std::move(causes));
     }
-    if (details->retry_after_seconds > 0) out.set("retryAfterSeconds", details->retry_after_seconds);
+    if (details->retry_after_seconds > 0)
+      out.set("retryAfterSeconds", details->retry_after_seconds);
     status.set("details", std::move(out));
   }
   status.set("code", http_status(error.code()));
@@ -98,7 +101,8 @@ Error not_found_error(std::string_view group, std::string_view resource, std::st
           details_of(group, resource, name)};
 }
 
-Error already_exists_error(std::string_view group, std::string_view resource, std::string_view name) {
+Error already_exists_error(std::string_view group, std::string_view resource,
+                           std::string_view name) {
   return {Code::already_exists, cat(qualified(resource, group), " \"", name, "\" already exists"),
           details_of(group, resource, name)};
 }
@@ -106,7 +110,8 @@ Error already_exists_error(std::string_view group, std::string_view resource, st
 Error conflict_error(std::string_view group, std::string_view resource, std::string_view name,
                      std::string_view reason) {
   return {Code::conflict,
-          cat("Operation cannot be fulfilled on ", qualified(resource, group), " \"", name, "\": ", reason),
+          cat("Operation cannot be fulfilled on ", qualified(resource, group), " \"", name,
+              "\": ", reason),
           details_of(group, resource, name)};
 }
 
@@ -129,8 +134,8 @@ Error try_again_error(std::string_view why) {
 }
 
 Error method_not_allowed_error() {
-  return {Code::method_not_allowed, "the server does not allow this method on the requested resource",
-          ErrorDetails{}};
+  return {Code::method_not_allowed,
+          "the server does not allow this method on the requested resource", ErrorDetails{}};
 }
 
 }  // namespace dibs::server

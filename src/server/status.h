@@ -21,7 +21,8 @@ net::Response text_response(int status, std::string text);
 
 // The errors of resource requests; `resource` is the plural.
 Error not_found_error(std::string_view group, std::string_view resource, std::string_view name);
-Error already_exists_error(std::string_view group, std::string_view resource, std::string_view name);
+Error already_exists_error(std::string_view group, std::string_view resource,
+                           std::string_view name);
 Error conflict_error(std::string_view group, std::string_view resource, std::string_view name,
                      std::string_view reason);
 Error forbidden_error(std::string_view group, std::string_view resource, std::string_view name,

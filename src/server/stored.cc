@@ -13,8 +13,10 @@ namespace {
 
 constexpr std::string_view kMetadataKey = ",\"metadata\":{";
 constexpr std::string_view kMetadataOrder[] = {
-    "name",        "generateName", "namespace",       "uid",        "generation",   "creationTimestamp", "deletionTimestamp",
-    "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields"};
+    "name",         "generateName",      "namespace",         "uid",
+    "generation",   "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+    "labels",       "annotations",       "ownerReferences",   "finalizers",
+    "managedFields"};
 
 }  // namespace
 
@@ -37,7 +39,8 @@ std::string encode_stored(const Value& object) {
     if (const Value* value = metadata.find(key)) add(key, *value);
   }
   for (const auto& [key, value] : metadata.members()) {
-    bool known = std::find(std::begin(kMetadataOrder), std::end(kMetadataOrder), key) != std::end(kMetadataOrder);
+    bool known = std::find(std::begin(kMetadataOrder), std::end(kMetadataOrder), key) !=
+                 std::end(kMetadataOrder);
     if (key != "resourceVersion" && !known) add(key, value);
   }
   out.push_back('}');

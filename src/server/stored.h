@@ -3,8 +3,8 @@
 //
 // A stored value is JSON of the storage version, compact, without metadata.resourceVersion (the
 // store's revision is it), and always begins {"kind":K,"apiVersion":V,"metadata":{. So an answer in
-// that version is the bytes with the resourceVersion put in, and a list item the same without kind and
-// apiVersion: no parsing.
+// that version is the bytes with the resourceVersion put in, and a list item the same without kind
+// and apiVersion: no parsing.
 
 #include <string>
 #include <string_view>
@@ -20,7 +20,8 @@ std::string encode_stored(const json::Value& object);
 /// The object with its resourceVersion. Errors: internal, for bytes that are not one of ours.
 Result<json::Value> decode_stored(const store::Record& record);
 
-/// Appends the object as it goes on the wire; `version` shows as its resourceVersion, where it is not empty.
+/// Appends the object as it goes on the wire; `version` shows as its resourceVersion, where it is
+/// not empty.
 void append_wire(std::string& out, std::string_view stored, std::string_view version);
 /// The same without kind and apiVersion.
 void append_wire_item(std::string& out, std::string_view stored, std::string_view version);

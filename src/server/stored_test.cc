@@ -20,13 +20,17 @@ std::string stored_form(std::string_view text) {
 }
 
 TEST(Stored, begins_with_kind_version_and_metadata) {
-  EXPECT_EQ(stored_form("{'spec':{'a':1},'metadata':{'labels':{'x':'y'},'name':'n'},'apiVersion':'v1','kind':'K'}"),
-            "{'kind':'K','apiVersion':'v1','metadata':{'name':'n','labels':{'x':'y'}},'spec':{'a':1}}");
+  EXPECT_EQ(
+      stored_form("{'spec':{'a':1},'metadata':{'labels':{'x':'y'},'name':'n'},'apiVersion':'v1','"
+                  "kind':'K'}"),
+      "{'kind':'K','apiVersion':'v1','metadata':{'name':'n','labels':{'x':'y'}},'spec':{'a':1}}");
 }
 
 TEST(Stored, leaves_the_version_to_the_store) {
-  EXPECT_EQ(stored_form("{'kind':'K','apiVersion':'v1','metadata':{'name':'n','resourceVersion':'7','uid':'u'}}"),
-            "{'kind':'K','apiVersion':'v1','metadata':{'name':'n','uid':'u'}}");
+  EXPECT_EQ(
+      stored_form(
+          "{'kind':'K','apiVersion':'v1','metadata':{'name':'n','resourceVersion':'7','uid':'u'}}"),
+      "{'kind':'K','apiVersion':'v1','metadata':{'name':'n','uid':'u'}}");
 }
 
 TEST(Stored, keeps_metadata_it_does_not_know) {
@@ -35,7 +39,8 @@ TEST(Stored, keeps_metadata_it_does_not_know) {
 }
 
 TEST(Stored, comes_back_with_the_version_of_its_record) {
-  Value object = from_text("{'kind':'K','apiVersion':'v1','metadata':{'name':'n'},'data':{'a':'b'}}");
+  Value object =
+      from_text("{'kind':'K','apiVersion':'v1','metadata':{'name':'n'},'data':{'a':'b'}}");
   store::Record record{"/registry/k/n", share(encode_stored(object)), 3, 9};
 
   auto back = decode_stored(record);
@@ -78,14 +83,17 @@ TEST_P(Wire, is_the_stored_form_with_the_version) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Wire,
-    testing::Values(WireCase{"{'kind':'K','apiVersion':'v1','metadata':{'name':'n'},'a':1}", "5",
-                             "{'kind':'K','apiVersion':'v1','metadata':{'resourceVersion':'5','name':'n'},'a':1}",
-                             "{'metadata':{'resourceVersion':'5','name':'n'},'a':1}"},
-                    WireCase{"{'kind':'K','apiVersion':'v1','metadata':{}}", "5",
-                             "{'kind':'K','apiVersion':'v1','metadata':{'resourceVersion':'5'}}",
-                             "{'metadata':{'resourceVersion':'5'}}"},
-                    WireCase{"{'kind':'K','apiVersion':'v1','metadata':{'name':'n'}}", "",
-                             "{'kind':'K','apiVersion':'v1','metadata':{'name':'n'}}", "{'metadata':{'name':'n'}}"}));
+    testing::Values(
+        WireCase{
+            "{'kind':'K','apiVersion':'v1','metadata':{'name':'n'},'a':1}", "5",
+            "{'kind':'K','apiVersion':'v1','metadata':{'resourceVersion':'5','name':'n'},'a':1}",
+            "{'metadata':{'resourceVersion':'5','name':'n'},'a':1}"},
+        WireCase{"{'kind':'K','apiVersion':'v1','metadata':{}}", "5",
+                 "{'kind':'K','apiVersion':'v1','metadata':{'resourceVersion':'5'}}",
+                 "{'metadata':{'resourceVersion':'5'}}"},
+        WireCase{"{'kind':'K','apiVersion':'v1','metadata':{'name':'n'}}", "",
+                 "{'kind':'K','apiVersion':'v1','metadata':{'name':'n'}}",
+                 "{'metadata':{'name':'n'}}"}));
 
 TEST(Wire, is_not_misled_by_values_that_look_like_metadata) {
   Value object = from_text("{'kind':'K','apiVersion':'v1','metadata':{'name':'n'}}");

@@ -56,11 +56,12 @@ bool Subresources::handles(const Context& context) const {
 
 bool Subresources::streams(const Context& context) const {
   const std::string& sub = context.info.subresource;
-  return context.info.is_resource && (sub == "log" || sub == "exec" || sub == "attach" || sub == "portforward" ||
-                                      sub == "proxy");
+  return context.info.is_resource && (sub == "log" || sub == "exec" || sub == "attach" ||
+                                      sub == "portforward" || sub == "proxy");
 }
 
-void Subresources::stream(const std::shared_ptr<Context>& context, const std::shared_ptr<net::Exchange>& exchange) {
+void Subresources::stream(const std::shared_ptr<Context>& context,
+                          const std::shared_ptr<net::Exchange>& exchange) {
   auto answer = reach_node(*context);
   exchange->respond(answer.ok() ? std::move(answer).value() : status_response(answer.error()));
 }
@@ -86,16 +87,20 @@ Result<net::Response> Subresources::bind(Context& context) {
   auto make = [&](const Value* existing) -> Result<Value> {
     auto uid = binding["metadata"]["uid"].as_string();
     if (!uid.empty() && uid != (*existing)["metadata"]["uid"].as_string()) {
-      return conflict_error("", "pods", name,
-                            cat("StorageError: invalid object, Code: 4, Key: ", pods->key(context.info.name_space, name),
-                                ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ",
-                                uid, ", UID in object meta: ", (*existing)["metadata"]["uid"].as_string()));
+      return conflict_error(
+          "", "pods", name,
+          cat("StorageError: invalid object, Code: 4, Key: ",
+              pods->key(context.info.name_space, name),
+              ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+              "precondition: ",
+              uid, ", UID in object meta: ", (*existing)["metadata"]["uid"].as_string()));
     }
     DIBS_TRY(Value pod, api::bind_pod(*existing, binding, from_url, context.now));
     copy_topology(pod, binding["target"]["name"].as_string());
     return pod;
   };
-  DIBS_TRY(Written written, objects_.update(context, *pods, context.info.name_space, name, UpdateKind::put, false, make));
+  DIBS_TRY(Written written, objects_.update(context, *pods, context.info.name_space, name,
+                                            UpdateKind::put, false, make));
   (void)written;
   return present_value(context, 201, created_status());
 }
@@ -126,7 +131,8 @@ Result<net::Response> Subresources::scale(Context& context) {
     return present_scale(context, scale);
   }
   Expected expected = expected_body(sub);
-  DIBS_CHECK(read_write_options(context, context.info.verb == "patch" ? "PatchOptions" : "UpdateOptions"));
+  DIBS_CHECK(
+      read_write_options(context, context.info.verb == "patch" ? "PatchOptions" : "UpdateOptions"));
   std::optional<Value> given;
   if (context.info.verb == "update") {
     DIBS_TRY(given, decode_body(context, expected));
@@ -136,8 +142,9 @@ Result<net::Response> Subresources::scale(Context& context) {
                                     " based on URL) was undeterminable: name must be provided"));
     }
     if (name != context.info.name) {
-      return Error::bad_request(cat("the name of the object (", name, ") does not match the name on the URL (",
-                                    context.info.name, ")"));
+      return Error::bad_request(cat("the name of the object (", name,
+                                    ") does not match the name on the URL (", context.info.name,
+                                    ")"));
     }
     auto name_space = (*given)["metadata"]["namespace"].as_string();
     if (!name_space.empty() && name_space != context.info.name_space) {
@@ -150,7 +157,8 @@ Result<net::Response> Subresources::scale(Context& context) {
   auto make = [&](const Value* existing) -> Result<Value> {
     Value scale;
     DIBS_TRY(Value current, scale_for(*existing, true));
-    Value entries = api::managed_fields_to_scale((*existing)["metadata"]["managedFields"], replicas_path(paths));
+    Value entries = api::managed_fields_to_scale((*existing)["metadata"]["managedFields"],
+                                                 replicas_path(paths));
     if (!entries.is_null()) current.mut("metadata").set("managedFields", std::move(entries));
     if (given) {
       scale = *given;
@@ -169,12 +177,13 @@ Result<net::Response> Subresources::scale(Context& context) {
       scale = track_write(context, as_kind, &current, std::move(scale));
     }
     Value served = to_served(resource, *existing);
-    Result<Value> scaled = paths ? api::apply_scale_custom(served, scale, *paths) : api::apply_scale(served, scale);
+    Result<Value> scaled =
+        paths ? api::apply_scale_custom(served, scale, *paths) : api::apply_scale(served, scale);
     if (!scaled.ok()) return scaled;
     {
       Value owners = api::managed_fields_from_scale((*existing)["metadata"]["managedFields"],
-                                                     scale["metadata"]["managedFields"], replicas_path(paths),
-                                                     resource.api_version());
+                                                    scale["metadata"]["managedFields"],
+                                                    replicas_path(paths), resource.api_version());
       if (owners.is_null()) {
         scaled->mut("metadata").erase("managedFields");
       } else {
@@ -184,8 +193,8 @@ Result<net::Response> Subresources::scale(Context& context) {
     return resource.to_storage ? resource.to_storage(*scaled) : *scaled;
   };
   // The owners are settled here, as those of a Scale.
-  DIBS_TRY(Written written, objects_.update(context, resource, context.info.name_space, context.info.name,
-                                            UpdateKind::apply, false, make));
+  DIBS_TRY(Written written, objects_.update(context, resource, context.info.name_space,
+                                            context.info.name, UpdateKind::apply, false, make));
   DIBS_TRY(Value scale, scale_for(written.object, true));
   return present_scale(context, scale);
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Sub-resources that are more than a part of their object: binding, eviction, scale, tokens, logs, streams.
+// Sub-resources that are more than a part of their object: binding, eviction, scale, tokens, logs,
+// streams.
 
 #include <memory>
 
@@ -21,7 +22,8 @@ class Subresources {
 
   /// True for log, exec, attach, port-forward and proxy, whose answer may be a stream.
   bool streams(const Context& context) const;
-  void stream(const std::shared_ptr<Context>& context, const std::shared_ptr<net::Exchange>& exchange);
+  void stream(const std::shared_ptr<Context>& context,
+              const std::shared_ptr<net::Exchange>& exchange);
 
  private:
   Result<net::Response> bind(Context& context);

@@ -97,6 +97,8 @@ class TestServer {
   std::unique_ptr<store::Store> store;
   Options options;
   std::unique_ptr<ApiServer> server;
+  /// New streams take nothing from their beginning.
+  bool slow_streams = false;
 
  private:
   void open();

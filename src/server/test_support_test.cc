@@ -9,7 +9,7 @@ namespace {
 
 class FakeExchange : public net::Exchange {
  public:
-  explicit FakeExchange(std::shared_ptr<Reply> reply) : reply_(std::move(reply)) {}
+  FakeExchange(std::shared_ptr<Reply> reply, bool slow) : reply_(std::move(reply)), slow_(slow) {}
 
   void respond(net::Response response) override {
     ASSERT_EQ(reply_->status, 0) << "a request is answered once";
@@ -24,6 +24,7 @@ class FakeExchange : public net::Exchange {
     reply_->status = head.status;
     reply_->headers = std::move(head.headers);
     reply_->stream = std::make_shared<FakeStream>();
+    if (slow_) reply_->stream->be_slow();
     return reply_->stream;
   }
 
@@ -34,6 +35,7 @@ class FakeExchange : public net::Exchange {
 
  private:
   std::shared_ptr<Reply> reply_;
+  bool slow_;
 };
 
 }  // namespace
@@ -118,7 +120,8 @@ std::vector<std::string> FakeStream::take_short() {
   std::vector<std::string> out;
   for (const Value& event : take()) {
     std::string text = event["type"].str();
-    if (auto name = event["object"]["metadata"]["name"].as_string(); !name.empty()) append(text, " ", name);
+    if (auto name = event["object"]["metadata"]["name"].as_string(); !name.empty())
+      append(text, " ", name);
     if (text == "ERROR") append(text, " ", event["object"]["code"].as_int());
     out.push_back(std::move(text));
   }
@@ -158,7 +161,8 @@ void TestServer::restart() {
   open();
 }
 
-net::Request make_request(std::string method, std::string target, std::string body, std::string content_type) {
+net::Request make_request(std::string method, std::string target, std::string body,
+                          std::string content_type) {
   net::Request request;
   request.method = std::move(method);
   request.target = std::move(target);
@@ -174,7 +178,7 @@ net::Request make_request(std::string method, std::string target, std::string bo
 
 Reply TestServer::send(net::Request request) {
   auto reply = std::make_shared<Reply>();
-  server->handle(std::move(request), std::make_unique<FakeExchange>(reply));
+  server->handle(std::move(request), std::make_unique<FakeExchange>(reply, slow_streams));
   sim.run_until_idle();
   return *reply;
 }
@@ -206,8 +210,9 @@ Reply TestServer::patch(std::string target, std::string_view type, std::string_v
 }
 
 Reply TestServer::remove(std::string target, std::string_view delete_options) {
-  return send(make_request("DELETE", std::move(target),
-                           delete_options.empty() ? std::string() : json::write(from_text(delete_options))));
+  return send(make_request(
+      "DELETE", std::move(target),
+      delete_options.empty() ? std::string() : json::write(from_text(delete_options))));
 }
 
 std::shared_ptr<FakeStream> TestServer::watch(std::string target, std::string accept) {
@@ -255,7 +260,8 @@ Value config_map(std::string_view name, std::string_view data) {
 }
 
 Value simple_pod(std::string_view name, std::string_view more_spec) {
-  Value object = from_text("{'apiVersion':'v1','kind':'Pod','spec':{'containers':[{'name':'c','image':'i'}]}}");
+  Value object = from_text(
+      "{'apiVersion':'v1','kind':'Pod','spec':{'containers':[{'name':'c','image':'i'}]}}");
   object.mut("metadata").set("name", name);
   const Value more = from_text(more_spec);
   for (const auto& [key, value] : more.members()) object.mut("spec").set(key, value);

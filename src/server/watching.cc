@@ -23,9 +23,12 @@ enum class Change : std::uint64_t { added, modified, deleted };
 
 std::string_view change_name(Change change) {
   switch (change) {
-    case Change::added: return "ADDED";
-    case Change::modified: return "MODIFIED";
-    case Change::deleted: return "DELETED";
+    case Change::added:
+      return "ADDED";
+    case Change::modified:
+      return "MODIFIED";
+    case Change::deleted:
+      return "DELETED";
   }
   return "";
 }
@@ -38,9 +41,13 @@ std::string error_event(const Error& error) {
 
 class WatchStream : public std::enable_shared_from_this<WatchStream> {
  public:
-  WatchStream(Watches& owner, std::shared_ptr<Context> context, ListOptions options, Selection selection)
-      : owner_(owner), context_(std::move(context)), options_(std::move(options)),
-        selection_(std::move(selection)), name_(selection_.exact_name()) {
+  WatchStream(Watches& owner, std::shared_ptr<Context> context, ListOptions options,
+              Selection selection)
+      : owner_(owner),
+        context_(std::move(context)),
+        options_(std::move(options)),
+        selection_(std::move(selection)),
+        name_(selection_.exact_name()) {
     const Answer& answer = context_->answer;
     std::string form = cat(context_->resource->api_version(), "/", context_->resource->plural, "|",
                            static_cast<int>(answer.form), answer.form_version, "|",
@@ -117,16 +124,19 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
  private:
   const Resource& resource() const { return *context_->resource; }
   bool plain() const {
-    return context_->answer.form == Form::object && !resource().from_storage && !context_->answer.pretty;
+    return context_->answer.form == Form::object && !resource().from_storage &&
+           !context_->answer.pretty;
   }
 
   Error too_old() const {
-    return Error::expired(cat("too old resource version: ", options_.version, " (", owner_.store_.compacted() + 1, ")"));
+    return Error::expired(cat("too old resource version: ", options_.version, " (",
+                              owner_.store_.compacted() + 1, ")"));
   }
 
   void begin() {
     store::Store& store = owner_.store_;
-    bool from_state = options_.send_initial_events.value_or(!options_.version_given || options_.version == 0);
+    bool from_state =
+        options_.send_initial_events.value_or(!options_.version_given || options_.version == 0);
     store::Revision from = options_.version;
     std::lock_guard lock(mutex_);
     if (options_.send_initial_events.value_or(false) && options_.version > store.revision()) {
@@ -155,7 +165,8 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     watch_ = std::move(watch).value();
   }
 
-  /// Sends of the state at the start what the socket has room for. False when the client is gone. Requires mutex_.
+  /// Sends of the state at the start what the socket has room for. False when the client is gone.
+  /// Requires mutex_.
   bool send_initial() {
     while (next_initial_ < initial_.size() && body_->queued() < kQueuedBytes) {
       const store::Record& record = *initial_[next_initial_++];
@@ -167,7 +178,8 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     initial_.clear();
     initial_.shrink_to_fit();
     next_initial_ = 0;
-    if (auto revision = std::exchange(initial_bookmark_, 0); revision > 0) write_bookmark(revision, true);
+    if (auto revision = std::exchange(initial_bookmark_, 0); revision > 0)
+      write_bookmark(revision, true);
     return true;
   }
 
@@ -182,7 +194,8 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
 
   void arm_timers() {
     std::int64_t seconds = options_.timeout_seconds.value_or(0);
-    if (seconds <= 0) seconds = 1800 + static_cast<std::int64_t>(owner_.runtime_.random.below(1800));
+    if (seconds <= 0)
+      seconds = 1800 + static_cast<std::int64_t>(owner_.runtime_.random.below(1800));
     Duration whole = std::chrono::seconds(seconds);
     after(whole, [](WatchStream& self) { self.stop(true); });
     if (!options_.bookmarks) return;
@@ -218,10 +231,12 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     std::vector<std::string> ignored;
     Value object = Value::object();
     if (!resource().custom) {
-      auto empty = api::decode(Value::object(), *resource().schema, api::Strictness::ignore, ignored);
+      auto empty =
+          api::decode(Value::object(), *resource().schema, api::Strictness::ignore, ignored);
       if (empty.ok()) object = std::move(empty).value();
     }
-    Value out = Value::object({{"kind", resource().kind}, {"apiVersion", resource().api_version()}});
+    Value out =
+        Value::object({{"kind", resource().kind}, {"apiVersion", resource().api_version()}});
     Value metadata = Value::object({{"resourceVersion", cat(revision)}});
     if (initial_end) {
       metadata.set("annotations", Value::object({{"k8s.io/initial-events-end", "true"}}));
@@ -233,7 +248,8 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     Context served_form = copy_for_bookmark();
     Resource as_served = resource();
     as_served.from_storage = nullptr;
-    body_->write(share(present_event(served_form, as_served, "BOOKMARK", out, std::exchange(first_, false))));
+    body_->write(share(
+        present_event(served_form, as_served, "BOOKMARK", out, std::exchange(first_, false))));
   }
 
   Context copy_for_bookmark() const {
@@ -282,7 +298,8 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     if (!object.ok()) return share(error_event(object.error()));
     object->mut("metadata").set("resourceVersion", cat(revision));
     context_->now = owner_.runtime_.clock.now();  // ages in tables
-    return share(present_event(*context_, resource(), change_name(change), *object, std::exchange(first_, false)));
+    return share(present_event(*context_, resource(), change_name(change), *object,
+                               std::exchange(first_, false)));
   }
 
   bool matches(const store::Record& record) const {
@@ -299,18 +316,20 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   std::shared_ptr<net::BodyStream> body_;
 
   std::mutex mutex_;
-  std::unique_ptr<store::Watch> watch_;     // guarded by mutex_
-  std::vector<runtime::TimerId> timers_;    // guarded by mutex_
-  std::vector<store::RecordPtr> initial_;   // the state at the start, until it is sent; guarded by mutex_
-  std::size_t next_initial_ = 0;            // guarded by mutex_
-  store::Revision initial_bookmark_ = 0;    // guarded by mutex_
-  store::Revision known_ = 0;               // guarded by mutex_
-  store::Revision skip_until_ = 0;          // guarded by mutex_
-  bool first_ = false;                      // the first event of a Table carries its columns; guarded by mutex_
-  bool ended_ = false;                      // guarded by mutex_
+  std::unique_ptr<store::Watch> watch_;   // guarded by mutex_
+  std::vector<runtime::TimerId> timers_;  // guarded by mutex_
+  std::vector<store::RecordPtr>
+      initial_;                   // the state at the start, until it is sent; guarded by mutex_
+  std::size_t next_initial_ = 0;  // guarded by mutex_
+  store::Revision initial_bookmark_ = 0;  // guarded by mutex_
+  store::Revision known_ = 0;             // guarded by mutex_
+  store::Revision skip_until_ = 0;        // guarded by mutex_
+  bool first_ = false;  // the first event of a Table carries its columns; guarded by mutex_
+  bool ended_ = false;  // guarded by mutex_
 };
 
-Watches::Watches(runtime::Runtime& runtime, store::Store& store) : runtime_(runtime), store_(store) {}
+Watches::Watches(runtime::Runtime& runtime, store::Store& store)
+    : runtime_(runtime), store_(store) {}
 
 Watches::~Watches() { close(); }
 
@@ -319,8 +338,10 @@ void Watches::open(std::shared_ptr<Context> context, std::shared_ptr<net::Exchan
   if (!options.ok()) return exchange->respond(status_response(options.error()));
   auto selection = Selection::parse(context->target, *context->resource);
   if (!selection.ok()) return exchange->respond(status_response(selection.error()));
-  if (context->info.legacy_watch && !context->info.name.empty()) selection->require_name(context->info.name);
-  if (auto synced = store_.sync(); !synced.ok()) return exchange->respond(status_response(synced.error()));
+  if (context->info.legacy_watch && !context->info.name.empty())
+    selection->require_name(context->info.name);
+  if (auto synced = store_.sync(); !synced.ok())
+    return exchange->respond(status_response(synced.error()));
 
   auto stream = std::make_shared<WatchStream>(*this, context, std::move(options).value(),
                                               std::move(selection).value());
@@ -335,7 +356,8 @@ void Watches::open(std::shared_ptr<Context> context, std::shared_ptr<net::Exchan
   net::Response head;
   head.headers.add("Content-Type", "application/json");
   head.headers.add("Cache-Control", "no-cache, private");
-  for (const std::string& text : context->warnings) head.headers.add("Warning", cat("299 - ", quoted(text)));
+  for (const std::string& text : context->warnings)
+    head.headers.add("Warning", cat("299 - ", quoted(text)));
   stream->start(exchange->stream(std::move(head)));
 }
 

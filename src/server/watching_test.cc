@@ -35,7 +35,9 @@ class WatchTest : public testing::Test {
     Reply changed = api.patch(cat(kConfigMaps, "/", name), "merge", patch);
     EXPECT_EQ(changed.status, 200) << changed.text;
   }
-  void remove(std::string_view name) { EXPECT_EQ(api.remove(cat(kConfigMaps, "/", name)).status, 200); }
+  void remove(std::string_view name) {
+    EXPECT_EQ(api.remove(cat(kConfigMaps, "/", name)).status, 200);
+  }
 
   std::shared_ptr<FakeStream> watch(std::string_view query = "") {
     return api.watch(cat(kConfigMaps, "?watch=true", query.empty() ? "" : "&", query));
@@ -47,7 +49,9 @@ class WatchTest : public testing::Test {
     const std::string text = api.get("/metrics").text;
     const std::string name = "\napiserver_registered_watchers ";
     const auto at = text.find(name);
-    return at == std::string::npos ? "" : text.substr(at + name.size(), text.find('\n', at + 1) - at - name.size());
+    return at == std::string::npos
+               ? ""
+               : text.substr(at + name.size(), text.find('\n', at + 1) - at - name.size());
   }
 
   TestServer api;
@@ -104,14 +108,16 @@ TEST_F(WatchTest, shows_a_deleted_object_at_the_version_of_its_deletion) {
   auto events = stream->take();
 
   ASSERT_THAT(events, SizeIs(1));
-  EXPECT_EQ(events[0]["object"]["metadata"]["resourceVersion"].as_string(), cat(api.store->revision()));
+  EXPECT_EQ(events[0]["object"]["metadata"]["resourceVersion"].as_string(),
+            cat(api.store->revision()));
   EXPECT_EQ(events[0]["object"]["metadata"]["uid"], object["metadata"]["uid"]);
 }
 
 TEST_F(WatchTest, sees_its_own_namespace_and_kind_alone) {
   api.add_namespace("other");
   auto here = watch_from_now();
-  auto everywhere = api.watch(cat("/api/v1/configmaps?watch=1&resourceVersion=", api.store->revision()));
+  auto everywhere =
+      api.watch(cat("/api/v1/configmaps?watch=1&resourceVersion=", api.store->revision()));
 
   make("a");
   api.post("/api/v1/namespaces/other/configmaps", config_map("b"));
@@ -125,7 +131,8 @@ TEST_F(WatchTest, marks_the_end_of_initial_events_at_their_version) {
   make("a");
   const auto revision = api.store->revision();
 
-  auto stream = watch("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true");
+  auto stream =
+      watch("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true");
 
   auto events = stream->take();
   ASSERT_THAT(events, SizeIs(2));
@@ -149,7 +156,8 @@ TEST_F(WatchTest, bookmarks_come_by_the_minute_and_before_the_end) {
   auto first = stream->take();
   ASSERT_THAT(first, SizeIs(1));
   EXPECT_EQ(first[0]["type"].as_string(), "BOOKMARK");
-  EXPECT_EQ(first[0]["object"]["metadata"]["resourceVersion"].as_string(), cat(api.store->revision()))
+  EXPECT_EQ(first[0]["object"]["metadata"]["resourceVersion"].as_string(),
+            cat(api.store->revision()))
       << "what happens elsewhere brings the watch forward too";
   EXPECT_FALSE(first[0]["object"]["metadata"].contains("annotations"));
   api.sim.advance(seconds(60));
@@ -240,7 +248,8 @@ TEST_F(WatchTest, from_a_forgotten_version_is_told_so) {
   EXPECT_EQ(events[0]["object"]["code"].as_int(), 410);
   EXPECT_EQ(events[0]["object"]["reason"].as_string(), "Expired");
   EXPECT_THAT(events[0]["object"]["message"].str(),
-              HasSubstr(cat("too old resource version: ", object["metadata"]["resourceVersion"].str(), " (")));
+              HasSubstr(cat("too old resource version: ",
+                            object["metadata"]["resourceVersion"].str(), " (")));
   EXPECT_TRUE(stream->finished());
 }
 
@@ -256,8 +265,9 @@ TEST_F(WatchTest, from_a_future_version_waits_for_it) {
 }
 
 TEST_F(WatchTest, for_initial_events_of_the_future_times_out) {
-  auto stream = watch(cat("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=",
-                          api.store->revision() + 100));
+  auto stream =
+      watch(cat("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=",
+                api.store->revision() + 100));
 
   EXPECT_THAT(stream->take_short(), ElementsAre("ERROR 504"));
   EXPECT_TRUE(stream->finished());
@@ -284,7 +294,8 @@ TEST_F(WatchTest, of_a_slow_client_goes_on_where_it_stood) {
   auto slow = watch_from_now();
   slow->be_slow();
   const std::string large(600 * 1024, 'x');
-  for (const char* name : {"a", "b", "c", "d"}) api.post(kConfigMaps, config_map(name, cat("{'k':'", large, "'}")));
+  for (const char* name : {"a", "b", "c", "d"})
+    api.post(kConfigMaps, config_map(name, cat("{'k':'", large, "'}")));
 
   std::vector<std::string> seen = slow->take_short();
   EXPECT_THAT(seen, SizeIs(testing::Lt(4U)));
@@ -295,11 +306,32 @@ TEST_F(WatchTest, of_a_slow_client_goes_on_where_it_stood) {
   EXPECT_THAT(seen, ElementsAre("ADDED a", "ADDED b", "ADDED c", "ADDED d"));
 }
 
+TEST_F(WatchTest, sends_a_large_state_as_the_client_takes_it) {
+  const std::string large(600 * 1024, 'x');
+  for (const char* name : {"a", "b", "c", "d"}) {
+    api.post(kConfigMaps, config_map(name, cat("{'k':'", large, "'}")));
+  }
+  api.slow_streams = true;
+  auto slow = watch("allowWatchBookmarks=true");
+  std::vector<std::string> seen = slow->take_short();
+  EXPECT_THAT(seen, SizeIs(testing::Lt(4U))) << "more than a megabyte is not queued";
+
+  change("d", "{'data':{'k':'v'}}");
+  remove("c");
+  slow->drain();
+  api.sim.run_until_idle();
+  for (std::string& event : slow->take_short()) seen.push_back(std::move(event));
+
+  EXPECT_THAT(seen, ElementsAre("ADDED a", "ADDED b", "ADDED c", "ADDED d", "BOOKMARK",
+                                "MODIFIED d", "DELETED c"));
+}
+
 TEST_F(WatchTest, that_fell_behind_the_history_is_told_so) {
   auto slow = watch_from_now();
   slow->be_slow();
   const std::string large(600 * 1024, 'x');
-  for (const char* name : {"a", "b", "c", "d"}) api.post(kConfigMaps, config_map(name, cat("{'k':'", large, "'}")));
+  for (const char* name : {"a", "b", "c", "d"})
+    api.post(kConfigMaps, config_map(name, cat("{'k':'", large, "'}")));
   slow->take();
   ASSERT_TRUE(api.store->compact(api.store->revision()).ok());
 
@@ -336,7 +368,8 @@ TEST_F(WatchTest, ends_properly_when_the_server_closes) {
 TEST_F(WatchTest, as_a_table_describes_its_columns_once) {
   make("a");
   make("b");
-  auto stream = api.watch(cat(kConfigMaps, "?watch=1"), "application/json;as=Table;v=v1;g=meta.k8s.io");
+  auto stream =
+      api.watch(cat(kConfigMaps, "?watch=1"), "application/json;as=Table;v=v1;g=meta.k8s.io");
 
   auto events = stream->take();
 

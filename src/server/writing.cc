@@ -18,12 +18,14 @@ namespace dibs::server {
 namespace {
 
 constexpr std::string_view kJobWarning =
-    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove "
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
+    "to remove "
     "them or set propagationPolicy=Orphan to suppress this warning";
 
 /// Kinds whose DELETE answers with the object even when it is gone.
 bool answers_with_object(const Resource& resource) {
-  if (!resource.group.empty()) return resource.group == "resource.k8s.io" && resource.version == "v1alpha3";
+  if (!resource.group.empty())
+    return resource.group == "resource.k8s.io" && resource.version == "v1alpha3";
   return resource.plural == "pods" || resource.plural == "services" ||
          resource.plural == "persistentvolumeclaims" || resource.plural == "serviceaccounts";
 }
@@ -40,7 +42,8 @@ Result<Value> parse_options_body(Context& context) {
   } else {
     value = json::parse(body);
     if (!value.ok()) {
-      return Error::bad_request(cat("couldn't get version/kind; json parse error: ", value.error().message()));
+      return Error::bad_request(
+          cat("couldn't get version/kind; json parse error: ", value.error().message()));
     }
     if (!value->is_object() && !value->is_null()) {
       std::string_view kind = value->is_array()    ? "array"
@@ -49,7 +52,8 @@ Result<Value> parse_options_body(Context& context) {
                                                    : "bool";
       return Error::bad_request(
           cat("couldn't get version/kind; json parse error: json: cannot unmarshal ", kind,
-              " into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind "
+              " into Go value of type struct { APIVersion string "
+              "\"json:\\\"apiVersion,omitempty\\\"\"; Kind "
               "string \"json:\\\"kind,omitempty\\\"\" }"));
     }
   }
@@ -65,12 +69,15 @@ Result<Value> options_of_query(const Context& context) {
     std::int64_t number = 0;
     auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (code != std::errc() || end != text.data() + text.size()) {
-      return Error::bad_request(cat("strconv.ParseInt: parsing ", quoted(text), ": invalid syntax"));
+      return Error::bad_request(
+          cat("strconv.ParseInt: parsing ", quoted(text), ": invalid syntax"));
     }
     out.set("gracePeriodSeconds", number);
   }
-  if (target.has("propagationPolicy")) out.set("propagationPolicy", target.get("propagationPolicy"));
-  if (target.has("orphanDependents")) out.set("orphanDependents", query_flag(target, "orphanDependents"));
+  if (target.has("propagationPolicy"))
+    out.set("propagationPolicy", target.get("propagationPolicy"));
+  if (target.has("orphanDependents"))
+    out.set("orphanDependents", query_flag(target, "orphanDependents"));
   Value dry_run = Value::array();
   for (const auto& [key, value] : target.query) {
     if (key == "dryRun") dry_run.push(value);
@@ -88,11 +95,14 @@ Result<DeleteOptions> read_delete_options(Context& context) {
     auto kind = raw["kind"].as_string();
     if (!kind.empty() && kind != "DeleteOptions") {
       return Error::bad_request(
-          cat("no kind ", quoted(kind), " is registered for version ", quoted(raw["apiVersion"].as_string()),
-              " in scheme \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""));
+          cat("no kind ", quoted(kind), " is registered for version ",
+              quoted(raw["apiVersion"].as_string()),
+              " in scheme "
+              "\"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""));
     }
     std::vector<std::string> ignored;
-    DIBS_TRY(decoded, api::decode(raw, *api::builtin_schema("", "v1", "DeleteOptions"), api::Strictness::ignore, ignored));
+    DIBS_TRY(decoded, api::decode(raw, *api::builtin_schema("", "v1", "DeleteOptions"),
+                                  api::Strictness::ignore, ignored));
   } else {
     DIBS_TRY(decoded, options_of_query(context));
   }
@@ -158,12 +168,12 @@ Result<net::Response> handle_update(Context& context, Objects& objects) {
   const std::string& name = context.info.name;
   auto given = object["metadata"]["name"].as_string();
   if (given.empty()) {
-    return Error::bad_request(
-        cat("the name of the object (", name, " based on URL) was undeterminable: name must be provided"));
+    return Error::bad_request(cat("the name of the object (", name,
+                                  " based on URL) was undeterminable: name must be provided"));
   }
   if (given != name) {
-    return Error::bad_request(
-        cat("the name of the object (", given, ") does not match the name on the URL (", name, ")"));
+    return Error::bad_request(cat("the name of the object (", given,
+                                  ") does not match the name on the URL (", name, ")"));
   }
   auto name_space = object["metadata"]["namespace"].as_string();
   if (resource.namespaced && !name_space.empty() && name_space != context.info.name_space) {
@@ -172,8 +182,9 @@ Result<net::Response> handle_update(Context& context, Objects& objects) {
   }
   Value wanted = with_defaults(resource, std::move(object));
   bool may_create = resource.rules->allow_create_on_update && context.info.subresource.empty();
-  DIBS_TRY(Written written, objects.update(context, resource, context.info.name_space, name, UpdateKind::put,
-                                           may_create, [&](const Value*) -> Result<Value> { return wanted; }));
+  DIBS_TRY(Written written,
+           objects.update(context, resource, context.info.name_space, name, UpdateKind::put,
+                          may_create, [&](const Value*) -> Result<Value> { return wanted; }));
   return present_object(context, resource, written.created ? 201 : 200, written.object);
 }
 
@@ -189,8 +200,9 @@ Result<net::Response> handle_patch(Context& context, Objects& objects) {
     return with_defaults(resource, std::move(object));
   };
   bool may_create = apply && context.info.subresource.empty();
-  DIBS_TRY(Written written, objects.update(context, resource, context.info.name_space, context.info.name,
-                                           apply ? UpdateKind::apply : UpdateKind::patch, may_create, make));
+  DIBS_TRY(Written written,
+           objects.update(context, resource, context.info.name_space, context.info.name,
+                          apply ? UpdateKind::apply : UpdateKind::patch, may_create, make));
   return present_object(context, resource, written.created ? 201 : 200, written.object);
 }
 
@@ -225,10 +237,12 @@ Result<net::Response> handle_delete_collection(Context& context, Objects& object
     const Value& metadata = object["metadata"];
     auto deleted = objects.remove(context, resource, metadata["namespace"].as_string(),
                                   metadata["name"].as_string(), options);
-    if (!deleted.ok() && deleted.error().code() != Code::not_found) return std::move(deleted).error();
+    if (!deleted.ok() && deleted.error().code() != Code::not_found)
+      return std::move(deleted).error();
     removed.push_back(std::move(object));
   }
-  return present_values(context, resource, removed, {options.dry_run ? 0 : listing.revision, {}, std::nullopt});
+  return present_values(context, resource, removed,
+                        {options.dry_run ? 0 : listing.revision, {}, std::nullopt});
 }
 
 }  // namespace dibs::server

@@ -20,9 +20,10 @@ Result<DeleteOptions> read_delete_options(Context& context);
 /// Versioned defaults, then the stored version.
 Value with_defaults(const Resource& resource, Value object);
 
-/// The object after a patch of any type, decoded and in the stored version; `served` is what the patch is applied
-/// to, in the version of `expected` (null: there is none yet, for apply).
-Result<Value> patched(Context& context, const Expected& expected, const Resource& resource, const Value* served);
+/// The object after a patch of any type, decoded and in the stored version; `served` is what the
+/// patch is applied to, in the version of `expected` (null: there is none yet, for apply).
+Result<Value> patched(Context& context, const Expected& expected, const Resource& resource,
+                      const Value* served);
 
 /// True when the Content-Type is the one of server-side apply.
 bool is_apply(const Context& context);

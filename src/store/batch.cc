@@ -81,9 +81,10 @@ Result<Revision> Batch::add(std::vector<Op> ops) {
       auto record = std::make_shared<Record>();
       record->created = current[i] ? current[i]->created : revision_;
       record->modified = revision_;
-      record->key = std::move(op.key);
-      // The store keeps values for long: in blocks of their own size, and all from the thread that
-      // writes, instead of spread among what each caller's thread allocates for a moment.
+      // Copies: what is kept for long lies in blocks of its own size, all from the thread that
+      // writes. Among what each caller's thread allocates for a moment it would leave holes of no
+      // use.
+      record->key = op.key;
       record->value = std::make_shared<const std::string>(*op.value);
       change.now = std::move(record);
     } else {

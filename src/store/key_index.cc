@@ -32,8 +32,7 @@ KeyEntry* KeyIndex::find(std::string_view key) const {
   return found == by_key_.end() ? nullptr : found->second.get();
 }
 
-void KeyIndex::add(const std::string& key, Version version) {
-  KeyEntry* entry = find(key);
+void KeyIndex::add(KeyEntry* entry, const std::string& key, Version version) {
   const bool was_live = entry != nullptr && entry->latest() != nullptr;
   const bool is_live = version.record != nullptr;
   const Revision revision = version.revision;

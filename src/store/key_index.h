@@ -43,8 +43,9 @@ struct KeyBlock {
 class KeyIndex {
  public:
   KeyEntry* find(std::string_view key) const;
-  /// Appends a version; makes the entry when there is none.
-  void add(const std::string& key, Version version);
+  /// Appends a version to `entry`, which is what find(key) gave; makes the entry when that was
+  /// null.
+  void add(KeyEntry* entry, const std::string& key, Version version);
   /// Drops all versions of the key older than `revision`, and the one of `revision` too when it is
   /// a removal; then an entry without versions goes. What was dropped is moved to `dropped`, so
   /// that the caller can free it after unlocking.

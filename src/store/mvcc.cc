@@ -161,7 +161,7 @@ Wakeups Mvcc::apply(std::vector<Change> changes, Revision revision) {
 }
 
 void Mvcc::apply_one(Change change, Wakeups& wakeups) {
-  const KeyEntry* entry = index_.find(change.key());
+  KeyEntry* entry = index_.find(change.key());
   RecordPtr before = entry == nullptr ? nullptr : entry->latest();
   revision_.store(std::max(revision(), change.revision), std::memory_order_release);
   if (!change.now && !before) return;
@@ -169,7 +169,7 @@ void Mvcc::apply_one(Change change, Wakeups& wakeups) {
   event->revision = change.revision;
   event->now = change.now;
   event->before = std::move(before);
-  index_.add(event->key(), {change.revision, std::move(change.now)});
+  index_.add(entry, event->key(), {change.revision, std::move(change.now)});
   history_bytes_ += cost_of(*event);
   history_.push_back(event);
   hub_.feed(history_.back(), wakeups);
@@ -188,13 +188,14 @@ void Mvcc::load(Change change, std::vector<Garbage>& garbage) {
     apply_one(std::move(change), none);
     return;
   }
-  if (const KeyEntry* entry = index_.find(change.key())) {
+  KeyEntry* entry = index_.find(change.key());
+  if (entry != nullptr) {
     garbage.push_back({entry->versions.back().revision, change.key()});
   }
   const std::string key = change.key();
   const Revision revision = change.revision;
   if (!change.now) garbage.push_back({revision, key});
-  index_.add(key, {revision, std::move(change.now)});
+  index_.add(entry, key, {revision, std::move(change.now)});
   std::vector<RecordPtr> dropped;
   index_.trim(key, revision, dropped);
 }

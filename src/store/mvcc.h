@@ -17,8 +17,8 @@
 #include <string_view>
 #include <vector>
 
-#include "store/key_index.h"
 #include "base/rw_lock.h"
+#include "store/key_index.h"
 #include "store/store.h"
 #include "store/watch_hub.h"
 

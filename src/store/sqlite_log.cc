@@ -222,11 +222,14 @@ Result<> SqliteLog::Impl::prepare_file(int max_pages) {
     }
     if (format < 1) return failure(path, nullptr, SQLITE_CORRUPT);
   }
+  // Of a new file. Objects of a few kilobytes would leave half of smaller pages empty.
+  DIBS_CHECK(run("PRAGMA page_size = 16384"));
   DIBS_CHECK(run("PRAGMA journal_mode = WAL"));
   DIBS_CHECK(run("PRAGMA synchronous = FULL"));
   DIBS_CHECK(run("PRAGMA wal_autocheckpoint = 0"));
   DIBS_CHECK(run("PRAGMA journal_size_limit = 67108864"));
-  DIBS_CHECK(run("PRAGMA cache_size = -32768"));
+  // Kilobytes. Rows are added at one end, so few pages are needed again.
+  DIBS_CHECK(run("PRAGMA cache_size = -8192"));
   if (tables == 0) {
     DIBS_CHECK(
         run(cat("BEGIN IMMEDIATE; PRAGMA application_id = ", kApplicationId, ";", kSchema, "COMMIT")

@@ -29,10 +29,10 @@ struct SqliteOptions {
   /// A group ends at either.
   std::size_t group_transactions = 512;
   std::size_t group_bytes = std::size_t{8} << 20;
-  /// The length of the write-ahead log, in pages of 4 KiB, at which it is moved into the file, and
+  /// The length of the write-ahead log, in pages of 16 KiB, at which it is moved into the file, and
   /// at which the writer waits for that.
-  std::size_t checkpoint_pages = 2048;
-  std::size_t max_wal_pages = 16384;
+  std::size_t checkpoint_pages = 512;
+  std::size_t max_wal_pages = 4096;
   /// Reads the whole file at open and checks its structure.
   bool check = false;
   /// Bounds the file, for tests of a full disk; 0: no bound.

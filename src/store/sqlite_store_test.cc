@@ -152,7 +152,7 @@ TEST_F(SqliteStoreTest, bounds_the_write_ahead_log) {
   }
   struct stat info = {};
   ASSERT_EQ(::stat(directory_.file("store.db-wal").c_str(), &info), 0);
-  EXPECT_LT(info.st_size, 4 * 200 * 4096);
+  EXPECT_LT(info.st_size, 4 * 200 * 16384);
 }
 
 TEST_F(SqliteStoreTest, files_are_private) {

@@ -11,6 +11,7 @@ import struct
 import sys
 import threading
 import time
+import warnings
 
 from suite import CONFIGMAPS, Failure, cluster, raise_file_limit, run
 
@@ -19,10 +20,10 @@ HEAD = "Host: x\r\n" + AUTHORIZATION
 MEGABYTE = 1 << 20
 
 
-def read_answer(sock, timeout=30):
+def read_answer(sock, timeout=30, already=b""):
     """Status line, headers and what of the body has come, up to the length told; None when the connection ends first."""
     sock.settimeout(timeout)
-    data = b""
+    data = already
     try:
         while b"\r\n\r\n" not in data:
             more = sock.recv(65536)
@@ -74,19 +75,24 @@ def endless_bodies(suite):
         piece = b" " * 65536
         if what == "chunked":
             piece = b"10000\r\n" + piece + b"\r\n"
-        sent, answer = 0, None
-        sock.settimeout(30)
+        sent, early = 0, b""
         try:
-            while sent < size and not sock.pending() and not select.select([sock], [], [], 0)[0]:
+            while sent < size and not early:
+                sock.settimeout(30)
                 sock.sendall(piece)
                 sent += len(piece)
+                sock.settimeout(0)
+                try:
+                    early = sock.recv(1)
+                except ssl.SSLWantReadError:
+                    pass
         except OSError:
             pass
         if sent >= size:
             raise Failure("%s: all of 100 MB were taken" % what)
         if sent > 32 * MEGABYTE:
             raise Failure("%s: %d MB were taken before the refusal" % (what, sent >> 20))
-        answer = read_answer(sock)
+        answer = read_answer(sock, already=early)
         sock.close()
         if status_of(answer) != 413:
             raise Failure("%s: %s after %d KB, expected 413" % (what, answer, sent >> 10))
@@ -117,7 +123,6 @@ def malformed_requests(suite):
         "a space in the path": b"GET /api v1 HTTP/1.1\r\nHost: x\r\n\r\n",
         "no colon": b"GET /api HTTP/1.1\r\nnonsense\r\n\r\n",
         "a space before the colon": b"GET /api HTTP/1.1\r\nHost : x\r\n\r\n",
-        "a folded header": b"GET /api HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n",
         "NUL in a header": b"GET /api HTTP/1.1\r\nX: a\x00b\r\n\r\n",
         "two lengths": ("POST %s HTTP/1.1\r\n%sContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}" % (CONFIGMAPS, HEAD)).encode(),
         "a negative length": ("POST %s HTTP/1.1\r\n%sContent-Length: -1\r\n\r\n{}" % (CONFIGMAPS, HEAD)).encode(),
@@ -132,6 +137,7 @@ def malformed_requests(suite):
         "100,000 headers": b"GET /api HTTP/1.1\r\n" + b"".join(b"X-%d: y\r\n" % i for i in range(100000)) + b"\r\n",
         "a method of 100 KB": b"G" * 100000 + b" / HTTP/1.1\r\n\r\n",
     }
+    answered = []
     for what, raw in cases.items():
         sock = suite.server.raw_socket()
         try:
@@ -140,8 +146,10 @@ def malformed_requests(suite):
             sock.close()
             continue  # refused while it was sent
         answer = read_answer(sock, 60)
-        if answer is not None and not 400 <= status_of(answer) < 500 and status_of(answer) != 505:
+        if answer is not None and not 400 <= status_of(answer) < 500 and status_of(answer) not in (501, 505):
             raise Failure("%s: %s" % (what, answer[0].split("\r\n")[0]))
+        answered.append((what, sock))
+    for what, sock in answered:
         if not ends(sock, 60):
             raise Failure("%s: the connection stays open" % what)
         sock.close()
@@ -175,8 +183,8 @@ def pipelining(suite):
     sock.close()
 
 
-def half_closed(suite):
-    """A client that ends its side after the request still gets its answer (plain TLS close_notify, connection left open)."""
+def connection_close(suite):
+    """Who asks for the connection to be closed gets the answer first."""
     sock = suite.server.raw_socket()
     sock.sendall(("GET /healthz HTTP/1.1\r\n%sConnection: close\r\n\r\n" % HEAD).encode())
     answer = read_answer(sock)
@@ -219,6 +227,7 @@ def garbage_tls(suite):
         sock.close()
     # Old protocols are refused.
     context = ssl._create_unverified_context()
+    warnings.simplefilter("ignore", DeprecationWarning)
     try:
         context.minimum_version = ssl.TLSVersion.TLSv1
         context.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -300,7 +309,7 @@ def slow_watchers(suite):
         raise Failure("grown by %d MB over %d MB of writes" % (grown >> 20, writes * size >> 20))
     for sock in deaf:
         sock.close()
-    alert.connection.close()
+    alert.hang_up()
     suite.client.expect(200, "DELETE", path)
 
 
@@ -367,7 +376,7 @@ def broken_off(suite):
                    "GET %s?watch=true HTTP/1.1\r\n%s\r\n" % (CONFIGMAPS, HEAD),
                    "GET /openapi/v2 HTTP/1.1\r\n%s\r\n" % HEAD)[i % 3].encode()
         sock.sendall(request[:chance.randrange(1, len(request) + 1)] if i % 4 == 0 else request)
-        if i % 2:
+        if i % 2 and i % 3:
             sock.settimeout(10)
             try:
                 sock.recv(10)
@@ -395,5 +404,5 @@ def upgrades(suite):
 if __name__ == "__main__":
     http.client._MAXHEADERS = 1000
     raise_file_limit()  # the server inherits it
-    sys.exit(run([endless_bodies, malformed_requests, pipelining, half_closed, garbage_tls, slow_readers, slow_watchers, broken_off,
+    sys.exit(run([endless_bodies, malformed_requests, pipelining, connection_close, garbage_tls, slow_readers, slow_watchers, broken_off,
                   upgrades, idle_connections, slow_writers]))

@@ -141,7 +141,7 @@ class Watcher(threading.Thread):
                     if answer.status < 500:
                         self.problems.append("watch %s was refused: %d" % (self.path, answer.status))
                         return
-                    answer.connection.close()
+                    answer.hang_up()
                     time.sleep(0.05)
                     continue
                 self.resumed += 1
@@ -151,7 +151,7 @@ class Watcher(threading.Thread):
                     self.take(json.loads(line))
                     if self.ending:
                         break
-                answer.connection.close()
+                answer.hang_up()
             except BROKEN:
                 time.sleep(0.02)
 

@@ -139,12 +139,21 @@ class Client:
         return answer.json
 
     def stream(self, path, headers=None):
-        """Opens a connection of its own and returns the open answer, a file of lines (a watch)."""
+        """Opens a connection of its own and returns the open answer, a file of lines (a watch). Its hang_up() ends it, from any thread."""
         connection = http.client.HTTPSConnection(self.server.host, self.server.port, timeout=self.timeout,
                                                  context=self.context)
         connection.request("GET", path, headers=self.headers(headers))
+        sock = connection.sock
         answer = connection.getresponse()
-        answer.connection = connection  # closed with it
+
+        def hang_up():
+            try:
+                sock.shutdown(socket.SHUT_RDWR)  # wakes up whoever reads; a close alone would wait for them
+            except OSError:
+                pass
+            connection.close()
+            sock.close()
+        answer.hang_up = hang_up
         return answer
 
 
@@ -304,6 +313,12 @@ class Server:
                 context.load_cert_chain(*self.certificate_files())
             self.contexts[certificate] = context
         return self.contexts[certificate]
+
+    def context_of(self, pair):
+        """A TLS context with another certificate and key (paths)."""
+        context = ssl.create_default_context(cadata=self.from_kubeconfig("certificate-authority-data").decode())
+        context.load_cert_chain(*pair)
+        return context
 
     def client(self, **more):
         return Client(self, **more)

@@ -366,10 +366,9 @@ Result<ApplyResult> apply(const FieldWriter& writer, const Value* live, const Va
     return Error::bad_request("metadata.managedFields must be nil");
   }
   if (auto fits = check_typed(config, *writer.schema); !fits.ok()) {
-    return fits.error().within(cat("failed to create typed patch object (",
-                                   config["metadata"]["namespace"].as_string(), '/',
-                                   config["metadata"]["name"].as_string(), "; ",
-                                   group_version_kind(config), ')'));
+    return fits.error().within(
+        cat("failed to create typed patch object (", config["metadata"]["namespace"].as_string(),
+            '/', config["metadata"]["name"].as_string(), "; ", group_version_kind(config), ')'));
   }
 
   Managers managers;

@@ -58,8 +58,9 @@ class Apply : public ::testing::Test {
   }
 
   void update(std::string_view manager, std::string_view spec, std::string_view subresource = "") {
-    Value object = live_.is_null() ? from_text("{'apiVersion':'e.com/v1','kind':'Thing',"
-        "'metadata':{'name':'a'}}")
+    Value object = live_.is_null() ? from_text(
+                                         "{'apiVersion':'e.com/v1','kind':'Thing',"
+                                         "'metadata':{'name':'a'}}")
                                    : live_;
     object.set(subresource.empty() ? "spec" : subresource, from_text(spec));
     live_ = track_update(writer(manager, subresource), live_.is_null() ? nullptr : &live_, object);
@@ -89,22 +90,24 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 TEST_F(Apply, creates_and_owns_what_it_says) {
-  EXPECT_EQ(apply_spec("one", "{'image':'a','ports':[{'port':80}],'args':['x'],"
-      "'selector':{'a':'b'},"
-                              "'labels':{'l':'m'},'set':['s'],'any':{'deep':{'list':[1]}},"
-                                  "'opaque':{'a':{'b':1}}}"),
+  EXPECT_EQ(apply_spec("one",
+                       "{'image':'a','ports':[{'port':80}],'args':['x'],"
+                       "'selector':{'a':'b'},"
+                       "'labels':{'l':'m'},'set':['s'],'any':{'deep':{'list':[1]}},"
+                       "'opaque':{'a':{'b':1}}}"),
             "");
   EXPECT_THAT(owners(),
               ElementsAre("one Apply {'f:spec':{'f:any':{'f:deep':{'.':{},'f:list':{}}},"
-                  "'f:args':{},'f:image':{},"
+                          "'f:args':{},'f:image':{},"
                           "'f:labels':{'f:l':{}},'f:opaque':{},'f:ports':{'k:{\\'port\\':80,"
-                              "\\'protocol\\':\\'TCP\\'}':{'.':{},"
+                          "\\'protocol\\':\\'TCP\\'}':{'.':{},"
                           "'f:port':{}}},'f:selector':{},'f:set':{'v:\\'s\\'':{}}}}"));
 }
 
 TEST_F(Apply, removes_what_it_no_longer_says) {
-  apply_spec("one", "{'image':'a','replicas':1,'ports':[{'port':1},{'port':2}],'set':['s','t'],"
-      "'labels':{'x':'y'}}");
+  apply_spec("one",
+             "{'image':'a','replicas':1,'ports':[{'port':1},{'port':2}],'set':['s','t'],"
+             "'labels':{'x':'y'}}");
   EXPECT_EQ(apply_spec("one", "{'image':'a','ports':[{'port':2}],'set':['t']}"), "");
   EXPECT_EQ(spec(), "{'image':'a','ports':[{'port':2}],'set':['t']}");
 }
@@ -140,7 +143,7 @@ TEST_F(Apply, shares_equal_values_and_takes_by_force) {
   EXPECT_FALSE(changed_);
   EXPECT_FALSE(live_["metadata"]["managedFields"][0].contains("time"));
   EXPECT_THAT(owners(), ElementsAre("two Apply {'f:spec':{'f:replicas':{}}}",
-      "one Apply {'f:spec':{'f:replicas':{}}}"));
+                                    "one Apply {'f:spec':{'f:replicas':{}}}"));
   EXPECT_EQ(apply_spec("two", "{'replicas':2}", true), "");
   EXPECT_TRUE(changed_);
   EXPECT_THAT(owners(), ElementsAre("two Apply {'f:spec':{'f:replicas':{}}}"));
@@ -172,21 +175,21 @@ TEST_F(Apply, tells_what_does_not_fit_the_schema) {
     return message.substr(std::min(prefix.size(), message.size()));
   };
   EXPECT_EQ(fault("{'image':1}"),
-      ".spec.image: expected string, got &value.valueUnstructured{Value:1}");
+            ".spec.image: expected string, got &value.valueUnstructured{Value:1}");
   EXPECT_EQ(fault("{'labels':['x']}"), ".spec.labels: expected map, got &{[x]}");
   EXPECT_EQ(fault("{'nope':1}"), ".spec.nope: field not declared in schema");
   EXPECT_EQ(fault("{'replicas':'x'}"),
-      ".spec.replicas: expected numeric (int or float), got string");
+            ".spec.replicas: expected numeric (int or float), got string");
   EXPECT_EQ(fault("{'ports':{'port':1}}"), ".spec.ports: expected list, got &{map[port:1]}");
   EXPECT_EQ(fault("{'ports':[{'port':'x'}]}"),
             ".spec.ports[port=\"x\",protocol=\"TCP\"].port: expected numeric (int or float), got "
-                "string");
+            "string");
   EXPECT_EQ(fault("{'ports':[{'port':1},{'port':1,'protocol':'TCP'}]}"),
             ".spec.ports: duplicate entries for key [port=1,protocol=\"TCP\"]");
   EXPECT_EQ(fault("{'set':['z','z']}"), ".spec.set: duplicate entries for key [=\"z\"]");
   EXPECT_EQ(fault("{'containers':[{'image':'x'}]}"),
             ".spec.containers: element 0: associative list with keys has an element that omits "
-                "all key fields "
+            "all key fields "
             "[\"name\"] (and doesn't have default values for any key fields)");
   EXPECT_EQ(fault("{'image':1,'replicas':'x'}"),
             "errors:\n  .spec.image: expected string, got &value.valueUnstructured{Value:1}\n"
@@ -197,9 +200,9 @@ TEST_F(Apply, refuses_other_kinds_and_managed_fields) {
   EXPECT_EQ(run(writer("one"), from_text("{'apiVersion':'v1','kind':'Secret'}")),
             "invalid object type: /v1, Kind=Secret");
   EXPECT_EQ(run(writer("one"), from_text("{'kind':'Thing'}")),
-      "invalid object type: /, Kind=Thing");
+            "invalid object type: /, Kind=Thing");
   EXPECT_EQ(run(writer("one"), from_text("{'apiVersion':'e.com/v1','kind':'Thing',"
-      "'metadata':{'managedFields':[]}}")),
+                                         "'metadata':{'managedFields':[]}}")),
             "metadata.managedFields must be nil");
   EXPECT_EQ(error_->code(), Code::bad_request);
 }
@@ -209,7 +212,7 @@ TEST_F(Apply, tracks_updates) {
   update("scaler", "{'image':'a','replicas':2}");
   update("cleaner", "{'replicas':2}");
   EXPECT_THAT(owners(), ElementsAre("maker Update {'f:spec':{}}",
-      "scaler Update {'f:spec':{'f:replicas':{}}}"));
+                                    "scaler Update {'f:spec':{'f:replicas':{}}}"));
   update("maker", "{'image':'b','replicas':2}");
   EXPECT_THAT(owners(), ElementsAre("scaler Update {'f:spec':{'f:replicas':{}}}",
                                     "maker Update {'f:spec':{'.':{},'f:image':{}}}"));
@@ -224,8 +227,9 @@ TEST_F(Apply, joins_the_oldest_updaters) {
   }
   const auto names = owners();
   ASSERT_EQ(names.size(), 10u);
-  EXPECT_EQ(names[0], "ancient-changes Update {'f:spec':{'.':{},'f:labels':{'.':{},'f:l1':{},"
-      "'f:l2':{}},'f:replicas':{}}}");
+  EXPECT_EQ(names[0],
+            "ancient-changes Update {'f:spec':{'.':{},'f:labels':{'.':{},'f:l1':{},"
+            "'f:l2':{}},'f:replicas':{}}}");
   EXPECT_EQ(names[9], "m11 Update {'f:spec':{'f:labels':{'f:l11':{}}}}");
 }
 
@@ -245,14 +249,18 @@ TEST_F(Apply, entries_written_by_hand_count_when_they_are_some) {
   const auto kept = ElementsAre("maker Update {'f:spec':{'.':{},'f:replicas':{}}}");
   EXPECT_THAT(rewrite(""), kept);
   EXPECT_THAT(rewrite("[{'manager':'x','operation':'Bad','apiVersion':'v1',"
-      "'fieldsType':'FieldsV1'}]"), kept);
-  EXPECT_THAT(rewrite("[{'manager':'x','operation':'Update','apiVersion':'v1','fieldsType':'Bad'}]"), kept);
+                      "'fieldsType':'FieldsV1'}]"),
+              kept);
+  EXPECT_THAT(
+      rewrite("[{'manager':'x','operation':'Update','apiVersion':'v1','fieldsType':'Bad'}]"), kept);
   EXPECT_THAT(rewrite("[{'manager':'x','operation':'Update','apiVersion':'v1',"
-      "'fieldsType':'FieldsV1','fieldsV1':{'bad':{}}}]"), kept);
+                      "'fieldsType':'FieldsV1','fieldsV1':{'bad':{}}}]"),
+              kept);
   EXPECT_THAT(rewrite("[{'manager':'x','operation':'Update','apiVersion':'a/b/c',"
-      "'fieldsType':'FieldsV1','fieldsV1':{'f:a':{}}}]"), kept);
+                      "'fieldsType':'FieldsV1','fieldsV1':{'f:a':{}}}]"),
+              kept);
   EXPECT_THAT(rewrite("[{'manager':'x','operation':'Update','apiVersion':'e.com/v1',"
-      "'fieldsType':'FieldsV1','fieldsV1':{'f:a':{}}}]"),
+                      "'fieldsType':'FieldsV1','fieldsV1':{'f:a':{}}}]"),
               ElementsAre("x Update {'f:a':{}}"));
   EXPECT_THAT(rewrite("[{}]"), IsEmpty());
   EXPECT_THAT(rewrite("[]"), IsEmpty());
@@ -268,11 +276,11 @@ TEST_F(Apply, is_not_tracked_after_the_entries_were_forgotten_until_applied_to) 
   EXPECT_THAT(owners(), IsEmpty());
   EXPECT_EQ(apply_spec("one", "{'replicas':4}"),
             "Apply failed with 1 conflict: conflict with \"before-first-apply\" using e.com/v1: "
-                ".spec.replicas");
+            ".spec.replicas");
   EXPECT_EQ(apply_spec("one", "{'replicas':3}"), "");
   EXPECT_THAT(owners(), ElementsAre("one Apply {'f:spec':{'f:replicas':{}}}",
                                     "before-first-apply Update {'f:spec':{'.':{},'f:image':{},"
-                                        "'f:replicas':{}}}"));
+                                    "'f:replicas':{}}}"));
 }
 
 TEST_F(Apply, does_not_own_what_its_door_resets) {
@@ -290,32 +298,35 @@ TEST_F(Apply, keeps_managers_of_sub_resources_apart) {
   update("one", "{'replicas':3,'conditions':[{'type':'Ready','status':'True'}]}", "status");
   EXPECT_THAT(owners(), ElementsAre("one Apply {'f:spec':{'f:replicas':{}}}",
                                     "one/status Update {'f:status':{'.':{},'f:conditions':{'.':{},"
-                                        "'k:{\\'type\\':\\'Ready\\'}'"
+                                    "'k:{\\'type\\':\\'Ready\\'}'"
                                     ":{'.':{},'f:status':{},'f:type':{}}},'f:replicas':{}}}"));
 }
 
 TEST_F(Apply, kubectl_takes_over_what_it_applied_on_the_client_side) {
-  live_ = from_text("{'apiVersion':'e.com/v1','kind':'Thing','metadata':{'name':'a'},"
+  live_ = from_text(
+      "{'apiVersion':'e.com/v1','kind':'Thing','metadata':{'name':'a'},"
       "'spec':{'replicas':1,'image':'a'}}");
-  live_.mut("metadata").mut("annotations").set(
-      "kubectl.kubernetes.io/last-applied-configuration",
-      "{\"apiVersion\":\"e.com/v1\",\"kind\":\"Thing\",\"metadata\":{\"name\":\"a\"},"
-          "\"spec\":{\"replicas\":1}}\n");
+  live_.mut("metadata")
+      .mut("annotations")
+      .set("kubectl.kubernetes.io/last-applied-configuration",
+           "{\"apiVersion\":\"e.com/v1\",\"kind\":\"Thing\",\"metadata\":{\"name\":\"a\"},"
+           "\"spec\":{\"replicas\":1}}\n");
   Value created = live_;
   live_ = track_update(writer("kubectl-client-side-apply"), nullptr, created);
   live_.mut("metadata").set("uid", "u");
   const Value before = live_;
   EXPECT_EQ(apply_spec("other", "{'replicas':2}"),
             "Apply failed with 1 conflict: conflict with \"kubectl-client-side-apply\" using "
-                "e.com/v1: .spec.replicas");
+            "e.com/v1: .spec.replicas");
   EXPECT_EQ(apply_spec("kubectl", "{'replicas':2,'image':'b'}"),
             "Apply failed with 1 conflict: conflict with \"kubectl-client-side-apply\" using "
-                "e.com/v1: .spec.image");
+            "e.com/v1: .spec.image");
   EXPECT_EQ(apply_spec("kubectl", "{'replicas':2}"), "");
   EXPECT_EQ(spec(), "{'replicas':2,'image':'a'}");
-  EXPECT_EQ(live_["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"].as_string(),
+  EXPECT_EQ(live_["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"]
+                .as_string(),
             "{\"apiVersion\":\"e.com/v1\",\"kind\":\"Thing\",\"metadata\":{\"name\":\"a\"},"
-                "\"spec\":{\"replicas\":2}}\n");
+            "\"spec\":{\"replicas\":2}}\n");
 }
 
 TEST_F(Apply, asks_for_other_versions_of_managers) {
@@ -328,22 +339,24 @@ TEST_F(Apply, asks_for_other_versions_of_managers) {
     }
     return out;
   };
-  const VersionConverter convert = [&](const Value& object,
-                                       std::string_view version) -> Result<std::optional<VersionedObject>> {
+  const VersionConverter convert =
+      [&](const Value& object, std::string_view version) -> Result<std::optional<VersionedObject>> {
     if (version == "e.com/v9") return std::optional<VersionedObject>();
     const bool old = version == "e.com/v0";
     Value out = old ? rename(object, "replicas", "any") : rename(object, "any", "replicas");
     out.set("apiVersion", version);
     return std::optional(VersionedObject{out, &schemas_.thing()});
   };
-  live_ = from_text("{'apiVersion':'e.com/v1','kind':'Thing','metadata':{'name':'a','uid':'u',"
+  live_ = from_text(
+      "{'apiVersion':'e.com/v1','kind':'Thing','metadata':{'name':'a','uid':'u',"
       "'managedFields':["
-                    "{'manager':'old','operation':'Apply','apiVersion':'e.com/v0',"
-                        "'fieldsType':'FieldsV1','fieldsV1':{'f:spec':{'f:any':{}}}},"
-                    "{'manager':'lost','operation':'Update','apiVersion':'e.com/v9',"
-                        "'fieldsType':'FieldsV1','fieldsV1':{'f:spec':{'f:any':{}}}}]},"
-                    "'spec':{'replicas':1,'image':'a'}}");
-  Value config = from_text("{'apiVersion':'e.com/v1','kind':'Thing','metadata':{'name':'a'},"
+      "{'manager':'old','operation':'Apply','apiVersion':'e.com/v0',"
+      "'fieldsType':'FieldsV1','fieldsV1':{'f:spec':{'f:any':{}}}},"
+      "{'manager':'lost','operation':'Update','apiVersion':'e.com/v9',"
+      "'fieldsType':'FieldsV1','fieldsV1':{'f:spec':{'f:any':{}}}}]},"
+      "'spec':{'replicas':1,'image':'a'}}");
+  Value config = from_text(
+      "{'apiVersion':'e.com/v1','kind':'Thing','metadata':{'name':'a'},"
       "'spec':{'replicas':2}}");
   FieldWriter by = writer("new");
   by.convert = &convert;
@@ -352,13 +365,15 @@ TEST_F(Apply, asks_for_other_versions_of_managers) {
   EXPECT_THAT(owners(), ElementsAre("new Apply {'f:spec':{'f:replicas':{}}}"));
 
   by.manager = "old";
-  live_.mut("metadata").set("managedFields", from_text(
-      "[{'manager':'old','operation':'Apply','apiVersion':'e.com/v0','fieldsType':'FieldsV1',"
-          "'fieldsV1':{'f:spec':{'f:any':{}}}},"
-      "{'manager':'keeper','operation':'Update','apiVersion':'e.com/v1','fieldsType':'FieldsV1',"
-          "'fieldsV1':{'f:spec':{'f:image':{}}}}]"));
+  live_.mut("metadata")
+      .set("managedFields", from_text("[{'manager':'old','operation':'Apply','apiVersion':'e.com/"
+                                      "v0','fieldsType':'FieldsV1',"
+                                      "'fieldsV1':{'f:spec':{'f:any':{}}}},"
+                                      "{'manager':'keeper','operation':'Update','apiVersion':'e."
+                                      "com/v1','fieldsType':'FieldsV1',"
+                                      "'fieldsV1':{'f:spec':{'f:image':{}}}}]"));
   EXPECT_EQ(run(by, from_text("{'apiVersion':'e.com/v1','kind':'Thing','metadata':{'name':'a'}}")),
-      "");
+            "");
   EXPECT_EQ(spec(), "{'image':'a'}");
 }
 
@@ -369,8 +384,8 @@ TEST_F(Apply, is_idempotent_and_forced_apply_says_what_it_gets) {
     if (random() % 2) spec.set("replicas", static_cast<int>(random() % 3));
     if (random() % 2) spec.set("image", random() % 2 ? "a" : "b");
     for (unsigned n = random() % 3; n > 0; --n) {
-      spec.mut("labels").set(std::string(1, static_cast<char>('a' + random() % 3)), random() % 2
-          ? "1" : "2");
+      spec.mut("labels").set(std::string(1, static_cast<char>('a' + random() % 3)),
+                             random() % 2 ? "1" : "2");
     }
     std::vector<int> ports = {1, 2, 3};
     std::shuffle(ports.begin(), ports.end(), random);
@@ -381,10 +396,11 @@ TEST_F(Apply, is_idempotent_and_forced_apply_says_what_it_gets) {
       if (random() % 3 == 0) item.set("protocol", "UDP");
       spec.mut("ports").push(item);
     }
-    if (random() % 3 == 0) spec.set("args", Value::array({"a", static_cast<int>(random() % 2) ? "b"
-        : "c"}));
-    if (random() % 3 == 0) spec.set("any", Value::object({{"x", Value::object({{"y",
-        static_cast<int>(random() % 2)}})}}));
+    if (random() % 3 == 0)
+      spec.set("args", Value::array({"a", static_cast<int>(random() % 2) ? "b" : "c"}));
+    if (random() % 3 == 0)
+      spec.set("any",
+               Value::object({{"x", Value::object({{"y", static_cast<int>(random() % 2)}})}}));
     return spec;
   };
   const char* managers[] = {"one", "two", "three"};
@@ -426,35 +442,39 @@ TEST(ManagedFields, of_a_scale_go_there_and_back) {
   const FieldPath replicas = {PathElement::field("spec"), PathElement::field("replicas")};
   const Value entries = from_text(
       "[{'manager':'a','operation':'Apply','apiVersion':'apps/v1','time':'2020-01-01T00:00:00Z',"
-          "'fieldsType':'FieldsV1','fieldsV1':{'f:spec':{'f:x':{}}}},"
+      "'fieldsType':'FieldsV1','fieldsV1':{'f:spec':{'f:x':{}}}},"
       "{'manager':'b','operation':'Update','apiVersion':'apps/v1','time':'2020-01-01T00:00:00Z',"
-          "'fieldsType':'FieldsV1','fieldsV1':{'f:spec':{'f:replicas':{},'f:y':{}}}}]");
+      "'fieldsType':'FieldsV1','fieldsV1':{'f:spec':{'f:replicas':{},'f:y':{}}}}]");
 
   const Value scale = managed_fields_to_scale(entries, replicas);
 
-  EXPECT_EQ(text_of(scale), "[{'manager':'b','operation':'Update','apiVersion':'autoscaling/v1',"
-      "'time':'2020-01-01T00:00:00Z',"
-                            "'fieldsType':'FieldsV1','fieldsV1':{'f:spec':{'f:replicas':{}}}}]");
+  EXPECT_EQ(text_of(scale),
+            "[{'manager':'b','operation':'Update','apiVersion':'autoscaling/v1',"
+            "'time':'2020-01-01T00:00:00Z',"
+            "'fieldsType':'FieldsV1','fieldsV1':{'f:spec':{'f:replicas':{}}}}]");
   EXPECT_TRUE(managed_fields_from_scale(entries, scale, replicas, "apps/v1") == entries);
-  const Value taken = from_text("[{'manager':'c','operation':'Update',"
+  const Value taken = from_text(
+      "[{'manager':'c','operation':'Update',"
       "'apiVersion':'autoscaling/v1','time':'2020-01-02T00:00:00Z',"
-                                "'fieldsType':'FieldsV1','fieldsV1':{'f:spec':{'f:replicas':{}}},"
-                                    "'subresource':'scale'}]");
+      "'fieldsType':'FieldsV1','fieldsV1':{'f:spec':{'f:replicas':{}}},"
+      "'subresource':'scale'}]");
   EXPECT_EQ(text_of(managed_fields_from_scale(entries, taken, replicas, "apps/v1")),
             "[{'manager':'a','operation':'Apply','apiVersion':'apps/v1',"
-                "'time':'2020-01-01T00:00:00Z','fieldsType':'FieldsV1',"
-                "'fieldsV1':{'f:spec':{'f:x':{}}}},"
+            "'time':'2020-01-01T00:00:00Z','fieldsType':'FieldsV1',"
+            "'fieldsV1':{'f:spec':{'f:x':{}}}},"
             "{'manager':'c','operation':'Update','apiVersion':'apps/v1','fieldsType':'FieldsV1',"
-                "'fieldsV1':{'f:spec':{'f:replicas':{}}},'subresource':'scale'},"
+            "'fieldsV1':{'f:spec':{'f:replicas':{}}},'subresource':'scale'},"
             "{'manager':'b','operation':'Update','apiVersion':'apps/v1',"
-                "'time':'2020-01-01T00:00:00Z','fieldsType':'FieldsV1',"
-                "'fieldsV1':{'f:spec':{'f:y':{}}}}]");
+            "'time':'2020-01-01T00:00:00Z','fieldsType':'FieldsV1',"
+            "'fieldsV1':{'f:spec':{'f:y':{}}}}]");
 }
 
 TEST(ManagedFields, keep_their_times_when_only_times_differ) {
-  const Value old = from_text("{'metadata':{'resourceVersion':'1','managedFields':[{'manager':'a',"
+  const Value old = from_text(
+      "{'metadata':{'resourceVersion':'1','managedFields':[{'manager':'a',"
       "'time':'1'}]},'data':{}}");
-  const Value later = from_text("{'metadata':{'managedFields':[{'manager':'a','time':'2'}]},"
+  const Value later = from_text(
+      "{'metadata':{'managedFields':[{'manager':'a','time':'2'}]},"
       "'data':{}}");
   EXPECT_EQ(keep_times(old, later)["metadata"]["managedFields"][0]["time"].as_string(), "1");
   Value changed = later;

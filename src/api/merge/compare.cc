@@ -81,12 +81,11 @@ class Comparer {
   Difference compare_as(Atom atom, SchemaPtr schema, const Value* before, const Value* after,
                         bool is_root) {
     // Two empty containers are leaves: so an empty one and null differ.
-    const bool leaf =
-        atom == Atom::scalar ||
-        (atom == Atom::list &&
-         (is_atomic_list(schema) || (!has_items(before) && !has_items(after)))) ||
-        (atom == Atom::map &&
-         (is_atomic_map(schema) || (!has_members(before) && !has_members(after))));
+    const bool leaf = atom == Atom::scalar ||
+                      (atom == Atom::list &&
+                       (is_atomic_list(schema) || (!has_items(before) && !has_items(after)))) ||
+                      (atom == Atom::map &&
+                       (is_atomic_map(schema) || (!has_members(before) && !has_members(after))));
     Difference out;
     if (leaf) {
       if (before != nullptr && after != nullptr) out.modified.member = !(*before == *after);

@@ -78,8 +78,8 @@ std::string FieldSelector::str() const {
   std::string out;
   for (const FieldRequirement& requirement : requirements_) {
     if (!out.empty()) out.push_back(',');
-    append(out, requirement.field, requirement.equal ? "=" : "!=",
-           escape_field_value(requirement.value));
+    append(out, requirement.field,
+           requirement.equal ? "=" : "!=", escape_field_value(requirement.value));
   }
   return out;
 }

@@ -135,9 +135,8 @@ FieldNodePtr subtract(const FieldNodePtr& a, const FieldNodePtr& b, bool all_bel
       out.push_back(left);
       continue;
     }
-    FieldNodePtr below = all_below && right->member
-                             ? nullptr
-                             : subtract(left.below, right->below, all_below);
+    FieldNodePtr below =
+        all_below && right->member ? nullptr : subtract(left.below, right->below, all_below);
     const bool member = left.member && !right->member;
     is_a = is_a && member == left.member && below == left.below;
     if (member || below != nullptr) out.push_back({left.element, member, std::move(below)});

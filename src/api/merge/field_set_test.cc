@@ -45,13 +45,14 @@ TEST(FieldSet, reads_and_writes_fields_v1) {
 TEST(FieldSet, writes_in_one_order) {
   const auto set = FieldSet::from_json(*json::parse(
       R"({"v:\"b\"":{},"k:{\"b\":1,\"a\":2}":{},"f:z":{},"f:a":{},"v:10":{},"v:9":{},"v:true":{},"i:1":{}})"));
-  EXPECT_EQ(json::write(set->to_json()),
-            R"({"f:a":{},"f:z":{},"k:{\"a\":2,\"b\":1}":{},"v:9":{},"v:10":{},"v:\"b\"":{},"v:true":{},"i:1":{}})");
+  EXPECT_EQ(
+      json::write(set->to_json()),
+      R"({"f:a":{},"f:z":{},"k:{\"a\":2,\"b\":1}":{},"v:9":{},"v:10":{},"v:\"b\"":{},"v:true":{},"i:1":{}})");
 }
 
 TEST(FieldSet, refuses_what_is_none_and_skips_what_it_does_not_know) {
-  for (const char* text : {"{'bad':{}}", "{'f':{}}", "{'f:a':1}", "{'v:x':{}}", "{'k:1':{}}",
-      "{'i:x':{}}", "[]"}) {
+  for (const char* text :
+       {"{'bad':{}}", "{'f':{}}", "{'f:a':1}", "{'v:x':{}}", "{'k:1':{}}", "{'i:x':{}}", "[]"}) {
     EXPECT_FALSE(FieldSet::from_json(from_text(text)).ok()) << text;
   }
   EXPECT_EQ(json::write(set_from("{'f:a':{},'q:x':{'f:b':{}}}").to_json()), R"({"f:a":{}})");
@@ -63,8 +64,8 @@ TEST(FieldSet, takes_away_members_or_whole_branches) {
   const FieldSet set = set_from("{'f:a':{'.':{},'f:b':{'f:c':{}}},'f:d':{}}");
   EXPECT_THAT(paths(set.without(set_from("{'f:a':{}}"))), ElementsAre(".d", ".a.b.c"));
   EXPECT_THAT(paths(set.without_all_below(set_from("{'f:a':{}}"))), ElementsAre(".d"));
-  EXPECT_THAT(paths(set.without_all_below(set_from("{'f:a':{'f:b':{}}}"))), ElementsAre(".a",
-      ".d"));
+  EXPECT_THAT(paths(set.without_all_below(set_from("{'f:a':{'f:b':{}}}"))),
+              ElementsAre(".a", ".d"));
   EXPECT_THAT(paths(set.common(set_from("{'f:a':{'f:b':{'.':{},'f:c':{}}},'f:x':{}}"))),
               ElementsAre(".a.b.c"));
 }

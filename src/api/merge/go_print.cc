@@ -22,8 +22,7 @@ std::vector<Pair> sorted_members(const Value& object) {
   std::vector<Pair> pairs;
   pairs.reserve(object.size());
   for (const auto& member : object.members()) pairs.push_back({member.key(), &member.value()});
-  std::sort(pairs.begin(), pairs.end(),
-            [](const Pair& a, const Pair& b) { return a.key < b.key; });
+  std::sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.key < b.key; });
   return pairs;
 }
 

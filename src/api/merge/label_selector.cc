@@ -16,9 +16,8 @@ bool is_alphanumeric(char c) {
 
 bool is_name_text(std::string_view text) {
   if (text.empty() || !is_alphanumeric(text.front()) || !is_alphanumeric(text.back())) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
-  });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 bool is_subdomain(std::string_view text) {
@@ -35,7 +34,7 @@ bool is_subdomain(std::string_view text) {
 std::string name_text(std::string_view what) {
   return cat(what,
              " must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
-                 "with an "
+             "with an "
              "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
              "validation is '",
              kNamePattern, "')");
@@ -81,9 +80,9 @@ std::vector<std::string> label_value_faults(std::string_view value) {
   if (!value.empty() && !is_name_text(value)) {
     faults.push_back(
         "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-            "'.', "
+        "'.', "
         "and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  "
-            "or "
+        "or "
         "'12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')");
   }
   return faults;
@@ -151,8 +150,8 @@ std::vector<std::string> requirement_faults(const LabelRequirement& requirement)
   for (std::size_t i = 0; i < requirement.values.size(); ++i) {
     const auto value_faults = label_value_faults(requirement.values[i]);
     if (!value_faults.empty()) {
-      faults.push_back(invalid(cat("values[", i, "][", requirement.key, ']'),
-                               requirement.values[i], join(value_faults, "; ")));
+      faults.push_back(invalid(cat("values[", i, "][", requirement.key, ']'), requirement.values[i],
+                               join(value_faults, "; ")));
     }
   }
   return faults;
@@ -254,8 +253,8 @@ class Parser {
       // The longest run of symbols that is an operator: every symbol is one by itself.
       std::size_t length = 1;
       if (at + 1 < text.size() && symbol_token(text.substr(at, 2)) != Token::error) length = 2;
-      lexemes_.push_back({symbol_token(text.substr(at, length)),
-                          std::string(text.substr(at, length))});
+      lexemes_.push_back(
+          {symbol_token(text.substr(at, length)), std::string(text.substr(at, length))});
       at += length;
     }
     lexemes_.push_back({Token::end, ""});

@@ -150,8 +150,8 @@ std::optional<Value> remove_from(SchemaPtr schema, const Value& value, const Fie
         if (entry == nullptr) {
           out.push(*item.value);
         } else if (!entry->member) {
-          out.push(remove_from(element_of(schema), *item.value, *entry->below, false)
-                       .value_or(Value()));
+          out.push(
+              remove_from(element_of(schema), *item.value, *entry->below, false).value_or(Value()));
         }
       }
       if (out.empty()) return std::nullopt;

@@ -88,17 +88,17 @@ std::string missing_from(const Value& whole, const Value& part, const std::strin
       const Value* found = whole.find(key);
       if (is_zero(value)) continue;
       if (found == nullptr) return cat(path, '.', key, ": not in the recording");
-      if (auto fault = missing_from(*found, value, cat(path, '.',
-          key)); !fault.empty()) return fault;
+      if (auto fault = missing_from(*found, value, cat(path, '.', key)); !fault.empty())
+        return fault;
     }
     return "";
   }
   if (part.is_array() && whole.is_array()) {
-    if (part.size() != whole.size()) return cat(path, ": ", part.size(), " items, recorded ",
-        whole.size());
+    if (part.size() != whole.size())
+      return cat(path, ": ", part.size(), " items, recorded ", whole.size());
     for (std::size_t i = 0; i < part.size(); ++i) {
-      if (auto fault = missing_from(whole[i], part[i], cat(path, '[', i,
-          ']')); !fault.empty()) return fault;
+      if (auto fault = missing_from(whole[i], part[i], cat(path, '[', i, ']')); !fault.empty())
+        return fault;
     }
     return "";
   }
@@ -141,8 +141,8 @@ Target parse_target(std::string_view path) {
       target.query[std::string(pair.substr(0, pair.find('=')))] = value;
     }
   }
-  auto parts = split(path.substr(1, question == std::string_view::npos ? question : question - 1),
-      '/');
+  auto parts =
+      split(path.substr(1, question == std::string_view::npos ? question : question - 1), '/');
   std::size_t at = 1;
   if (parts.size() < 3 || (parts[0] != "api" && parts[0] != "apis")) return target;
   if (parts[0] == "apis") target.group = parts[at++];
@@ -184,8 +184,8 @@ class Replay {
   };
 
   Kind kind_of(const Target& target) {
-    if (const ResourceInfo* info = builtin_catalog().find(target.group, target.version,
-        target.plural)) {
+    if (const ResourceInfo* info =
+            builtin_catalog().find(target.group, target.version, target.plural)) {
       return {info->schema, info->api_version(), info->kind, false};
     }
     const auto custom = custom_.find(cat(target.group, '/', target.version, '/', target.plural));
@@ -195,8 +195,8 @@ class Replay {
   void learn_custom(const Value& definition) {
     const Value& spec = definition["spec"];
     for (const Value& version : spec["versions"].items()) {
-      const std::string api_version = cat(spec["group"].as_string(), '/',
-          version["name"].as_string());
+      const std::string api_version =
+          cat(spec["group"].as_string(), '/', version["name"].as_string());
       custom_[cat(api_version, '/', spec["names"]["plural"].as_string())] = {
           &schemas_.from_openapi(version["schema"]["openAPIV3Schema"]), api_version,
           spec["names"]["kind"].str(), true};
@@ -225,10 +225,10 @@ class Replay {
     writer.kind = kind.kind;
     const auto manager = target.query.find("fieldManager");
     const std::string agent(step["headers"]["User-Agent"].as_string("conformance"));
-    writer.manager = manager != target.query.end() && !manager->second.empty()
-                         ? std::string_view(manager->second)
-                         : std::string_view(agent).substr(0, std::min<std::size_t>(agent.find('/'),
-                             128));
+    writer.manager =
+        manager != target.query.end() && !manager->second.empty()
+            ? std::string_view(manager->second)
+            : std::string_view(agent).substr(0, std::min<std::size_t>(agent.find('/'), 128));
     writer.subresource = target.subresource;
     writer.reset = target.subresource == "status" ? &spec : &status;
     writer.custom = kind.custom;
@@ -319,8 +319,8 @@ class Replay {
     Value bare = live;
     bare.mut("metadata").erase("managedFields");
     const auto merged = strategic_merge(bare, patch, schema);
-    if (code == 500 || (code == 400 &&
-        answer["message"].as_string().find("name") == std::string_view::npos)) {
+    if (code == 500 ||
+        (code == 400 && answer["message"].as_string().find("name") == std::string_view::npos)) {
       ASSERT_FALSE(merged.ok());
       ++refusals;
       EXPECT_EQ(merged.error().message(), answer["message"].as_string());
@@ -352,7 +352,7 @@ class Replay {
     auto result = apply(writer, old, config, force);
     const std::string_view message = answer["message"].as_string();
     const bool is_ours = message.starts_with("Apply failed") ||
-        message.starts_with("failed to create typed") ||
+                         message.starts_with("failed to create typed") ||
                          message.starts_with("invalid object type: /v1, Kind=Secret") ||
                          message == "metadata.managedFields must be nil";
     if (is_ours) {
@@ -400,8 +400,8 @@ class Replay {
                                          {"resourceVersion", "1"},
                                          {"creationTimestamp", "2020-01-01T00:00:00Z"}}));
     scale.set("spec", Value::object());
-    if (live["spec"]["replicas"].as_int() != 0) scale.mut("spec").set("replicas",
-        live["spec"]["replicas"]);
+    if (live["spec"]["replicas"].as_int() != 0)
+      scale.mut("spec").set("replicas", live["spec"]["replicas"]);
     scale.set("status", answer["status"]);
     const Value scale_entries = managed_fields_to_scale(entries, replicas);
     if (!scale_entries.is_null()) scale.mut("metadata").set("managedFields", scale_entries);
@@ -417,8 +417,7 @@ class Replay {
     }
     if (code != 200 || dry) return;
     const Value owners = managed_fields_from_scale(entries, scale["metadata"]["managedFields"],
-        replicas,
-                                                   writer.api_version);
+                                                   replicas, writer.api_version);
     live.mut("spec").set("replicas", answer["spec"]["replicas"]);
     live.mut("metadata").set("managedFields", owners);
   }
@@ -445,24 +444,20 @@ TEST_P(ReplayTest, comes_to_the_recorded_results) {
 
 INSTANTIATE_TEST_SUITE_P(
     Sessions, ReplayTest,
-    ::testing::Values("objects/smp-containers", "objects/smp-pod-lists", "objects/smp-directives",
-                      "objects/smp-errors", "objects/smp-status-conditions",
-                          "objects/apply-configmap",
-                      "objects/apply-conflicts", "objects/apply-list-maps",
-                      "objects/apply-sets-and-atomics", "objects/apply-status",
-                          "objects/apply-errors",
-                      "objects/apply-dry-run", "objects/managed-fields-update",
-                      "objects/managed-fields-deployment", "objects/managed-fields-apply",
-                      "objects/managed-fields-reset", "objects/dry-run-verbs",
-                      "objects/scale-subresource", "objects/delete-finalizers",
-                      "objects/custom-resource-writes", "cluster/pod-update", "cluster/deployment",
-                      "cluster/crd-list-types", "cluster/crd-status-scale",
-                      "resource/dra-claim-reserved-for", "resource/dra-claim-binding-conditions",
-                      "resource/dra-claim-patch-status", "resource/dra-claim-apply-status",
-                      "resource/dra-slice-apply", "resource/dra-slice-patches",
-                      "resource/dra-claim-delete-protection",
-                      "resource/dra-pod-claim-statuses", "resource/dra-pod-extended-resources",
-                      "resource/dra-workloads-with-claims"),
+    ::testing::Values(
+        "objects/smp-containers", "objects/smp-pod-lists", "objects/smp-directives",
+        "objects/smp-errors", "objects/smp-status-conditions", "objects/apply-configmap",
+        "objects/apply-conflicts", "objects/apply-list-maps", "objects/apply-sets-and-atomics",
+        "objects/apply-status", "objects/apply-errors", "objects/apply-dry-run",
+        "objects/managed-fields-update", "objects/managed-fields-deployment",
+        "objects/managed-fields-apply", "objects/managed-fields-reset", "objects/dry-run-verbs",
+        "objects/scale-subresource", "objects/delete-finalizers", "objects/custom-resource-writes",
+        "cluster/pod-update", "cluster/deployment", "cluster/crd-list-types",
+        "cluster/crd-status-scale", "resource/dra-claim-reserved-for",
+        "resource/dra-claim-binding-conditions", "resource/dra-claim-patch-status",
+        "resource/dra-claim-apply-status", "resource/dra-slice-apply", "resource/dra-slice-patches",
+        "resource/dra-claim-delete-protection", "resource/dra-pod-claim-statuses",
+        "resource/dra-pod-extended-resources", "resource/dra-workloads-with-claims"),
     [](const auto& info) {
       std::string name = info.param;
       for (char& c : name) {
@@ -477,17 +472,17 @@ TEST(Tracking, of_a_new_pod_is_cheap) {
   ASSERT_NE(schema, nullptr);
   const Value pod = test::from_text(
       "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'p','namespace':'n','labels':{'app':'x',"
-          "'tier':'y'}},"
+      "'tier':'y'}},"
       "'spec':{'containers':[{'name':'c','image':'app:1','ports':[{'containerPort':80,"
-          "'protocol':'TCP'}],"
+      "'protocol':'TCP'}],"
       "'env':[{'name':'A','value':'1'},{'name':'B','value':'2'}],"
-          "'resources':{'limits':{'cpu':'1'},'requests':{'cpu':'1'}},"
+      "'resources':{'limits':{'cpu':'1'},'requests':{'cpu':'1'}},"
       "'volumeMounts':[{'name':'v','mountPath':'/v'}],"
-          "'terminationMessagePath':'/dev/termination-log',"
+      "'terminationMessagePath':'/dev/termination-log',"
       "'terminationMessagePolicy':'File','imagePullPolicy':'IfNotPresent'}],"
-          "'volumes':[{'name':'v','emptyDir':{}}],"
+      "'volumes':[{'name':'v','emptyDir':{}}],"
       "'restartPolicy':'Always','terminationGracePeriodSeconds':30,'dnsPolicy':'ClusterFirst',"
-          "'securityContext':{},"
+      "'securityContext':{},"
       "'schedulerName':'default-scheduler','enableServiceLinks':true},'status':{}}");
   FieldWriter writer;
   writer.schema = schema;

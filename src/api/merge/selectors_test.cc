@@ -64,9 +64,10 @@ TEST(LabelSelectors, name_what_they_do_not_understand) {
       {"!app=web", "found '=', expected: ',' or 'end of string'"},
       {"!", "unable to parse requirement: found '', expected: identifier"},
       {"app!web", "unable to parse requirement: found '!', expected: in, notin, =, ==, !=, gt, lt"},
-      {"n>abc", "unable to parse requirement: values[0]: Invalid value: \"abc\": for 'Gt', 'Lt' "
-          "operators, "
-                "the value must be an integer"},
+      {"n>abc",
+       "unable to parse requirement: values[0]: Invalid value: \"abc\": for 'Gt', 'Lt' "
+       "operators, "
+       "the value must be an integer"},
   };
   for (const auto& [text, message] : cases) {
     const auto parsed = parse_label_selector(text);
@@ -102,13 +103,14 @@ TEST(LabelSelectors, of_objects_are_judged) {
   for (const FieldError& error : errors.errors()) {
     faults.push_back(cat(error.field, ": ", error.text.substr(0, 40)));
   }
-  EXPECT_THAT(faults, ElementsAre("selector.matchLabels: Invalid value: \"-\": name part must consi",
-                                  "selector.matchExpressions[0].values: Required value: must be "
-                                      "specified when `",
-                                  "selector.matchExpressions[1].values: Forbidden: may not be "
-                                      "specified when `op",
-                                  "selector.matchExpressions[2].operator: Invalid value: "
-                                      "\"Like\": not a valid selec"));
+  EXPECT_THAT(faults,
+              ElementsAre("selector.matchLabels: Invalid value: \"-\": name part must consi",
+                          "selector.matchExpressions[0].values: Required value: must be "
+                          "specified when `",
+                          "selector.matchExpressions[1].values: Forbidden: may not be "
+                          "specified when `op",
+                          "selector.matchExpressions[2].operator: Invalid value: "
+                          "\"Like\": not a valid selec"));
 }
 
 TEST(FieldSelectors, parse_and_match) {
@@ -120,17 +122,18 @@ TEST(FieldSelectors, parse_and_match) {
   EXPECT_EQ(selector->str(), "metadata.name=a\\,b,spec.nodeName!=n1");
   EXPECT_EQ(selector->exact("metadata.name"), "a,b");
   EXPECT_EQ(selector->exact("spec.nodeName"), std::nullopt);
-  EXPECT_TRUE(selector->matches(
-      [](std::string_view field) -> std::string_view { return field == "metadata.name" ? "a,b"
-          : ""; }));
+  EXPECT_TRUE(selector->matches([](std::string_view field) -> std::string_view {
+    return field == "metadata.name" ? "a,b" : "";
+  }));
   EXPECT_TRUE(parse_field_selector("")->empty());
 }
 
 TEST(FieldSelectors, name_what_they_do_not_understand) {
   const std::pair<const char*, const char*> cases[] = {
       {"metadata.name", "invalid selector: 'metadata.name'; can't understand 'metadata.name'"},
-      {"a=b,metadata.name>a", "invalid selector: 'a=b,metadata.name>a'; can't understand "
-          "'metadata.name>a'"},
+      {"a=b,metadata.name>a",
+       "invalid selector: 'a=b,metadata.name>a'; can't understand "
+       "'metadata.name>a'"},
       {"a=b\\c", "invalid field selector: invalid escape sequence: \\c"},
       {"a=b\\", "invalid field selector: invalid escape sequence: \\"},
       {"a=b=c", "invalid field selector: unescaped character in value: 61"},
@@ -148,7 +151,8 @@ TEST(Selectors, hold_together_on_any_text) {
   for (int round = 0; round < 20000; ++round) {
     std::string text;
     const auto next = [&] { return state = state * 1664525 + 1013904223, state >> 16; };
-    for (std::uint32_t n = next() % 14; n > 0; --n) text.push_back(letters[next() % letters.size()]);
+    for (std::uint32_t n = next() % 14; n > 0; --n)
+      text.push_back(letters[next() % letters.size()]);
     if (round % 3 == 0) text.insert(0, "a in (");
     fuzz_selectors(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
   }
@@ -158,8 +162,8 @@ TEST(Selectors, hold_together_on_any_text) {
 TEST(Selectors, choose_as_recorded) {
   if (test::conformance_folder().empty()) GTEST_SKIP() << "no recordings here";
   int checked = 0;
-  for (const char* session : {"label-selectors", "label-selector-errors",
-      "field-selectors-common"}) {
+  for (const char* session :
+       {"label-selectors", "label-selector-errors", "field-selectors-common"}) {
     std::vector<Value> objects;
     for (const Value& step : test::session_steps("reading", session).items()) {
       const Value& body = step["expect"]["body"];
@@ -196,7 +200,8 @@ TEST(Selectors, choose_as_recorded) {
       }
 
       std::vector<std::string> expected;
-      for (const Value& item : body["items"].items()) expected.push_back(item["metadata"]["name"].str());
+      for (const Value& item : body["items"].items())
+        expected.push_back(item["metadata"]["name"].str());
       EXPECT_EQ(message, body["message"].as_string()) << text;
       EXPECT_EQ(chosen, expected) << text;
     }

@@ -62,9 +62,9 @@ Result<Meta> lookup(const Schema* schema, std::string_view name) {
   if (schema != nullptr && schema->shape == Shape::map) return Meta{schema->element, false, {}};
   const Field* field = schema == nullptr ? nullptr : schema->field(name);
   if (field == nullptr) {
-    return Error::plain(cat("unable to find api field in struct ", schema == nullptr ? ""
-        : schema->name,
-                            " for the json field ", quoted(name)));
+    return Error::plain(cat("unable to find api field in struct ",
+                            schema == nullptr ? "" : schema->name, " for the json field ",
+                            quoted(name)));
   }
   return Meta{field->schema, field->merge, field->merge_key};
 }
@@ -102,8 +102,7 @@ Result<bool> are_maps(const List& original, const List& patch) {
         type = go_type(item);
       } else if (*type != go_type(item)) {
         return Error::plain(cat("list element types are not identical: [",
-            go_value(to_array(original)),
-                                ' ', go_value(to_array(patch)), ']'));
+                                go_value(to_array(original)), ' ', go_value(to_array(patch)), ']'));
       }
     }
   }
@@ -249,8 +248,7 @@ Result<bool> run_list_directives(List& original, List& patch, std::string_view k
 }
 
 Result<Value> merge_lists(const Value& original_list, const Value& patch_list,
-    const Schema* element,
-                          std::string_view key, bool is_delete_list) {
+                          const Schema* element, std::string_view key, bool is_delete_list) {
   List original = to_list(original_list);
   List patch = to_list(patch_list);
   if (original.empty() && patch.empty()) return original_list;
@@ -334,8 +332,7 @@ Result<> check_order(const List& patch, const Value& order, std::string_view key
   }
   if (at < items.size()) {
     return Error::plain(cat("The order in patch list:\n", go_value(to_array(patch)),
-        "\n doesn't match ",
-                            kSetOrder, " list:\n", go_value(order), "\n"));
+                            "\n doesn't match ", kSetOrder, " list:\n", go_value(order), "\n"));
   }
   return success();
 }
@@ -354,8 +351,8 @@ Result<> merge_ordered_list(Value& original, Value& patch, std::string_view dire
   if (original_list != nullptr && !original_list->is_array()) {
     return bad_type("[]interface {}", *original_list);
   }
-  if (patch_list != nullptr && !patch_list->is_array()) return bad_type("[]interface {}",
-      *patch_list);
+  if (patch_list != nullptr && !patch_list->is_array())
+    return bad_type("[]interface {}", *patch_list);
   DIBS_TRY(const auto meta, lookup_list(schema, name));
   const List patch_items = patch_list == nullptr ? List() : to_list(*patch_list);
   DIBS_CHECK(check_order(patch_items, order, meta.key));
@@ -366,15 +363,17 @@ Result<> merge_ordered_list(Value& original, Value& patch, std::string_view dire
   if (original_list == nullptr) {
     merged = to_list(*without_directives(*patch_list));
   } else if (patch_list != nullptr && meta.merge) {
-    DIBS_TRY(const auto list, merge_lists(*original_list, *patch_list, meta.schema, meta.key,
-        false));
+    DIBS_TRY(const auto list,
+             merge_lists(*original_list, *patch_list, meta.schema, meta.key, false));
     merged = to_list(list);
   } else if (patch_list != nullptr) {
     merged = patch_items;
   }
   DIBS_TRY(const bool maps, are_maps(server_order, patch_items));
-  if (maps && meta.key.empty()) return Error::plain("cannot merge lists without merge key for "
-      "struct");
+  if (maps && meta.key.empty())
+    return Error::plain(
+        "cannot merge lists without merge key for "
+        "struct");
   DIBS_TRY(const auto out, ordered(merged, to_list(order), server_order, meta.key, maps));
   original.set(name, to_array(out));
   patch.erase(name);

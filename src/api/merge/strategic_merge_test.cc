@@ -35,12 +35,12 @@ class StrategicMerge : public ::testing::Test {
 
 TEST_F(StrategicMerge, merges_maps_and_removes_by_null) {
   EXPECT_EQ(merged("{'spec':{'image':'a','replicas':1}}",
-      "{'spec':{'image':'b','replicas':null,'args':['x']}}"),
+                   "{'spec':{'image':'b','replicas':null,'args':['x']}}"),
             "{'spec':{'image':'b','args':['x']}}");
   EXPECT_EQ(merged("{'spec':{'args':['a','b']}}", "{'spec':{'args':['c']}}"),
-      "{'spec':{'args':['c']}}");
+            "{'spec':{'args':['c']}}");
   EXPECT_EQ(merged("{'spec':{}}", "{'spec':{'labels':{'a':'b','c':null}}}"),
-      "{'spec':{'labels':{'a':'b'}}}");
+            "{'spec':{'labels':{'a':'b'}}}");
   EXPECT_EQ(merged("{'spec':{}}", "null"), "{'spec':{}}");
 }
 
@@ -48,7 +48,7 @@ TEST_F(StrategicMerge, puts_new_items_first_and_merges_the_others_in_place) {
   const char* two = "{'spec':{'containers':[{'name':'a','image':'1'},{'name':'b','image':'1'}]}}";
   EXPECT_EQ(merged(two, "{'spec':{'containers':[{'name':'c','image':'1'}]}}"),
             "{'spec':{'containers':[{'name':'c','image':'1'},{'name':'a','image':'1'},{'name':'b',"
-                "'image':'1'}]}}");
+            "'image':'1'}]}}");
   EXPECT_EQ(merged(two, "{'spec':{'containers':[{'name':'b','image':'2'}]}}"),
             "{'spec':{'containers':[{'name':'a','image':'1'},{'name':'b','image':'2'}]}}");
   EXPECT_EQ(merged(two, "{'spec':{'containers':[{'name':'b','image':null},{'name':'c'}]}}"),
@@ -57,9 +57,9 @@ TEST_F(StrategicMerge, puts_new_items_first_and_merges_the_others_in_place) {
 
 TEST_F(StrategicMerge, unites_lists_of_scalars) {
   EXPECT_EQ(merged("{'spec':{'set':['a','b']}}", "{'spec':{'set':['c']}}"),
-      "{'spec':{'set':['c','a','b']}}");
+            "{'spec':{'set':['c','a','b']}}");
   EXPECT_EQ(merged("{'spec':{'set':['c','b']}}",
-      "{'spec':{'$deleteFromPrimitiveList/set':['zz'],'set':['b','d']}}"),
+                   "{'spec':{'$deleteFromPrimitiveList/set':['zz'],'set':['b','d']}}"),
             "{'spec':{'set':['c','b','d']}}");
   EXPECT_EQ(merged("{'spec':{'set':['c','b']}}", "{'spec':{'$deleteFromPrimitiveList/set':['c']}}"),
             "{'spec':{'set':['b']}}");
@@ -67,25 +67,28 @@ TEST_F(StrategicMerge, unites_lists_of_scalars) {
 
 TEST_F(StrategicMerge, follows_the_order_it_is_given) {
   const char* three = "{'spec':{'containers':[{'name':'a'},{'name':'b'},{'name':'c'}]}}";
-  EXPECT_EQ(merged(three, "{'spec':{'$setElementOrder/containers':[{'name':'c'},{'name':'a'}],"
-                          "'containers':[{'name':'c','image':'2'}]}}"),
+  EXPECT_EQ(merged(three,
+                   "{'spec':{'$setElementOrder/containers':[{'name':'c'},{'name':'a'}],"
+                   "'containers':[{'name':'c','image':'2'}]}}"),
             "{'spec':{'containers':[{'name':'b'},{'name':'c','image':'2'},{'name':'a'}]}}");
   EXPECT_EQ(merged("{'spec':{'set':['d','c','b']}}", "{'spec':{'$setElementOrder/set':['b']}}"),
             "{'spec':{'set':['d','c','b']}}");
   EXPECT_EQ(merged("{'spec':{'set':['c','b']}}",
-      "{'spec':{'$setElementOrder/set':['d','b','c'],'set':['d']}}"),
+                   "{'spec':{'$setElementOrder/set':['d','b','c'],'set':['d']}}"),
             "{'spec':{'set':['d','b','c']}}");
   EXPECT_EQ(merged("{'spec':{}}", "{'spec':{'$setElementOrder/set':['a'],'set':['a']}}"),
-      "{'spec':{'set':['a']}}");
+            "{'spec':{'set':['a']}}");
   EXPECT_EQ(merged("{'spec':{}}", "{'spec':{'$setElementOrder/set':['a']}}"), "{'spec':{}}");
 }
 
 TEST_F(StrategicMerge, obeys_directives) {
-  const char* two = "{'spec':{'containers':[{'name':'a'},{'name':'b'}],'labels':{'x':'1','y':'2'}}}";
+  const char* two =
+      "{'spec':{'containers':[{'name':'a'},{'name':'b'}],'labels':{'x':'1','y':'2'}}}";
   EXPECT_EQ(merged(two, "{'spec':{'containers':[{'name':'a','$patch':'delete'}],'labels':null}}"),
             "{'spec':{'containers':[{'name':'b'}]}}");
-  EXPECT_EQ(merged(two, "{'spec':{'containers':[{'name':'z'},{'$patch':'replace'}],"
-      "'labels':{'$patch':'delete'}}}"),
+  EXPECT_EQ(merged(two,
+                   "{'spec':{'containers':[{'name':'z'},{'$patch':'replace'}],"
+                   "'labels':{'$patch':'delete'}}}"),
             "{'spec':{'containers':[{'name':'z'}],'labels':{}}}");
   EXPECT_EQ(merged(two, "{'spec':{'containers':null,'labels':{'$patch':'replace','z':'3'}}}"),
             "{'spec':{'labels':{'z':'3'}}}");
@@ -97,7 +100,8 @@ TEST_F(StrategicMerge, obeys_directives) {
 }
 
 TEST_F(StrategicMerge, tells_what_cannot_be_merged) {
-  const char* one = "{'spec':{'containers':[{'name':'a','image':'app:1'}],'labels':{'x':'1'},"
+  const char* one =
+      "{'spec':{'containers':[{'name':'a','image':'app:1'}],'labels':{'x':'1'},"
       "'set':['a']}}";
   EXPECT_EQ(merged(one, "{'spec':{'containers':[{'image':'x'}]}}"),
             "map: map[image:x] does not contain declared merge key: name");
@@ -108,17 +112,18 @@ TEST_F(StrategicMerge, tells_what_cannot_be_merged) {
   EXPECT_EQ(merged(one, "{'spec':{'containers':[{'name':'c','$patch':'merge'}]}}"),
             "merging lists cannot yet be specified in the patch");
   EXPECT_EQ(merged(one, "{'spec':{'labels':{'$patch':3}}}"),
-      "unknown patch type: %!s(int64=3) in map: map[$patch:3]");
+            "unknown patch type: %!s(int64=3) in map: map[$patch:3]");
   EXPECT_EQ(merged(one, "{'spec':{'$setElementOrder/containers':['q']}}"),
-      "value for key 0 is not a map");
+            "value for key 0 is not a map");
   EXPECT_EQ(merged(one, "{'spec':{'$setElementOrder/set':['q'],'set':['p']}}"),
             "The order in patch list:\n[p]\n doesn't match $setElementOrder list:\n[q]\n");
   EXPECT_EQ(code(one, "{'spec':{'containers':[{'image':'x'}]}}"), Code::plain);
   EXPECT_EQ(merged(one, "{'spec':{'labels':{'$retainKeys':['x'],'y':'1'}}}"),
-      "invalid patch format of retainKeys");
+            "invalid patch format of retainKeys");
   EXPECT_EQ(code(one, "{'spec':{'labels':{'$retainKeys':'x'}}}"), Code::bad_request);
-  EXPECT_EQ(merged(one, "[]"), "json: cannot unmarshal array into Go value of type "
-      "map[string]interface {}");
+  EXPECT_EQ(merged(one, "[]"),
+            "json: cannot unmarshal array into Go value of type "
+            "map[string]interface {}");
   EXPECT_EQ(code(one, "5"), Code::bad_request);
 }
 
@@ -173,8 +178,8 @@ TEST_F(StrategicMerge, of_a_difference_gives_the_other_object) {
     names.resize(1 + random() % 4);
     Value containers = Value::array();
     for (const auto& name : names) {
-      containers.push(Value::object({{"name", name}, {"image", static_cast<int>(random() % 2) ? "1"
-          : "2"}}));
+      containers.push(
+          Value::object({{"name", name}, {"image", static_cast<int>(random() % 2) ? "1" : "2"}}));
     }
     spec.set("containers", containers);
     return spec;
@@ -188,8 +193,10 @@ TEST_F(StrategicMerge, of_a_difference_gives_the_other_object) {
 
     ASSERT_TRUE(result.ok()) << json::write(patch) << result.error().message();
     EXPECT_EQ(json::write(*result), json::write(*result));
-    EXPECT_TRUE(*result == to) << json::write(from) << "\n" << json::write(patch) << "\n"
-                               << json::write(*result) << "\n" << json::write(to);
+    EXPECT_TRUE(*result == to) << json::write(from) << "\n"
+                               << json::write(patch) << "\n"
+                               << json::write(*result) << "\n"
+                               << json::write(to);
   }
 }
 

@@ -74,8 +74,8 @@ const Schema& SchemaBuilder::from_openapi(const Value& openapi) {
     std::map<std::string, Field> fields;
     for (const auto& [name, property] : openapi["properties"].members()) {
       Field property_field = field(std::string(name), from_openapi(property));
-      if (const Value* fallback = property.find("default")) property_field.default_value =
-          *fallback;
+      if (const Value* fallback = property.find("default"))
+        property_field.default_value = *fallback;
       fields.emplace(name, std::move(property_field));
     }
     schema = &object("", {});
@@ -106,27 +106,26 @@ const Schema& SchemaBuilder::thing() {
   const Schema& number = scalar(Shape::int32);
   Field protocol = field("protocol", text);
   protocol.default_value = Value("TCP");
-  const Schema& port =
-      object("Port", {field("name", text), field("port", number), protocol, field("target",
-          number)});
+  const Schema& port = object(
+      "Port", {field("name", text), field("port", number), protocol, field("target", number)});
   Schema& selector = map(text);
   selector.atomic = true;
   Schema& free_form = scalar(Shape::any);
   free_form.preserve_unknown = true;
-  const Schema& container = object(
-      "Container", {merged("env", list(object("Env", {field("name", text), field("value", text)}),
+  const Schema& container =
+      object("Container", {merged("env",
+                                  list(object("Env", {field("name", text), field("value", text)}),
                                        ListType::map, {"name"}),
-                           "name"),
-                    field("image", text), field("name", text)});
-  const Schema& spec = object(
-      "ThingSpec",
-      {field("any", free_form), field("args", list(text)),
-       merged("containers", list(container, ListType::map, {"name"}), "name"), field("image", text),
-       field("labels", map(text)),
-       field("opaque", scalar(Shape::any)),
-       merged("ports", list(port, ListType::map, {"port", "protocol"}), "port"),
-       field("replicas", number), field("selector", selector),
-       merged("set", list(text, ListType::set))});
+                                  "name"),
+                           field("image", text), field("name", text)});
+  const Schema& spec =
+      object("ThingSpec",
+             {field("any", free_form), field("args", list(text)),
+              merged("containers", list(container, ListType::map, {"name"}), "name"),
+              field("image", text), field("labels", map(text)), field("opaque", scalar(Shape::any)),
+              merged("ports", list(port, ListType::map, {"port", "protocol"}), "port"),
+              field("replicas", number), field("selector", selector),
+              merged("set", list(text, ListType::set))});
   const Schema& condition =
       object("Condition", {field("reason", text), field("status", text), field("type", text)});
   const Schema& status =
@@ -163,8 +162,8 @@ const Value& session_file(std::string_view file) {
   auto at = files.find(file);
   if (at == files.end()) {
     const std::string folder = conformance_folder();
-    auto parsed = json::parse(folder.empty() ? "null" : read_file(cat(folder, "/http/", file,
-        ".json")));
+    auto parsed =
+        json::parse(folder.empty() ? "null" : read_file(cat(folder, "/http/", file, ".json")));
     at = files.emplace(std::string(file), parsed.ok() ? *parsed : Value()).first;
   }
   return at->second;

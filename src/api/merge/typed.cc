@@ -153,8 +153,8 @@ class Checker {
       case Shape::string:
       case Shape::bytes:
         if (!value.is_string()) {
-          fault(trail, cat("expected string, got &value.valueUnstructured{Value:",
-              go_syntax(value), '}'));
+          fault(trail,
+                cat("expected string, got &value.valueUnstructured{Value:", go_syntax(value), '}'));
         }
         return;
       case Shape::boolean:

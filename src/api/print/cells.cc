@@ -58,9 +58,7 @@ Column name_column() {
   return column;
 }
 
-Column age_column() {
-  return make_column("Age", "string", "Time since the object was created");
-}
+Column age_column() { return make_column("Age", "string", "Time since the object was created"); }
 
 Column text_column(std::string_view name, std::string_view description) {
   return make_column(name, "string", description);
@@ -125,9 +123,9 @@ std::string joined(const json::Value& list, std::string_view separator) {
 
 std::string first_three(const std::vector<std::string>& pieces) {
   constexpr std::size_t kShown = 3;
-  std::vector<std::string> shown(pieces.begin(),
-                                 pieces.begin() + static_cast<std::ptrdiff_t>(
-                                                      std::min(kShown, pieces.size())));
+  std::vector<std::string> shown(
+      pieces.begin(),
+      pieces.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, pieces.size())));
   std::string text = join(shown, ",");
   if (pieces.size() > kShown) append(text, " + ", pieces.size() - kShown, " more...");
   return text.empty() ? "<none>" : text;

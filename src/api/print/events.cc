@@ -53,17 +53,17 @@ void print_event(Row& row) {
 
 void add_events(Printers& printers) {
   for (std::string_view group : {"", "events.k8s.io"}) {
-    printers.add(group, "Event",
-                 {text_column("Last Seen", "Time since it was last seen"),
-                  text_column("Type", "Normal or Warning"),
-                  text_column("Reason", "Why it came about, in one word"),
-                  text_column("Object", "What it is about"),
-                  wide(text_column("Subobject", "Which part of the object")),
-                  wide(text_column("Source", "Who reported it")),
-                  text_column("Message", "What happened"),
-                  wide(text_column("First Seen", "Time since it was first seen")),
-                  wide(text_column("Count", "How often it was seen")), wide(name_column())},
-                 print_event);
+    printers.add(
+        group, "Event",
+        {text_column("Last Seen", "Time since it was last seen"),
+         text_column("Type", "Normal or Warning"),
+         text_column("Reason", "Why it came about, in one word"),
+         text_column("Object", "What it is about"),
+         wide(text_column("Subobject", "Which part of the object")),
+         wide(text_column("Source", "Who reported it")), text_column("Message", "What happened"),
+         wide(text_column("First Seen", "Time since it was first seen")),
+         wide(text_column("Count", "How often it was seen")), wide(name_column())},
+        print_event);
   }
 }
 

@@ -102,10 +102,10 @@ void add_extensions(Printers& printers) {
                 text_column("Available", "Whether it can be reached"), age_column()},
                print_api_service);
   for (std::string_view kind : {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}) {
-    printers.add(kAdmission, kind,
-                 {name_column(), integer_column("Webhooks", "How many webhooks it has"),
-                  age_column()},
-                 print_webhooks);
+    printers.add(
+        kAdmission, kind,
+        {name_column(), integer_column("Webhooks", "How many webhooks it has"), age_column()},
+        print_webhooks);
   }
   printers.add(kAdmission, "ValidatingAdmissionPolicy",
                {name_column(), integer_column("Validations", "How many checks it has"),

@@ -26,7 +26,7 @@ struct PathNode {
   std::optional<std::int64_t> start;
   std::optional<std::int64_t> end;
   std::optional<std::int64_t> step;
-  bool single = false;  // [n] rather than [n:]
+  bool single = false;     // [n] rather than [n:]
   std::string comparison;  // "" asks whether the left side exists
   Operand left;
   Operand right;
@@ -306,8 +306,11 @@ Result<> apply(const PathNode& node, const json::Value& value, Values& out) {
       for (const json::Value& item : value.items()) out.push_back(item);
       for (const auto& [key, member] : value.members()) out.push_back(member);
       return success();
-    case Type::recursive: collect(value, out); return success();
-    case Type::slice: return take_slice(node, value, out);
+    case Type::recursive:
+      collect(value, out);
+      return success();
+    case Type::slice:
+      return take_slice(node, value, out);
     case Type::filter:
       if (value.is_null()) return success();
       if (!value.is_array()) {

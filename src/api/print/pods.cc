@@ -135,8 +135,7 @@ std::string readiness_gates(const json::Value& pod) {
   if (gates.empty()) return "<none>";
   std::size_t open = 0;
   for (const json::Value& gate : gates.items()) {
-    const json::Value& condition =
-        find_condition(pod["status"], gate["conditionType"].as_string());
+    const json::Value& condition = find_condition(pod["status"], gate["conditionType"].as_string());
     if (condition["status"].as_string() == "True") ++open;
   }
   return cat(open, '/', gates.size());

@@ -46,12 +46,12 @@ void add_policies(Printers& printers) {
                {name_column(), text_column("Request", "Used and allowed amounts of requests"),
                 text_column("Limit", "Used and allowed amounts of limits"), age_column()},
                print_quota);
-  printers.add("policy", "PodDisruptionBudget",
-               {name_column(), text_column("Min Available", "Pods that must stay"),
-                text_column("Max Unavailable", "Pods that may be missing"),
-                integer_column("Allowed Disruptions", "Pods that may be disrupted now"),
-                age_column()},
-               print_disruption_budget);
+  printers.add(
+      "policy", "PodDisruptionBudget",
+      {name_column(), text_column("Min Available", "Pods that must stay"),
+       text_column("Max Unavailable", "Pods that may be missing"),
+       integer_column("Allowed Disruptions", "Pods that may be disrupted now"), age_column()},
+      print_disruption_budget);
 }
 
 }  // namespace dibs::api::print

@@ -229,10 +229,9 @@ class Recording {
     for (const json::Value& row : table["rows"].items()) {
       const json::Value* object = find(target, row["cells"][name_column].as_string());
       if (object == nullptr) continue;
-      json::Value cells =
-          custom != custom_.end()
-              ? custom->second.cells(*object, now)
-              : table_row_cells(target.group, target.version, kind, *object, now);
+      json::Value cells = custom != custom_.end()
+                              ? custom->second.cells(*object, now)
+                              : table_row_cells(target.group, target.version, kind, *object, now);
       compare_cells(step["ignore"], row["cells"], cells);
       EXPECT_EQ(row["conditions"],
                 table_row_conditions(target.group, target.version, kind, *object))

@@ -155,14 +155,14 @@ void print_parameters(Row& row) {
 void add_classic(Printers& printers) {
   Column class_name = text_column("ResourceClassName", "The class it asks for");
   Column mode = text_column("AllocationMode", "When it is allocated");
-  printers.add_version(kGroup, kClassic, "ResourceClass",
-                       {name_column(), text_column("DriverName", "The driver of the class"),
-                        age_column()},
-                       print_classic_class);
-  printers.add_version(kGroup, kClassic, "ResourceClaim",
-                       {name_column(), class_name, mode,
-                        text_column("State", "How far the claim is"), age_column()},
-                       print_classic_claim);
+  printers.add_version(
+      kGroup, kClassic, "ResourceClass",
+      {name_column(), text_column("DriverName", "The driver of the class"), age_column()},
+      print_classic_class);
+  printers.add_version(
+      kGroup, kClassic, "ResourceClaim",
+      {name_column(), class_name, mode, text_column("State", "How far the claim is"), age_column()},
+      print_classic_claim);
   printers.add_version(kGroup, kClassic, "ResourceClaimTemplate",
                        {name_column(), class_name, mode, age_column()}, print_classic_template);
   printers.add_version(kGroup, kClassic, "ResourceSlice",
@@ -170,11 +170,10 @@ void add_classic(Printers& printers) {
                         text_column("Driver", "The driver that published it"), age_column()},
                        print_classic_slice);
   for (std::string_view kind : {"ResourceClaimParameters", "ResourceClassParameters"}) {
-    printers.add_version(kGroup, kClassic, kind,
-                         {name_column(),
-                          text_column("GeneratedFrom", "The object it was made from"),
-                          age_column()},
-                         print_parameters);
+    printers.add_version(
+        kGroup, kClassic, kind,
+        {name_column(), text_column("GeneratedFrom", "The object it was made from"), age_column()},
+        print_parameters);
   }
 }
 
@@ -192,12 +191,12 @@ void add_resource(Printers& printers) {
                 text_column("Driver", "The driver that published it"),
                 text_column("Pool", "The pool it is part of"), age_column()},
                print_slice);
-  printers.add(kGroup, "DeviceTaintRule",
-               {name_column(), text_column("Key", "Key of the taint"),
-                text_column("Value", "Value of the taint"),
-                text_column("Effect", "What the taint does"),
-                text_column("TimeAdded", "Time since the taint holds"), age_column()},
-               print_taint_rule);
+  printers.add(
+      kGroup, "DeviceTaintRule",
+      {name_column(), text_column("Key", "Key of the taint"),
+       text_column("Value", "Value of the taint"), text_column("Effect", "What the taint does"),
+       text_column("TimeAdded", "Time since the taint holds"), age_column()},
+      print_taint_rule);
   printers.add(kGroup, "ResourcePoolStatusRequest",
                {name_column(), text_column("Driver", "The driver that is asked about"),
                 text_column("Total", "All devices"), text_column("Available", "Free devices"),
@@ -208,10 +207,10 @@ void add_resource(Printers& printers) {
                 text_column("Status", "What became of the request"),
                 text_column("Completed", "Time since it was answered")},
                print_pool_status_request);
-  printers.add(kGroup, "PodSchedulingContext",
-               {name_column(), text_column("SelectedNode", "The node the scheduler wants"),
-                age_column()},
-               print_scheduling_context);
+  printers.add(
+      kGroup, "PodSchedulingContext",
+      {name_column(), text_column("SelectedNode", "The node the scheduler wants"), age_column()},
+      print_scheduling_context);
   add_classic(printers);
 }
 

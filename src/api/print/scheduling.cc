@@ -64,10 +64,10 @@ void add_scheduling(Printers& printers) {
                 boolean_column("Global-Default", "Whether pods without a class get it"),
                 age_column(), text_column("PreemptionPolicy", "Whether its pods push others out")},
                print_priority_class);
-  printers.add("node.k8s.io", "RuntimeClass",
-               {name_column(), text_column("Handler", "The runtime's own name for it"),
-                age_column()},
-               print_runtime_class);
+  printers.add(
+      "node.k8s.io", "RuntimeClass",
+      {name_column(), text_column("Handler", "The runtime's own name for it"), age_column()},
+      print_runtime_class);
   printers.add("scheduling.k8s.io", "PodGroup",
                {name_column(), text_column("Policy", "Gang or Basic"),
                 text_column("Workload", "The workload it was made from"),

@@ -164,16 +164,16 @@ bool goes_before(const json::Value& a, const json::Value& b) {
 
 void add_storage(Printers& printers) {
   Column attributes = text_column("VolumeAttributesClass", "Class of its changeable attributes");
-  printers.add("", "PersistentVolume",
-               {name_column(), text_column("Capacity", "Its size"),
-                text_column("Access Modes", "How it may be mounted"),
-                text_column("Reclaim Policy", "What happens after its claim is gone"),
-                text_column("Status", "Its phase"),
-                text_column("Claim", "The claim it is bound to"),
-                text_column("StorageClass", "Its class"), attributes,
-                text_column("Reason", "Why it is in its phase"), age_column(),
-                wide(text_column("VolumeMode", "File system or block device"))},
-               print_volume);
+  printers.add(
+      "", "PersistentVolume",
+      {name_column(), text_column("Capacity", "Its size"),
+       text_column("Access Modes", "How it may be mounted"),
+       text_column("Reclaim Policy", "What happens after its claim is gone"),
+       text_column("Status", "Its phase"), text_column("Claim", "The claim it is bound to"),
+       text_column("StorageClass", "Its class"), attributes,
+       text_column("Reason", "Why it is in its phase"), age_column(),
+       wide(text_column("VolumeMode", "File system or block device"))},
+      print_volume);
   printers.add("", "PersistentVolumeClaim",
                {name_column(), text_column("Status", "Its phase"),
                 text_column("Volume", "The volume it is bound to"),
@@ -191,19 +191,19 @@ void add_storage(Printers& printers) {
   printers.add(kGroup, "VolumeAttributesClass",
                {name_column(), text_column("DriverName", "The driver it is for"), age_column()},
                print_attributes_class);
-  printers.add(kGroup, "CSIDriver",
-               {name_column(),
-                boolean_column("AttachRequired", "Whether volumes are attached first"),
-                boolean_column("PodInfoOnMount", "Whether it wants to know the pod"),
-                boolean_column("StorageCapacity", "Whether it tells free capacity"),
-                text_column("TokenRequests", "Audiences of the tokens it wants"),
-                boolean_column("RequiresRepublish", "Whether volumes are published repeatedly"),
-                text_column("Modes", "Life cycles of volumes it knows"), age_column()},
-               print_driver);
-  printers.add(kGroup, "CSINode",
-               {name_column(), integer_column("Drivers", "How many drivers the node has"),
-                age_column()},
-               print_driver_node);
+  printers.add(
+      kGroup, "CSIDriver",
+      {name_column(), boolean_column("AttachRequired", "Whether volumes are attached first"),
+       boolean_column("PodInfoOnMount", "Whether it wants to know the pod"),
+       boolean_column("StorageCapacity", "Whether it tells free capacity"),
+       text_column("TokenRequests", "Audiences of the tokens it wants"),
+       boolean_column("RequiresRepublish", "Whether volumes are published repeatedly"),
+       text_column("Modes", "Life cycles of volumes it knows"), age_column()},
+      print_driver);
+  printers.add(
+      kGroup, "CSINode",
+      {name_column(), integer_column("Drivers", "How many drivers the node has"), age_column()},
+      print_driver_node);
   printers.add(kGroup, "VolumeAttachment", attachment_columns(), print_attachment);
 }
 

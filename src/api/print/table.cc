@@ -47,8 +47,7 @@ const Printers& all_printers() {
   return *printers;
 }
 
-const Printer& printer_of(std::string_view group, std::string_view version,
-                          std::string_view kind) {
+const Printer& printer_of(std::string_view group, std::string_view version, std::string_view kind) {
   static const Printer* const fallback = new Printer(make_default_printer());
   const Printer* printer = all_printers().find(group, version, kind);
   return printer != nullptr ? *printer : *fallback;

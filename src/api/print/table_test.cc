@@ -54,22 +54,40 @@ TEST(Table, every_printer_gives_one_cell_per_column) {
     const char* kind;
   };
   for (const Kind& k : std::initializer_list<Kind>{
-           {"", "v1", "Pod"}, {"", "v1", "PodTemplate"}, {"", "v1", "Node"},
-           {"", "v1", "Namespace"}, {"", "v1", "Service"}, {"", "v1", "Endpoints"},
-           {"", "v1", "Event"}, {"", "v1", "Secret"}, {"", "v1", "ServiceAccount"},
-           {"", "v1", "PersistentVolume"}, {"", "v1", "PersistentVolumeClaim"},
-           {"", "v1", "ReplicationController"}, {"", "v1", "ResourceQuota"},
-           {"", "v1", "ComponentStatus"}, {"apps", "v1", "Deployment"},
-           {"apps", "v1", "ReplicaSet"}, {"apps", "v1", "StatefulSet"}, {"apps", "v1", "DaemonSet"},
-           {"apps", "v1", "ControllerRevision"}, {"autoscaling", "v1", "Scale"},
-           {"batch", "v1", "Job"}, {"batch", "v1", "CronJob"}, {"events.k8s.io", "v1", "Event"},
-           {"discovery.k8s.io", "v1", "EndpointSlice"}, {"coordination.k8s.io", "v1", "Lease"},
+           {"", "v1", "Pod"},
+           {"", "v1", "PodTemplate"},
+           {"", "v1", "Node"},
+           {"", "v1", "Namespace"},
+           {"", "v1", "Service"},
+           {"", "v1", "Endpoints"},
+           {"", "v1", "Event"},
+           {"", "v1", "Secret"},
+           {"", "v1", "ServiceAccount"},
+           {"", "v1", "PersistentVolume"},
+           {"", "v1", "PersistentVolumeClaim"},
+           {"", "v1", "ReplicationController"},
+           {"", "v1", "ResourceQuota"},
+           {"", "v1", "ComponentStatus"},
+           {"apps", "v1", "Deployment"},
+           {"apps", "v1", "ReplicaSet"},
+           {"apps", "v1", "StatefulSet"},
+           {"apps", "v1", "DaemonSet"},
+           {"apps", "v1", "ControllerRevision"},
+           {"autoscaling", "v1", "Scale"},
+           {"batch", "v1", "Job"},
+           {"batch", "v1", "CronJob"},
+           {"events.k8s.io", "v1", "Event"},
+           {"discovery.k8s.io", "v1", "EndpointSlice"},
+           {"coordination.k8s.io", "v1", "Lease"},
            {"certificates.k8s.io", "v1", "CertificateSigningRequest"},
            {"rbac.authorization.k8s.io", "v1", "RoleBinding"},
-           {"storage.k8s.io", "v1", "StorageClass"}, {"storage.k8s.io", "v1", "CSIDriver"},
-           {"storage.k8s.io", "v1", "CSINode"}, {"storage.k8s.io", "v1", "VolumeAttachment"},
+           {"storage.k8s.io", "v1", "StorageClass"},
+           {"storage.k8s.io", "v1", "CSIDriver"},
+           {"storage.k8s.io", "v1", "CSINode"},
+           {"storage.k8s.io", "v1", "VolumeAttachment"},
            {"storage.k8s.io", "v1", "VolumeAttributesClass"},
-           {"policy", "v1", "PodDisruptionBudget"}, {"node.k8s.io", "v1", "RuntimeClass"},
+           {"policy", "v1", "PodDisruptionBudget"},
+           {"node.k8s.io", "v1", "RuntimeClass"},
            {"scheduling.k8s.io", "v1", "PriorityClass"},
            {"scheduling.k8s.io", "v1alpha2", "PodGroup"},
            {"scheduling.k8s.io", "v1alpha2", "Workload"},
@@ -79,7 +97,8 @@ TEST(Table, every_printer_gives_one_cell_per_column) {
            {"admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy"},
            {"admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding"},
            {"admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy"},
-           {"resource.k8s.io", "v1", "DeviceClass"}, {"resource.k8s.io", "v1", "ResourceClaim"},
+           {"resource.k8s.io", "v1", "DeviceClass"},
+           {"resource.k8s.io", "v1", "ResourceClaim"},
            {"resource.k8s.io", "v1", "ResourceSlice"},
            {"resource.k8s.io", "v1alpha3", "DeviceTaintRule"},
            {"resource.k8s.io", "v1alpha3", "ResourcePoolStatusRequest"},
@@ -130,8 +149,8 @@ TEST(PodTable, only_ended_pods_have_a_condition) {
 
 TEST(JobTable, tells_states_apart) {
   auto status = [](std::string_view conditions, std::string_view metadata = "{}") {
-    std::string text = cat(R"({"metadata": )", metadata, R"(, "status": {"conditions": [)",
-                           conditions, "]}}");
+    std::string text =
+        cat(R"({"metadata": )", metadata, R"(, "status": {"conditions": [)", conditions, "]}}");
     return (*json::parse(cells("batch", "Job", text)))[1].str();
   };
   std::string_view deleted = R"({"deletionTimestamp": "2026-03-01T11:55:00Z"})";
@@ -211,8 +230,8 @@ TEST(CustomTable, shows_the_first_value_of_each_path) {
                 "status": {"conditions": [{"type": "Ready", "status": "True"}]}})"),
                                       now())),
             R"(["x",2,"True","a","60s",null])");
-  EXPECT_EQ(json::write(printer.cells(*json::parse(R"({"spec": {"size": "big", "when": "soon"}})"),
-                                      now())),
+  EXPECT_EQ(json::write(
+                printer.cells(*json::parse(R"({"spec": {"size": "big", "when": "soon"}})"), now())),
             R"(["",null,null,null,"<invalid>",null])");
 }
 

@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/rw_lock.h"
 #include "json/value.h"
 #include "server/auth/attributes.h"
 #include "server/auth/rule.h"
-#include "base/rw_lock.h"
 
 namespace dibs::server::auth {
 

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/rw_lock.h"
 #include "json/value.h"
 #include "server/auth/attributes.h"
 #include "server/auth/rule.h"
-#include "base/rw_lock.h"
 
 namespace dibs::server::auth {
 

@@ -1,4 +1,5 @@
-// Certificate signing requests: they carry who asked, and only those allowed for a signer approve or sign.
+// Certificate signing requests: they carry who asked, and only those allowed for a signer approve
+// or sign.
 #include "base/strings.h"
 #include "net/x509.h"
 #include "server/plugins/plugins.h"
@@ -42,11 +43,13 @@ class Certificates : public AdmissionPlugin {
     if (request.operation != Operation::update) return success();
     std::string signer((*request.old)["spec"]["signerName"].as_string());
     if (request.subresource == "approval" && !may(request, "approve", signer)) {
-      return refuse(request, cat("user not permitted to approve requests with signerName ", quoted(signer)));
+      return refuse(request,
+                    cat("user not permitted to approve requests with signerName ", quoted(signer)));
     }
     if (request.subresource == "status" && !may(request, "sign", signer) &&
         !((*request.old)["status"]["certificate"] == (*request.object)["status"]["certificate"])) {
-      return refuse(request, cat("user not permitted to sign requests with signerName ", quoted(signer)));
+      return refuse(request,
+                    cat("user not permitted to sign requests with signerName ", quoted(signer)));
     }
     return success();
   }
@@ -61,7 +64,8 @@ class Certificates : public AdmissionPlugin {
     if (!parsed.ok()) return success();
     for (const std::string& group : parsed->organizations) {
       if (group == auth::kMasters) {
-        return refuse(request, cat("use of ", kClientSigner, " signer with system:masters group is not allowed"));
+        return refuse(request, cat("use of ", kClientSigner,
+                                   " signer with system:masters group is not allowed"));
       }
     }
     return success();
@@ -85,6 +89,8 @@ class Certificates : public AdmissionPlugin {
 
 }  // namespace
 
-PluginPtr make_certificates(PluginSources sources) { return std::make_unique<Certificates>(sources); }
+PluginPtr make_certificates(PluginSources sources) {
+  return std::make_unique<Certificates>(sources);
+}
 
 }  // namespace dibs::server

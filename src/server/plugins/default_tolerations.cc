@@ -4,7 +4,8 @@
 namespace dibs::server {
 namespace {
 
-constexpr std::string_view kTaints[] = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"};
+constexpr std::string_view kTaints[] = {"node.kubernetes.io/not-ready",
+                                        "node.kubernetes.io/unreachable"};
 constexpr int kSeconds = 300;
 
 bool tolerates(const Value& tolerations, std::string_view key) {
@@ -21,14 +22,19 @@ class DefaultTolerations : public AdmissionPlugin {
   std::string_view name() const override { return "DefaultTolerationSeconds"; }
 
   Result<> mutate(AdmissionRequest& request) override {
-    if (request.operation == Operation::remove || !request.is("", "pods") || !request.subresource.empty()) {
+    if (request.operation == Operation::remove || !request.is("", "pods") ||
+        !request.subresource.empty()) {
       return success();
     }
     Value& pod = *request.object;
     for (std::string_view key : kTaints) {
       if (tolerates(pod["spec"]["tolerations"], key)) continue;
-      pod.mut("spec").mut("tolerations").push(Value::object(
-          {{"key", key}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", kSeconds}}));
+      pod.mut("spec")
+          .mut("tolerations")
+          .push(Value::object({{"key", key},
+                               {"operator", "Exists"},
+                               {"effect", "NoExecute"},
+                               {"tolerationSeconds", kSeconds}}));
     }
     return success();
   }

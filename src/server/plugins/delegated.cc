@@ -9,7 +9,8 @@ class RoleEscalation : public AdmissionPlugin {
   explicit RoleEscalation(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "RoleEscalation"; }
   Result<> validate(AdmissionRequest& request) override {
-    if (request.resource.group != "rbac.authorization.k8s.io" || request.operation == Operation::remove) {
+    if (request.resource.group != "rbac.authorization.k8s.io" ||
+        request.operation == Operation::remove) {
       return success();
     }
     return sources_.access.check_escalation(request);
@@ -39,7 +40,11 @@ class NodeRestriction : public AdmissionPlugin {
 
 }  // namespace
 
-PluginPtr make_role_escalation(PluginSources sources) { return std::make_unique<RoleEscalation>(sources); }
-PluginPtr make_node_restriction(PluginSources sources) { return std::make_unique<NodeRestriction>(sources); }
+PluginPtr make_role_escalation(PluginSources sources) {
+  return std::make_unique<RoleEscalation>(sources);
+}
+PluginPtr make_node_restriction(PluginSources sources) {
+  return std::make_unique<NodeRestriction>(sources);
+}
 
 }  // namespace dibs::server

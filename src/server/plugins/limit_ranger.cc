@@ -40,6 +40,8 @@ class LimitRanger : public AdmissionPlugin {
 
 }  // namespace
 
-PluginPtr make_limit_ranger(PluginSources sources) { return std::make_unique<LimitRanger>(sources); }
+PluginPtr make_limit_ranger(PluginSources sources) {
+  return std::make_unique<LimitRanger>(sources);
+}
 
 }  // namespace dibs::server

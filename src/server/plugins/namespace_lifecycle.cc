@@ -1,4 +1,5 @@
-// Nothing is created where there is no namespace or where it goes away; three namespaces stay for ever.
+// Nothing is created where there is no namespace or where it goes away; three namespaces stay for
+// ever.
 #include "base/strings.h"
 #include "server/plugins/plugins.h"
 #include "server/status.h"
@@ -17,8 +18,8 @@ class NamespaceLifecycle : public AdmissionPlugin {
     if (found.is_null()) return not_found_error("", "namespaces", request.name_space);
     if (!found["metadata"].contains("deletionTimestamp")) return success();
     // What review requests and tokens create is not stored.
-    Error error = refuse(request, cat("unable to create new content in namespace ", request.name_space,
-                                      " because it is being terminated"));
+    Error error = refuse(request, cat("unable to create new content in namespace ",
+                                      request.name_space, " because it is being terminated"));
     ErrorDetails details = *error.details();
     details.causes.push_back({"NamespaceTerminating",
                               cat("namespace ", request.name_space, " is being terminated"),
@@ -28,7 +29,8 @@ class NamespaceLifecycle : public AdmissionPlugin {
 
   Result<> validate(AdmissionRequest& request) override {
     if (request.operation == Operation::remove && request.is("", "namespaces") &&
-        (request.name == "default" || request.name == "kube-system" || request.name == "kube-public")) {
+        (request.name == "default" || request.name == "kube-system" ||
+         request.name == "kube-public")) {
       return refuse(request, "this namespace may not be deleted");
     }
     return success();

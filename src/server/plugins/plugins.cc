@@ -5,8 +5,8 @@
 
 namespace dibs::server {
 
-Value PluginSources::find(std::string_view group, std::string_view plural, std::string_view name_space,
-                          std::string_view name) const {
+Value PluginSources::find(std::string_view group, std::string_view plural,
+                          std::string_view name_space, std::string_view name) const {
   auto resource = resources.get()->find_plural(group, plural);
   if (!resource) return nullptr;
   auto object = objects.get(*resource, name_space, name);

@@ -27,7 +27,8 @@ struct PluginSources {
   Value find(std::string_view group, std::string_view plural, std::string_view name_space,
              std::string_view name) const;
   /// All objects of a kind in a namespace ("": everywhere).
-  std::vector<Value> list(std::string_view group, std::string_view plural, std::string_view name_space) const;
+  std::vector<Value> list(std::string_view group, std::string_view plural,
+                          std::string_view name_space) const;
 };
 
 void add_admission_plugins(AdmissionChain& chain, PluginSources sources);

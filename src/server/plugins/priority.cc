@@ -29,23 +29,28 @@ class Priority : public AdmissionPlugin {
       if (!found.is_null()) pod.mut("spec").set("priorityClassName", found["metadata"]["name"]);
     } else {
       found = sources_.find("scheduling.k8s.io", "priorityclasses", "", class_name);
-      if (found.is_null()) return refuse(request, cat("no PriorityClass with name ", class_name, " was found"));
+      if (found.is_null())
+        return refuse(request, cat("no PriorityClass with name ", class_name, " was found"));
     }
     if (!found.is_null()) {
       priority = found["value"].as_int();
       if (auto own = found["preemptionPolicy"].as_string(); !own.empty()) policy = own;
     }
-    if (const Value* given = pod["spec"].find("priority"); given && !given->is_null() && given->as_int() != priority) {
-      return refuse(request, cat("the integer value of priority (", given->as_int(),
-                                 ") must not be provided in pod spec; priority admission controller computed ",
-                                 priority, " from the given PriorityClass name"));
+    if (const Value* given = pod["spec"].find("priority");
+        given && !given->is_null() && given->as_int() != priority) {
+      return refuse(
+          request,
+          cat("the integer value of priority (", given->as_int(),
+              ") must not be provided in pod spec; priority admission controller computed ",
+              priority, " from the given PriorityClass name"));
     }
     if (const Value* given = pod["spec"].find("preemptionPolicy");
         given && !given->is_null() && given->as_string() != policy) {
-      return refuse(request,
-                    cat("the string value of PreemptionPolicy (", given->as_string(),
-                        ") must not be provided in pod spec; priority admission controller computed ", policy,
-                        " from the given PriorityClass name"));
+      return refuse(
+          request,
+          cat("the string value of PreemptionPolicy (", given->as_string(),
+              ") must not be provided in pod spec; priority admission controller computed ", policy,
+              " from the given PriorityClass name"));
     }
     pod.mut("spec").set("priority", priority);
     pod.mut("spec").set("preemptionPolicy", policy);

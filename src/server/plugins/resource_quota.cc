@@ -1,7 +1,9 @@
-// ResourceQuotas: a write that would use more than is left is refused; what it uses is written into the quota first.
+// ResourceQuotas: a write that would use more than is left is refused; what it uses is written into
+// the quota first.
 //
-// Only quotas whose status.hard is set count. The usage is charged by a conditional write of the quota, so that two
-// creations cannot use the same rest; a charge for a write that then fails is found by whoever recounts the quota.
+// Only quotas whose status.hard is set count. The usage is charged by a conditional write of the
+// quota, so that two creations cannot use the same rest; a charge for a write that then fails is
+// found by whoever recounts the quota.
 #include "api/kinds/quota.h"
 #include "server/plugins/plugins.h"
 #include "server/stored.h"
@@ -17,18 +19,23 @@ class ResourceQuota : public AdmissionPlugin {
   std::string_view name() const override { return "ResourceQuota"; }
 
   Result<> validate(AdmissionRequest& request) override {
-    if (!request.resource.namespaced || request.operation == Operation::remove || !request.object) return success();
+    if (!request.resource.namespaced || request.operation == Operation::remove || !request.object)
+      return success();
     if (!request.subresource.empty() || request.is("", "resourcequotas")) return success();
-    if (request.operation == Operation::create && !request.object->contains("metadata")) return success();
+    if (request.operation == Operation::create && !request.object->contains("metadata"))
+      return success();
     if (request.operation == Operation::create &&
-        !sources_.find(request.resource.group, request.resource.plural, request.name_space, request.name).is_null()) {
+        !sources_
+             .find(request.resource.group, request.resource.plural, request.name_space,
+                   request.name)
+             .is_null()) {
       return success();  // it exists: the answer will say so, and nothing is used
     }
     for (int race = 0; race < kRaces; ++race) {
       auto quotas = sources_.list("", "resourcequotas", request.name_space);
       if (quotas.empty()) return success();
-      auto charged = api::charge_quotas(quotas, request.resource.group, request.resource.plural, *request.object,
-                                        request.old, request.context.now);
+      auto charged = api::charge_quotas(quotas, request.resource.group, request.resource.plural,
+                                        *request.object, request.old, request.context.now);
       if (!charged.ok()) return refuse(request, charged.error().message());
       if (charged->empty() || request.context.dry_run) return success();
       if (store(*charged)) return success();
@@ -42,7 +49,8 @@ class ResourceQuota : public AdmissionPlugin {
     std::vector<store::Op> ops;
     for (const Value& quota : quotas) {
       const Value& metadata = quota["metadata"];
-      std::string key = resource->key(metadata["namespace"].as_string(), metadata["name"].as_string());
+      std::string key =
+          resource->key(metadata["namespace"].as_string(), metadata["name"].as_string());
       store::Revision expected = std::atoll(metadata["resourceVersion"].str().c_str());
       ops.push_back({key, share(encode_stored(quota)), expected});
     }
@@ -54,6 +62,8 @@ class ResourceQuota : public AdmissionPlugin {
 
 }  // namespace
 
-PluginPtr make_resource_quota(PluginSources sources) { return std::make_unique<ResourceQuota>(sources); }
+PluginPtr make_resource_quota(PluginSources sources) {
+  return std::make_unique<ResourceQuota>(sources);
+}
 
 }  // namespace dibs::server

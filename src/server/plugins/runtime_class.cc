@@ -11,14 +11,17 @@ class RuntimeClass : public AdmissionPlugin {
   std::string_view name() const override { return "RuntimeClass"; }
 
   Result<> mutate(AdmissionRequest& request) override {
-    if (request.operation != Operation::create || !request.is("", "pods") || !request.subresource.empty()) {
+    if (request.operation != Operation::create || !request.is("", "pods") ||
+        !request.subresource.empty()) {
       return success();
     }
     Value& pod = *request.object;
     std::string class_name(pod["spec"]["runtimeClassName"].as_string());
     if (class_name.empty()) {
       if (!pod["spec"]["overhead"].empty()) {
-        return refuse(request, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead");
+        return refuse(
+            request,
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead");
       }
       return success();
     }
@@ -28,23 +31,26 @@ class RuntimeClass : public AdmissionPlugin {
     }
     const Value& overhead = found["overhead"]["podFixed"];
     if (!overhead.empty()) {
-      if (const Value* own = pod["spec"].find("overhead"); own && !own->empty() && !(*own == overhead)) {
-        return refuse(request, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead");
+      if (const Value* own = pod["spec"].find("overhead");
+          own && !own->empty() && !(*own == overhead)) {
+        return refuse(request,
+                      "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead");
       }
       pod.mut("spec").set("overhead", overhead);
     }
     for (const auto& [key, value] : found["scheduling"]["nodeSelector"].members()) {
       const Value* own = pod["spec"]["nodeSelector"].find(key);
       if (own && !(*own == value)) {
-        return refuse(request, cat("conflict: runtimeClass.scheduling.nodeSelector[", key, "] = ",
-                                   value.as_string(), "; pod.spec.nodeSelector[", key, "] = ",
-                                   own->as_string()));
+        return refuse(request, cat("conflict: runtimeClass.scheduling.nodeSelector[", key,
+                                   "] = ", value.as_string(), "; pod.spec.nodeSelector[", key,
+                                   "] = ", own->as_string()));
       }
       pod.mut("spec").mut("nodeSelector").set(key, value);
     }
     for (const Value& toleration : found["scheduling"]["tolerations"].items()) {
       bool present = false;
-      for (const Value& own : pod["spec"]["tolerations"].items()) present = present || own == toleration;
+      for (const Value& own : pod["spec"]["tolerations"].items())
+        present = present || own == toleration;
       if (!present) pod.mut("spec").mut("tolerations").push(toleration);
     }
     return success();
@@ -56,6 +62,8 @@ class RuntimeClass : public AdmissionPlugin {
 
 }  // namespace
 
-PluginPtr make_runtime_class(PluginSources sources) { return std::make_unique<RuntimeClass>(sources); }
+PluginPtr make_runtime_class(PluginSources sources) {
+  return std::make_unique<RuntimeClass>(sources);
+}
 
 }  // namespace dibs::server

@@ -10,18 +10,21 @@ constexpr std::string_view kMountPath = "/var/run/secrets/kubernetes.io/servicea
 constexpr std::string_view kMirror = "kubernetes.io/config.mirror";
 
 Value token_volume(std::string_view name) {
-  Value token = Value::object({{"serviceAccountToken", Value::object({{"expirationSeconds", 3607}, {"path", "token"}})}});
+  Value token = Value::object(
+      {{"serviceAccountToken", Value::object({{"expirationSeconds", 3607}, {"path", "token"}})}});
   Value ca = Value::object(
       {{"configMap",
-        Value::object({{"name", "kube-root-ca.crt"},
-                       {"items", Value::array({Value::object({{"key", "ca.crt"}, {"path", "ca.crt"}})})}})}});
+        Value::object(
+            {{"name", "kube-root-ca.crt"},
+             {"items", Value::array({Value::object({{"key", "ca.crt"}, {"path", "ca.crt"}})})}})}});
   Value field = Value::object({{"apiVersion", "v1"}, {"fieldPath", "metadata.namespace"}});
   Value where = Value::object(
       {{"downwardAPI",
-        Value::object({{"items", Value::array({Value::object({{"path", "namespace"}, {"fieldRef", field}})})}})}});
-  return Value::object(
-      {{"name", name},
-       {"projected", Value::object({{"sources", Value::array({token, ca, where})}, {"defaultMode", 420}})}});
+        Value::object({{"items", Value::array({Value::object(
+                                     {{"path", "namespace"}, {"fieldRef", field}})})}})}});
+  return Value::object({{"name", name},
+                        {"projected", Value::object({{"sources", Value::array({token, ca, where})},
+                                                     {"defaultMode", 420}})}});
 }
 
 class ServiceAccount : public AdmissionPlugin {
@@ -30,7 +33,8 @@ class ServiceAccount : public AdmissionPlugin {
   std::string_view name() const override { return "ServiceAccount"; }
 
   Result<> mutate(AdmissionRequest& request) override {
-    if (request.operation != Operation::create || !request.is("", "pods") || !request.subresource.empty()) {
+    if (request.operation != Operation::create || !request.is("", "pods") ||
+        !request.subresource.empty()) {
       return success();
     }
     Value& pod = *request.object;
@@ -42,8 +46,9 @@ class ServiceAccount : public AdmissionPlugin {
 
     Value account = sources_.find("", "serviceaccounts", request.name_space, account_name);
     if (account.is_null()) {
-      return refuse(request, cat("error looking up service account ", request.name_space, "/", account_name,
-                                 ": serviceaccount \"", account_name, "\" not found"));
+      return refuse(request,
+                    cat("error looking up service account ", request.name_space, "/", account_name,
+                        ": serviceaccount \"", account_name, "\" not found"));
     }
     if (wants_token(pod, account)) mount_token(pod);
     if (pod["spec"]["imagePullSecrets"].empty() && !account["imagePullSecrets"].empty()) {
@@ -57,15 +62,18 @@ class ServiceAccount : public AdmissionPlugin {
     if (!pod["spec"]["serviceAccountName"].as_string().empty()) {
       return refuse(request, "a mirror pod may not reference service accounts");
     }
-    if (auth::first_reference(pod) == "secrets") return refuse(request, "a mirror pod may not reference secrets");
+    if (auth::first_reference(pod) == "secrets")
+      return refuse(request, "a mirror pod may not reference secrets");
     return success();
   }
 
   static bool wants_token(const Value& pod, const Value& account) {
-    if (const Value* mine = pod["spec"].find("automountServiceAccountToken"); mine && !mine->is_null()) {
+    if (const Value* mine = pod["spec"].find("automountServiceAccountToken");
+        mine && !mine->is_null()) {
       return mine->as_bool();
     }
-    if (const Value* theirs = account.find("automountServiceAccountToken"); theirs && !theirs->is_null()) {
+    if (const Value* theirs = account.find("automountServiceAccountToken");
+        theirs && !theirs->is_null()) {
       return theirs->as_bool();
     }
     return true;
@@ -74,10 +82,12 @@ class ServiceAccount : public AdmissionPlugin {
   void mount_token(Value& pod) {
     std::string volume;
     for (const Value& existing : pod["spec"]["volumes"].items()) {
-      if (existing["name"].as_string().starts_with("kube-api-access-")) volume = existing["name"].str();
+      if (existing["name"].as_string().starts_with("kube-api-access-"))
+        volume = existing["name"].str();
     }
     bool have_volume = !volume.empty();
-    if (volume.empty()) volume = cat("kube-api-access-", runtime::make_suffix(sources_.runtime.random));
+    if (volume.empty())
+      volume = cat("kube-api-access-", runtime::make_suffix(sources_.runtime.random));
     bool mounted = false;
     for (std::string_view list : {"initContainers", "containers"}) {
       std::size_t count = pod["spec"][list].size();
@@ -87,8 +97,11 @@ class ServiceAccount : public AdmissionPlugin {
           taken = taken || mount["mountPath"].as_string() == kMountPath;
         }
         if (taken) continue;
-        pod.mut("spec").mut(list).mut(i).mut("volumeMounts").push(
-            Value::object({{"name", volume}, {"readOnly", true}, {"mountPath", kMountPath}}));
+        pod.mut("spec")
+            .mut(list)
+            .mut(i)
+            .mut("volumeMounts")
+            .push(Value::object({{"name", volume}, {"readOnly", true}, {"mountPath", kMountPath}}));
         mounted = true;
       }
     }
@@ -100,6 +113,8 @@ class ServiceAccount : public AdmissionPlugin {
 
 }  // namespace
 
-PluginPtr make_service_account(PluginSources sources) { return std::make_unique<ServiceAccount>(sources); }
+PluginPtr make_service_account(PluginSources sources) {
+  return std::make_unique<ServiceAccount>(sources);
+}
 
 }  // namespace dibs::server

@@ -1,7 +1,9 @@
-// Cluster addresses and node ports of Services: given out once each, from the ranges of this cluster.
+// Cluster addresses and node ports of Services: given out once each, from the ranges of this
+// cluster.
 //
-// Runs after validation, like the allocation it is. What is taken is read from the Services themselves, so there is
-// nothing to repair after a crash; a lock held from the choice to the end of the write keeps two creations apart.
+// Runs after validation, like the allocation it is. What is taken is read from the Services
+// themselves, so there is nothing to repair after a crash; a lock held from the choice to the end
+// of the write keeps two creations apart.
 #include <arpa/inet.h>
 
 #include <charconv>
@@ -54,9 +56,11 @@ class ServiceAddresses : public AdmissionPlugin {
     std::lock_guard lock(mutex_);
     Value& service = *request.object;
     auto type = service["spec"]["type"].as_string();
-    bool wants_address = type != "ExternalName" && service["spec"]["clusterIP"].as_string() != "None";
-    bool wants_ports = type == "NodePort" ||
-                       (type == "LoadBalancer" && service["spec"]["allocateLoadBalancerNodePorts"].as_bool(true));
+    bool wants_address =
+        type != "ExternalName" && service["spec"]["clusterIP"].as_string() != "None";
+    bool wants_ports =
+        type == "NodePort" ||
+        (type == "LoadBalancer" && service["spec"]["allocateLoadBalancerNodePorts"].as_bool(true));
     Taken taken = read_taken(request);
     api::FieldErrors errors;
     if (wants_address) give_address(request, service, taken, errors);
@@ -67,25 +71,34 @@ class ServiceAddresses : public AdmissionPlugin {
   }
 
  private:
-  /// What others have. A Service being written now is known from its last writes as well, since it may not be stored yet.
+  /// What others have. A Service being written now is known from its last writes as well, since it
+  /// may not be stored yet.
   Taken read_taken(const AdmissionRequest& request) {
     Taken taken;
     for (const Value& other : sources_.list("", "services", "")) {
       const Value& metadata = other["metadata"];
-      if (metadata["name"].as_string() == request.name && metadata["namespace"].as_string() == request.name_space) continue;
+      if (metadata["name"].as_string() == request.name &&
+          metadata["namespace"].as_string() == request.name_space)
+        continue;
       add(other, taken);
     }
     for (const Value& other : recent_) {
       const Value& metadata = other["metadata"];
-      if (metadata["name"].as_string() == request.name && metadata["namespace"].as_string() == request.name_space) continue;
-      bool stored = !sources_.find("", "services", metadata["namespace"].as_string(), metadata["name"].as_string()).is_null();
+      if (metadata["name"].as_string() == request.name &&
+          metadata["namespace"].as_string() == request.name_space)
+        continue;
+      bool stored = !sources_
+                         .find("", "services", metadata["namespace"].as_string(),
+                               metadata["name"].as_string())
+                         .is_null();
       if (!stored) add(other, taken);
     }
     return taken;
   }
 
   static void add(const Value& service, Taken& taken) {
-    for (const Value& address : service["spec"]["clusterIPs"].items()) taken.addresses.insert(address.str());
+    for (const Value& address : service["spec"]["clusterIPs"].items())
+      taken.addresses.insert(address.str());
     for (const Value& port : service["spec"]["ports"].items()) {
       if (auto number = port["nodePort"].as_int(); number > 0) {
         taken.ports.insert({port["protocol"].str(), number});
@@ -98,13 +111,17 @@ class ServiceAddresses : public AdmissionPlugin {
     if (recent_.size() > 64) recent_.erase(recent_.begin());
   }
 
-  void give_address(const AdmissionRequest& request, Value& service, const Taken& taken, api::FieldErrors& errors) {
+  void give_address(const AdmissionRequest& request, Value& service, const Taken& taken,
+                    api::FieldErrors& errors) {
     std::string address(service["spec"]["clusterIP"].as_string());
-    if (request.old && !address.empty() && (*request.old)["spec"]["clusterIP"].as_string() == address) return;
+    if (request.old && !address.empty() &&
+        (*request.old)["spec"]["clusterIP"].as_string() == address)
+      return;
     api::Path path = api::Path("spec");
     if (address.empty()) {
       // The lower part is left to those who choose their address.
-      std::uint32_t offset = std::min<std::uint32_t>(std::max<std::uint32_t>(16, range_.size / 16), 256);
+      std::uint32_t offset =
+          std::min<std::uint32_t>(std::max<std::uint32_t>(16, range_.size / 16), 256);
       std::uint32_t room = range_.size - 1 - offset;
       std::uint32_t start = static_cast<std::uint32_t>(sources_.runtime.random.below(room));
       for (std::uint32_t i = 0; i < room + offset - 1 && address.empty(); ++i) {
@@ -138,7 +155,8 @@ class ServiceAddresses : public AdmissionPlugin {
     return number > range_.first && number < range_.first + range_.size - 1;
   }
 
-  void give_ports(const AdmissionRequest& request, Value& service, Taken& taken, api::FieldErrors& errors) {
+  void give_ports(const AdmissionRequest& request, Value& service, Taken& taken,
+                  api::FieldErrors& errors) {
     std::size_t count = service["spec"]["ports"].size();
     api::Path spec("spec");
     api::Path ports = spec.child("ports");
@@ -151,7 +169,9 @@ class ServiceAddresses : public AdmissionPlugin {
       if (number > 0) {
         if (has_port(request.old, protocol, number)) continue;
         if (number < kFirstPort || number > kLastPort) {
-          errors.invalid(path, number, "provided port is not in the valid range. The range of valid ports is 30000-32767");
+          errors.invalid(
+              path, number,
+              "provided port is not in the valid range. The range of valid ports is 30000-32767");
         } else if (!taken.ports.insert({protocol, number}).second) {
           errors.invalid(path, number, "provided port is already allocated");
         }
@@ -176,7 +196,8 @@ class ServiceAddresses : public AdmissionPlugin {
   static bool has_port(const Value* service, std::string_view protocol, std::int64_t number) {
     if (!service) return false;
     for (const Value& port : (*service)["spec"]["ports"].items()) {
-      if (port["protocol"].as_string() == protocol && port["nodePort"].as_int() == number) return true;
+      if (port["protocol"].as_string() == protocol && port["nodePort"].as_int() == number)
+        return true;
     }
     return false;
   }
@@ -189,6 +210,8 @@ class ServiceAddresses : public AdmissionPlugin {
 
 }  // namespace
 
-PluginPtr make_service_addresses(PluginSources sources) { return std::make_unique<ServiceAddresses>(sources); }
+PluginPtr make_service_addresses(PluginSources sources) {
+  return std::make_unique<ServiceAddresses>(sources);
+}
 
 }  // namespace dibs::server

@@ -1,4 +1,5 @@
-// Volumes and claims are held by a finalizer while in use; a claim without a class gets the default one.
+// Volumes and claims are held by a finalizer while in use; a claim without a class gets the default
+// one.
 #include <algorithm>
 
 #include "server/plugins/plugins.h"
@@ -12,7 +13,8 @@ class StorageProtection : public AdmissionPlugin {
 
   Result<> mutate(AdmissionRequest& request) override {
     if (request.operation != Operation::create) return success();
-    if (request.is("", "persistentvolumeclaims")) add(*request.object, "kubernetes.io/pvc-protection");
+    if (request.is("", "persistentvolumeclaims"))
+      add(*request.object, "kubernetes.io/pvc-protection");
     if (request.is("", "persistentvolumes")) add(*request.object, "kubernetes.io/pv-protection");
     return success();
   }
@@ -32,7 +34,8 @@ class DefaultStorageClass : public AdmissionPlugin {
   std::string_view name() const override { return "DefaultStorageClass"; }
 
   Result<> mutate(AdmissionRequest& request) override {
-    if (request.operation != Operation::create || !request.is("", "persistentvolumeclaims")) return success();
+    if (request.operation != Operation::create || !request.is("", "persistentvolumeclaims"))
+      return success();
     Value& claim = *request.object;
     const Value* own = claim["spec"].find("storageClassName");
     if ((own && !own->is_null()) ||
@@ -42,7 +45,8 @@ class DefaultStorageClass : public AdmissionPlugin {
     Value chosen;
     for (const Value& candidate : sources_.list("storage.k8s.io", "storageclasses", "")) {
       const Value& annotations = candidate["metadata"]["annotations"];
-      if (annotations["storageclass.kubernetes.io/is-default-class"].as_string() != "true") continue;
+      if (annotations["storageclass.kubernetes.io/is-default-class"].as_string() != "true")
+        continue;
       // Of several the youngest, then the first by name.
       if (chosen.is_null() || chosen["metadata"]["creationTimestamp"].as_string() <
                                   candidate["metadata"]["creationTimestamp"].as_string()) {
