@@ -34,7 +34,7 @@ struct Settings {
   std::string only;             // one part of the run
   std::string store;            // creates and gets with this one alone
   std::size_t connections = 0;  // creates and gets with this number alone
-  std::size_t threads = 1;
+  std::size_t threads = 2;
   double seconds = 3;
   std::uint64_t objects = 100'000;
   std::size_t watchers = 1000;

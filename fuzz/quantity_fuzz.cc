@@ -18,7 +18,9 @@ int fuzz_quantity(const std::uint8_t* data, std::size_t size) {
   for (const std::string& form : {first->str(), canonical}) {
     const auto back = Quantity::parse(form);
     require(back.ok() && *back == *first, "what is written reads back as the same amount");
-    require(back->canonical() == canonical, "an amount has one canonical form per format");
+    // 687.5Ki is written 704000, which reads as a decimal amount.
+    require(back->format() != first->format() || back->canonical() == canonical,
+            "an amount has one canonical form per format");
   }
   (void)first->value();
   (void)first->milli_value();

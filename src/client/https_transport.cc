@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "base/strings.h"
 #include "net/http_client.h"
@@ -56,6 +58,26 @@ struct Core {
   std::set<std::shared_ptr<OpenStream>> streams;
   std::size_t busy = 0;  // stream threads and asynchronous requests
   bool stopping = false;
+  std::map<std::thread::id, std::thread> threads;  // of open streams
+  std::vector<std::thread> finished;               // to be joined
+
+  /// The calling stream thread is about to end.
+  void retire() {
+    std::lock_guard lock(mutex);
+    auto self = threads.find(std::this_thread::get_id());
+    finished.push_back(std::move(self->second));
+    threads.erase(self);
+  }
+
+  /// Joins the threads that have ended, so that what they held is gone.
+  void reap() {
+    std::vector<std::thread> ended;
+    {
+      std::lock_guard lock(mutex);
+      ended.swap(finished);
+    }
+    for (std::thread& thread : ended) thread.join();
+  }
 
   std::string current_token() {
     if (access.token_file.empty()) return access.token;
@@ -139,6 +161,8 @@ class HttpsTransport final : public Transport {
     for (const auto& stream : streams) stream->cancel();
     lock.lock();
     core_->changed.wait(lock, [this] { return core_->busy == 0; });
+    lock.unlock();
+    core_->reap();
   }
 
   Result<net::Response> send(net::Request request) override {
@@ -162,11 +186,11 @@ class HttpsTransport final : public Transport {
     auto stream = std::make_shared<OpenStream>();
     stream->handlers = std::move(handlers);
     if (!core_->enter()) return std::make_unique<Handle>(std::move(stream));
-    {
-      std::lock_guard lock(core_->mutex);
-      core_->streams.insert(stream);
-    }
-    std::thread([core = core_, stream, request = std::move(request)]() mutable {
+    core_->reap();
+    std::lock_guard lock(core_->mutex);
+    core_->streams.insert(stream);
+    // Put into the list under the lock: the thread takes itself out of it when it ends.
+    std::thread thread([core = core_, stream, request = std::move(request)]() mutable {
       const Result<> outcome = core->read_stream(*stream, std::move(request));
       auto ended = std::move(stream->handlers.ended);
       stream->handlers = {};
@@ -176,8 +200,10 @@ class HttpsTransport final : public Transport {
         std::lock_guard lock(core->mutex);
         core->streams.erase(stream);
       }
+      core->retire();
       core->leave();
-    }).detach();
+    });
+    core_->threads.emplace(thread.get_id(), std::move(thread));
     return std::make_unique<Handle>(std::move(stream));
   }
 

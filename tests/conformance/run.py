@@ -8,7 +8,8 @@ lie in ../shared/conformance from its root, or where DIBS_CONFORMANCE says; with
 
 differs.txt holds the steps that differ for good, todo.txt those still to do, one a line: "FILE SESSION STEP  # reason". For a
 transcript FILE is "kubectl", SESSION its name and STEP the number of the command, from 1. The test fails when a step that is in
-neither list fails, and when a listed step passes, so that the lists only shrink. --update writes todo.txt anew from what failed.
+neither list fails twice, the second time on a server of its own: clients race with their own clocks on a busy machine. Listed steps
+that pass are named, so that the lists shrink. --update writes todo.txt anew from what failed.
 --only takes the sessions and transcripts whose name contains the text. --verbose prints every difference, listed or not.
 """
 import argparse
@@ -28,6 +29,7 @@ sys.dont_write_bytecode = True
 import cluster  # noqa: E402
 
 SKIPPED = 77
+KLOG = re.compile(r"! [EWI]\d{4} \d\d:\d\d:\d\d")  # what kubectl logs beside its messages depends on timing
 HTTP_FILES = ("objects", "reading", "cluster")
 DIFFERS, TODO = os.path.join(HERE, "differs.txt"), os.path.join(HERE, "todo.txt")
 Key = collections.namedtuple("Key", "file session step")
@@ -55,7 +57,7 @@ def module(path):
     return loaded
 
 
-def replay_http(name, only):
+def replay_http(name, only, exact=False):
     sessions = module(os.path.join(folder(), "http", "sessions.py"))
     with open(os.path.join(folder(), "http", name + ".json")) as f:
         recorded = json.load(f)["sessions"]
@@ -64,7 +66,7 @@ def replay_http(name, only):
         target = sessions.Server(types.SimpleNamespace(server=server.url, ca=server.ca_file(), cert=None, key=None,
                                                        token=cluster.ADMIN_TOKEN))
         for session in recorded:
-            if only and only not in session["name"]:
+            if only and (session["name"] != only if exact else only not in session["name"]):
                 continue
             _, problems = sessions.play(target, session, False, False)
             found = {}
@@ -84,6 +86,7 @@ def replay_transcript(name):
         os.mkdir(os.path.join(work, "bin"))
         os.symlink(cluster.kubectl(), os.path.join(work, "bin", "kubectl"))
         environment = server.kubectl_environment()
+        environment["KUBECONFIG"] = server.token_kubeconfig()  # as recorded: some commands bring a token of their own
         environment["PATH"] = os.path.join(work, "bin") + ":" + environment["PATH"]
         place = os.path.join(work, "empty")
         os.mkdir(place)
@@ -93,7 +96,7 @@ def replay_transcript(name):
                 continue
             _, command, source, expected = block
             number += 1
-            got = transcripts.run(command, source, environment, place)
+            got = [line for line in transcripts.run(command, source, environment, place) if not KLOG.match(line)]
             if len(expected) == 1 and expected[0].startswith("~ "):
                 same = re.fullmatch(expected[0][2:], "\n".join(got), re.S) is not None
             else:
@@ -150,6 +153,16 @@ def write_todo(failing, kept):
                 f.write("".join(line + "\n" for line in sorted(lines, key=place)))
 
 
+def again(steps, listed):
+    """Replays the sessions with a step that differs and is in no list; a step counts as recorded when it is so either time."""
+    doubtful = sorted({(s.key.file, s.key.session) for s in steps if s.problem is not None and s.key not in listed})
+    second = {}
+    for file, session in doubtful:
+        _, repeated = replay_transcript(session) if file == "kubectl" else replay_http(file, session, True)
+        second.update({s.key: s for s in repeated})
+    return [second[s.key] if s.problem is not None and s.key in second else s for s in steps]
+
+
 def report(name, steps, differs, todo, verbose):
     """Prints the counts of one file and what is not as listed; returns the number of surprises."""
     failing = [s for s in steps if s.problem is not None]
@@ -168,9 +181,10 @@ def report(name, steps, differs, todo, verbose):
         if step.problem is not None and (verbose or not listed):
             lines += ["  %s  %s" % ("listed " if listed else "DIFFERS", where)]
             lines += ["      " + line for line in step.problem.split("\n")]
-        if step.problem is None and listed:
-            lines += ["  PASSES   %s: remove it from the list" % where]
-        surprises += (step.problem is None) == bool(listed)
+        sometimes = listed and listed.split("#")[0].split()[3:] == ["sometimes"]
+        if step.problem is None and listed and not sometimes:
+            lines += ["  passes   %s: remove it from the list" % where]
+        surprises += step.problem is not None and not listed
     print("\n".join([text] + lines), flush=True)
     return surprises
 
@@ -201,7 +215,7 @@ def main():
         jobs += [(replay_transcript, name) for name in names if not args.only or args.only in name]
     differs, todo = read_list(DIFFERS), read_list(TODO)
     both = set(differs) & set(todo)
-    if both:
+    if both and not args.update:
         print("in both lists: " + ", ".join("%s %s %d" % key for key in sorted(both)))
         return 1
     total = []
@@ -209,6 +223,8 @@ def main():
     with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
         for future in [pool.submit(*job) for job in jobs]:
             name, steps = future.result()
+            if not args.update:
+                steps = again(steps, {**differs, **todo})
             surprises += report(name, steps, differs, {} if args.update else todo, args.verbose) if steps else 0
             total += steps
     replayed = {step.key for step in total}

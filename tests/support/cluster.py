@@ -305,6 +305,16 @@ class Server:
             raise Failure("%s has no %s" % (self.kubeconfig, field))
         return base64.b64decode(found.group(1))
 
+    def token_kubeconfig(self, token=ADMIN_TOKEN):
+        """A kubeconfig that shows a token instead of a certificate."""
+        path = os.path.join(self.folder, "kubeconfig-token")
+        with open(path, "w") as f:
+            json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "dibs",
+                       "clusters": [{"name": "dibs", "cluster": {"server": self.url, "certificate-authority": self.ca_file()}}],
+                       "users": [{"name": "admin", "user": {"token": token}}],
+                       "contexts": [{"name": "dibs", "context": {"cluster": "dibs", "user": "admin"}}]}, f)
+        return path
+
     def context(self, certificate=False):
         """A TLS context that trusts the server, with the administrator's certificate when asked; one for all threads."""
         if certificate not in self.contexts:
