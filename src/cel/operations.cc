@@ -25,14 +25,14 @@ Order flipped(Order order) {
 
 Order order_int_real(std::int64_t a, double b) {
   if (std::isnan(b)) return Order::unordered;
-  if (b >= kTwoTo63) return Order::less;
+  if (b > kTwoTo63) return Order::less;
   if (b < -kTwoTo63) return Order::greater;
   return order_of(static_cast<double>(a), b);
 }
 
 Order order_uint_real(std::uint64_t a, double b) {
   if (std::isnan(b)) return Order::unordered;
-  if (b >= kTwoTo64) return Order::less;
+  if (b > kTwoTo64) return Order::less;
   if (b < 0) return Order::greater;
   return order_of(static_cast<double>(a), b);
 }
@@ -123,7 +123,8 @@ bool is_valid_timestamp(std::int64_t seconds) {
 Value equal(const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return Value::boolean(order_numbers(a, b) == Order::same);
   if (a.is(Kind::opaque)) {
-    if (b.is(Kind::opaque) && a.type_name() == b.type_name())
+    if (b.is(Kind::opaque) && a.type_name() == b.type_name() &&
+        a.as_opaque().comparable_with(b.as_opaque()))
       return Value::boolean(a.as_opaque().equals(b.as_opaque()));
     if (b.is(Kind::null) || !a.as_opaque().equals_only_itself()) return Value::boolean(false);
     return Value::no_such_overload();

@@ -45,8 +45,7 @@ std::size_t hash_key(const Value& key) {
       if (d >= 0 && d < 18446744073709551616.0)
         return std::hash<std::uint64_t>()(static_cast<std::uint64_t>(d));
       if (d < 0 && d >= -9223372036854775808.0)
-        return std::hash<std::uint64_t>()(
-            static_cast<std::uint64_t>(static_cast<std::int64_t>(d)));
+        return std::hash<std::uint64_t>()(static_cast<std::uint64_t>(static_cast<std::int64_t>(d)));
       return 0;
     }
     case Kind::string:
@@ -112,7 +111,9 @@ Value Value::list(std::vector<Value> items) {
   return list(static_cast<const List*>(new ArrayList(std::move(items))));
 }
 
-Value Value::some(Value content) { return of_node(Kind::optional, new Content(std::move(content))); }
+Value Value::some(Value content) {
+  return of_node(Kind::optional, new Content(std::move(content)));
+}
 
 Value Value::none() { return of_node(Kind::optional, nullptr); }
 
@@ -206,7 +207,8 @@ class MapBuilder::Table final : public Map {
 };
 
 MapBuilder::MapBuilder() : table_(new Table) {}
-MapBuilder::MapBuilder(MapBuilder&& other) noexcept : table_(std::exchange(other.table_, nullptr)) {}
+MapBuilder::MapBuilder(MapBuilder&& other) noexcept
+    : table_(std::exchange(other.table_, nullptr)) {}
 MapBuilder::~MapBuilder() { delete table_; }
 
 bool MapBuilder::add(Value key, Value value) {

@@ -79,6 +79,8 @@ class Opaque : public Node {
   /// How equality with a value of another kind ends: with false, or (as the types that Kubernetes
   /// adds do) with the error "no such overload".
   virtual bool equals_only_itself() const { return true; }
+  /// False where equality with this other value of the same type is an error, too.
+  virtual bool comparable_with(const Opaque&) const { return true; }
   /// Fields, for object types. False: no such field.
   virtual bool field(std::string_view name, Value& out) const;
 };

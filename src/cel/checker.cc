@@ -1,0 +1,447 @@
+#include "cel/checker.h"
+
+#include <unordered_map>
+#include <utility>
+
+#include "base/strings.h"
+#include "cel/environment.h"
+#include "cel/unify.h"
+
+namespace dibs::cel {
+
+namespace {
+
+struct Local {
+  std::uint32_t name;
+  std::uint32_t slot;
+  Type type;
+};
+
+Type type_of_constant(const Value& value) {
+  switch (value.kind()) {
+    case Kind::boolean:
+      return TypeKind::boolean;
+    case Kind::integer:
+      return TypeKind::integer;
+    case Kind::uinteger:
+      return TypeKind::uinteger;
+    case Kind::real:
+      return TypeKind::real;
+    case Kind::string:
+      return TypeKind::string;
+    case Kind::bytes:
+      return TypeKind::bytes;
+    default:
+      return TypeKind::null;
+  }
+}
+
+class Checker {
+ public:
+  Checker(const Environment& environment, const Ast& ast, std::vector<Issue>& issues)
+      : environment_(environment), ast_(ast), issues_(issues) {
+    checked_.nodes.resize(ast.size());
+  }
+
+  CheckedAst run() {
+    visit(ast_.root);
+    for (NodeFacts& facts : checked_.nodes) facts.type = unifier_.resolve(facts.type, true);
+    checked_.type = checked_.nodes[ast_.root].type;
+    return std::move(checked_);
+  }
+
+ private:
+  NodeFacts& facts(NodeId id) { return checked_.nodes[id]; }
+
+  void issue(const AstNode& node, std::string message) {
+    if (!environment_.options.unchecked) issues_.push_back({node.position, std::move(message)});
+  }
+
+  const Type& visit(NodeId id) {
+    const AstNode& node = ast_.node(id);
+    Type type;
+    switch (node.kind) {
+      case NodeKind::constant:
+        type = type_of_constant(ast_.constant(node));
+        break;
+      case NodeKind::ident:
+        type = ident(id, node);
+        break;
+      case NodeKind::select:
+        type = select(id, node);
+        break;
+      case NodeKind::call:
+        type = call(id, node);
+        break;
+      case NodeKind::list:
+        type = list(node);
+        break;
+      case NodeKind::map:
+        type = map(node);
+        break;
+      case NodeKind::message:
+        type = message(id, node);
+        break;
+      case NodeKind::fold:
+        type = fold(id, node);
+        break;
+      case NodeKind::bind:
+        type = bind(id, node);
+        break;
+      case NodeKind::opt_map:
+        type = opt_map(id, node);
+        break;
+    }
+    facts(id).type = std::move(type);
+    return facts(id).type;
+  }
+
+  Type known(const Type& type) { return unifier_.resolve(type, false); }
+  std::string show(const Type& type) { return unifier_.resolve(type, true).str(); }
+
+  const Local* find_local(std::uint32_t name) const {
+    for (std::size_t i = locals_.size(); i > 0; --i) {
+      if (locals_[i - 1].name == name) return &locals_[i - 1];
+    }
+    return nullptr;
+  }
+
+  std::uint32_t declare(std::uint32_t name, Type type) {
+    locals_.push_back({name, checked_.slots, std::move(type)});
+    return checked_.slots++;
+  }
+
+  /// Fills in what a name stands for, if anything.
+  bool refer(NodeId id, const std::string& name) {
+    for (const std::string& candidate : environment_.candidates(name)) {
+      const std::ptrdiff_t variable = environment_.find_variable(candidate);
+      if (variable >= 0) {
+        facts(id).reference = Reference::variable;
+        facts(id).index = static_cast<std::uint32_t>(variable);
+        facts(id).type = environment_.variable_type(facts(id).index);
+        return true;
+      }
+      if (const Type* type = environment_.find_type(candidate)) {
+        facts(id).reference = Reference::type;
+        facts(id).text = candidate;
+        facts(id).type = Type::of_type(*type);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  Type ident(NodeId id, const AstNode& node) {
+    const Local* local = node.rooted ? nullptr : find_local(node.name);
+    if (local != nullptr) {
+      facts(id).reference = Reference::local;
+      facts(id).index = local->slot;
+      return local->type;
+    }
+    const std::string& name = ast_.name(node);
+    if (refer(id, node.rooted ? cat(".", name) : name)) return facts(id).type;
+    facts(id).reference = Reference::unresolved;
+    facts(id).text = cat("undeclared reference to '", name, "' (in container '",
+                         environment_.options.container, "')");
+    issue(node, facts(id).text);
+    return environment_.options.unchecked ? TypeKind::dyn : TypeKind::error;
+  }
+
+  /// "a.b.c" for such a chain whose first name is no local variable, else "".
+  std::string qualified_name(NodeId id) const {
+    const AstNode& node = ast_.node(id);
+    if (node.kind == NodeKind::ident) {
+      if (!node.rooted && find_local(node.name) != nullptr) return "";
+      return cat(node.rooted ? "." : "", ast_.name(node));
+    }
+    if (node.kind != NodeKind::select || node.test_only || node.optional) return "";
+    const std::string operand = qualified_name(ast_.child(node, 0));
+    return operand.empty() ? "" : cat(operand, ".", ast_.name(node));
+  }
+
+  Type select(NodeId id, const AstNode& node) {
+    const std::string qualified = qualified_name(id);
+    if (!qualified.empty() && refer(id, qualified)) return facts(id).type;
+    Type operand = known(visit(ast_.child(node, 0)));
+    const bool chained = operand.is_optional();
+    if (chained) operand = known(operand.parameter(0));
+    Type made = field_type(node, operand);
+    if (node.test_only) return TypeKind::boolean;
+    return chained || node.optional ? Type::optional(made) : made;
+  }
+
+  Type field_type(const AstNode& node, const Type& operand) {
+    switch (operand.kind()) {
+      case TypeKind::map:
+        return operand.parameter(1);
+      case TypeKind::object: {
+        const auto* fields = environment_.find_object(operand.name());
+        const auto found =
+            fields == nullptr ? decltype(fields->begin())() : fields->find(ast_.name(node));
+        if (fields != nullptr && found != fields->end()) return found->second;
+        issue(node, cat("undefined field '", ast_.name(node), "'"));
+        return TypeKind::error;
+      }
+      case TypeKind::parameter:
+        unifier_.assignable(TypeKind::dyn, operand);
+        return TypeKind::dyn;
+      case TypeKind::dyn:
+      case TypeKind::any:
+      case TypeKind::error:
+        return TypeKind::dyn;
+      default:
+        issue(node, cat("type '", show(operand), "' does not support field selection"));
+        return TypeKind::error;
+    }
+  }
+
+  void expect(const AstNode& at, const Type& expected, const Type& found) {
+    if (!unifier_.assignable(expected, found))
+      issue(at, cat("expected type '", show(expected), "' but found '", show(found), "'"));
+  }
+
+  Type call(NodeId id, const AstNode& node) {
+    const std::string& name = ast_.name(node);
+    if (name == "_&&_" || name == "_||_") {
+      for (std::size_t i = 0; i < node.count; ++i) {
+        const NodeId term = ast_.child(node, i);
+        expect(ast_.node(term), TypeKind::boolean, visit(term));
+      }
+      return TypeKind::boolean;
+    }
+    NodeFacts& found = facts(id);
+    found.function = function_of(id, node);
+    const std::size_t first = found.namespaced ? 1 : 0;
+    std::vector<Type> arguments;
+    for (std::size_t i = first; i < node.count; ++i)
+      arguments.push_back(visit(ast_.child(node, i)));
+    if (facts(id).function == nullptr) {
+      facts(id).reference = Reference::unresolved;
+      const std::string_view shown =
+          name.starts_with('.') ? std::string_view(name).substr(1) : name;
+      facts(id).text = cat("undeclared reference to '", shown, "' (in container '",
+                           environment_.options.container, "')");
+      issue(node, facts(id).text);
+      return environment_.options.unchecked ? TypeKind::dyn : TypeKind::error;
+    }
+    facts(id).reference = Reference::function;
+    return resolve_overload(id, node, arguments);
+  }
+
+  const Function* function_of(NodeId id, const AstNode& node) {
+    const std::string& name = ast_.name(node);
+    if (node.receiver) {
+      const std::string prefix = qualified_name(ast_.child(node, 0));
+      if (!prefix.empty()) {
+        for (const std::string& candidate : environment_.candidates(cat(prefix, ".", name))) {
+          if (const Function* function = environment_.find_function(candidate)) {
+            facts(id).namespaced = true;
+            return function;
+          }
+        }
+      }
+      return environment_.find_function(name);
+    }
+    for (const std::string& candidate : environment_.candidates(name)) {
+      if (const Function* function = environment_.find_function(candidate)) return function;
+    }
+    return nullptr;
+  }
+
+  Type resolve_overload(NodeId id, const AstNode& node, const std::vector<Type>& arguments) {
+    const bool receiver = node.receiver && !facts(id).namespaced;
+    bool matched = false;
+    Type result;
+    const Function& function = *facts(id).function;
+    for (const Overload& overload : function.overloads) {
+      if (!overload.takes(receiver, arguments.size())) continue;
+      if (matched && overload.catches_all()) continue;
+      if (environment_.options.unchecked) {
+        facts(id).overloads.push_back(&overload);
+        continue;
+      }
+      std::unordered_map<std::string, Type> names;
+      std::vector<Type> parameters;
+      for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const std::size_t at = std::min(i, overload.parameters.size() - 1);
+        parameters.push_back(unifier_.instantiate(overload.parameters[at], names));
+      }
+      if (!unifier_.assignable(parameters, arguments)) continue;
+      facts(id).overloads.push_back(&overload);
+      const Type found = known(unifier_.instantiate(overload.result, names));
+      if (!matched)
+        result = found;
+      else if (!result.is_dyn() && !(known(result) == found))
+        result = TypeKind::dyn;
+      matched = true;
+    }
+    if (matched || environment_.options.unchecked) return result;
+    std::string shown;
+    for (std::size_t i = receiver ? 1 : 0; i < arguments.size(); ++i)
+      append(shown, shown.empty() ? "" : ", ", show(arguments[i]));
+    issue(node, cat("found no matching overload for '", function.name, "' applied to '",
+                    receiver ? cat(show(arguments[0]), ".") : "", "(", shown, ")'"));
+    return TypeKind::error;
+  }
+
+  /// The type for elements that were `before` and now hold `next` too.
+  Type join(const Type* before, const Type& next) {
+    if (before == nullptr) return next;
+    const Type first = known(*before);
+    const Type second = known(next);
+    if (unifier_.assignable(first, second)) return most_general(known(first), known(second));
+    return TypeKind::dyn;
+  }
+
+  /// The type of an element; the content where it is written as optional.
+  Type element(const AstNode& parent, std::size_t i, bool optional) {
+    const NodeId id = ast_.child(parent, i);
+    Type type = visit(id);
+    if (!optional) return type;
+    const Type resolved = known(type);
+    if (resolved.is_optional()) return resolved.parameter(0);
+    if (!resolved.is_dyn())
+      issue(ast_.node(id), cat("expected type '", show(Type::optional(resolved)), "' but found '",
+                               show(resolved), "'"));
+    return type;
+  }
+
+  Type list(const AstNode& node) {
+    bool any = false;
+    Type joined;
+    for (std::size_t i = 0; i < node.count; ++i) {
+      const Type type = element(node, i, ast_.child_is_optional(node, i));
+      joined = join(any ? &joined : nullptr, type);
+      any = true;
+    }
+    return Type::list(any ? joined : unifier_.fresh());
+  }
+
+  Type map(const AstNode& node) {
+    if (node.count == 0) {
+      Type key = unifier_.fresh();
+      return Type::map(std::move(key), unifier_.fresh());
+    }
+    Type keys;
+    Type values;
+    for (std::size_t i = 0; i < node.count; i += 2) {
+      const Type key = element(node, i, false);
+      keys = join(i == 0 ? nullptr : &keys, key);
+      const Type value = element(node, i + 1, ast_.child_is_optional(node, i));
+      values = join(i == 0 ? nullptr : &values, value);
+    }
+    return Type::map(keys, values);
+  }
+
+  Type message(NodeId id, const AstNode& node) {
+    for (std::size_t i = 1; i < node.count; i += 2) visit(ast_.child(node, i));
+    facts(id).reference = Reference::unresolved;
+    facts(id).text = cat("undeclared reference to '", ast_.name(node), "' (in container '",
+                         environment_.options.container, "')");
+    issue(node, facts(id).text);
+    return TypeKind::error;
+  }
+
+  /// The types of a loop's variables over a range.
+  std::pair<Type, Type> loop_types(NodeId range, bool two) {
+    const Type type = known(visit(range));
+    switch (type.kind()) {
+      case TypeKind::list:
+        if (two) return {TypeKind::integer, type.parameter(0)};
+        return {type.parameter(0), TypeKind::dyn};
+      case TypeKind::map:
+        return {type.parameter(0), type.parameter(1)};
+      case TypeKind::parameter:
+        unifier_.assignable(TypeKind::dyn, type);
+        return {};
+      case TypeKind::dyn:
+      case TypeKind::error:
+        return {};
+      default:
+        issue(ast_.node(range), cat("expression of type '", show(type),
+                                    "' cannot be range of a comprehension (must be list, map, or "
+                                    "dynamic)"));
+        return {TypeKind::error, TypeKind::error};
+    }
+  }
+
+  Type fold(NodeId id, const AstNode& node) {
+    const NodeId range = ast_.child(node, 0);
+    const bool two = node.name2 != kNoName;
+    auto [first, second] = loop_types(range, two);
+    const Type element = first;
+    const std::size_t outer = locals_.size();
+    facts(id).slot = declare(node.name, std::move(first));
+    if (two) facts(id).slot2 = declare(node.name2, std::move(second));
+    const NodeId predicate = ast_.child(node, 1);
+    const NodeId transform = ast_.child(node, 2);
+    if (predicate != kNoNode) expect(ast_.node(predicate), TypeKind::boolean, visit(predicate));
+    Type made;
+    if (transform != kNoNode) made = visit(transform);
+    locals_.resize(outer);
+    switch (node.fold) {
+      case Fold::map:
+        return Type::list(made);
+      case Fold::filter:
+        return Type::list(element);
+      case Fold::sort_by:
+        return known(facts(range).type);
+      case Fold::transform_map: {
+        const Type type = known(facts(range).type);
+        Type key;
+        if (type.is(TypeKind::list)) key = TypeKind::integer;
+        if (type.is(TypeKind::map)) key = type.parameter(0);
+        return Type::map(key, made);
+      }
+      case Fold::transform_map_entry: {
+        const Type type = known(made);
+        if (type.is(TypeKind::map) || type.is_dyn() || type.is(TypeKind::error))
+          return type.is(TypeKind::map) ? type : Type::map({}, {});
+        issue(ast_.node(transform),
+              cat("expected type 'map(dyn, dyn)' but found '", show(type), "'"));
+        return TypeKind::error;
+      }
+      default:
+        return TypeKind::boolean;
+    }
+  }
+
+  Type bind(NodeId id, const AstNode& node) {
+    const Type bound = visit(ast_.child(node, 0));
+    const std::size_t outer = locals_.size();
+    facts(id).slot = declare(node.name, bound);
+    const Type type = visit(ast_.child(node, 1));
+    locals_.resize(outer);
+    return type;
+  }
+
+  Type opt_map(NodeId id, const AstNode& node) {
+    const NodeId target = ast_.child(node, 0);
+    Type content = unifier_.fresh();
+    expect(ast_.node(target), Type::optional(content), visit(target));
+    content = known(content);
+    const std::size_t outer = locals_.size();
+    facts(id).slot = declare(node.name, content);
+    const Type type = visit(ast_.child(node, 1));
+    locals_.resize(outer);
+    if (!node.flat) return Type::optional(type);
+    Type inner = Type::optional(unifier_.fresh());
+    expect(ast_.node(ast_.child(node, 1)), inner, type);
+    return known(inner);
+  }
+
+  const Environment& environment_;
+  const Ast& ast_;
+  std::vector<Issue>& issues_;
+  CheckedAst checked_;
+  Unifier unifier_;
+  std::vector<Local> locals_;
+};
+
+}  // namespace
+
+CheckedAst check(const Environment& environment, const Ast& ast, std::vector<Issue>& issues) {
+  return Checker(environment, ast, issues).run();
+}
+
+}  // namespace dibs::cel

@@ -1,0 +1,102 @@
+#include "cel/environment.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "cel/standard_library.h"
+#include "cel/validators.h"
+
+namespace dibs::cel {
+
+Environment Environment::standard() {
+  Environment made;
+  add_standard_library(made);
+  made.end_of_standard_library();
+  return made;
+}
+
+std::size_t Environment::variable(std::string name, Type type) {
+  const auto [it, added] = variable_index_.emplace(name, variable_types_.size());
+  if (added) {
+    variable_names_.push_back(std::move(name));
+    variable_types_.push_back(std::move(type));
+  } else {
+    variable_types_[it->second] = std::move(type);
+  }
+  return it->second;
+}
+
+void Environment::object(std::string type_name, std::map<std::string, Type> fields) {
+  objects_[std::move(type_name)] = std::move(fields);
+}
+
+void Environment::function(std::string_view name, std::vector<Declaration> overloads) {
+  for (const Declaration& declaration : overloads) overload(name, make_overload(declaration));
+}
+
+void Environment::overload(std::string_view name, Overload overload) {
+  auto& slot = functions_[std::string(name)];
+  if (slot == nullptr) {
+    slot = std::make_unique<Function>();
+    slot->name = name;
+  }
+  slot->overloads.push_back(std::move(overload));
+}
+
+void Environment::end_of_standard_library() {
+  for (auto& [name, function] : functions_) function->standard = true;
+}
+
+void Environment::type_name(std::string name, Type type) {
+  types_[std::move(name)] = std::move(type);
+}
+
+const Function* Environment::find_function(const std::string& name) const {
+  const auto found = functions_.find(name);
+  return found == functions_.end() ? nullptr : found->second.get();
+}
+
+std::ptrdiff_t Environment::find_variable(const std::string& name) const {
+  const auto found = variable_index_.find(name);
+  return found == variable_index_.end() ? -1 : static_cast<std::ptrdiff_t>(found->second);
+}
+
+const Type* Environment::find_type(const std::string& name) const {
+  const auto found = types_.find(name);
+  return found == types_.end() ? nullptr : &found->second;
+}
+
+const std::map<std::string, Type>* Environment::find_object(const std::string& type_name) const {
+  const auto found = objects_.find(type_name);
+  return found == objects_.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> Environment::candidates(std::string_view name) const {
+  if (name.starts_with('.')) return {std::string(name.substr(1))};
+  std::vector<std::string> made;
+  std::string_view scope = options.container;
+  while (!scope.empty()) {
+    made.push_back(cat(scope, ".", name));
+    const std::size_t dot = scope.rfind('.');
+    scope = dot == std::string_view::npos ? std::string_view() : scope.substr(0, dot);
+  }
+  made.emplace_back(name);
+  return made;
+}
+
+Compilation Environment::compile(std::string_view source, const SizeBound& bound) const {
+  Compilation made;
+  const std::shared_ptr<const Ast> ast = parse(source, options.parser, made.issues);
+  if (ast == nullptr) return made;
+  CheckedAst checked = check(*this, *ast, made.issues);
+  if (made.issues.empty()) validate(*this, *ast, checked, made.issues);
+  std::stable_sort(made.issues.begin(), made.issues.end(),
+                   [](const Issue& a, const Issue& b) { return a.position < b.position; });
+  if (!made.issues.empty()) return made;
+  made.type = checked.type;
+  if (bound) made.estimated_cost = estimate_cost(*this, *ast, checked, bound);
+  made.program = build_program(*ast, checked);
+  return made;
+}
+
+}  // namespace dibs::cel

@@ -1,0 +1,568 @@
+// Evaluation by recursion over the operations; their depth was bounded when they were parsed.
+//
+// Costs are counted as the Go implementation counts them, for its limits are part of the API: one
+// for a variable and for each step into it, ten for a list, thirty for a map, a function by the
+// size of what it reads. Loops pay for the accumulator and the condition of the loop into which the
+// macro expands there.
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "cel/cost.h"
+#include "cel/operations.h"
+#include "cel/program.h"
+
+namespace dibs::cel {
+
+namespace {
+
+constexpr std::size_t kInlineArguments = 4;
+
+struct Slot {
+  Value value;
+  std::uint32_t pending = Program::kNoOp;  // what to evaluate at the first use
+};
+
+class Evaluator {
+ public:
+  Evaluator(const Program& program, std::span<const Value> variables, const Limits& limits)
+      : program_(program), variables_(variables), limits_(limits), slots_(program.slots) {}
+
+  Evaluation run() {
+    Evaluation made;
+    made.value = eval(program_.root);
+    made.cost = cost_;
+    made.interrupted = interrupted_;
+    if (cancelled_)
+      made.value = Value::error("operation interrupted");
+    else if (interrupted_)
+      made.value = Value::error("operation cancelled: actual cost limit exceeded");
+    return made;
+  }
+
+ private:
+  void charge(std::uint64_t cost) {
+    if (interrupted_) return;
+    cost_ = saturated_add(cost_, cost);
+    if (cost_ > limits_.cost) interrupted_ = true;
+  }
+
+  std::uint32_t child(const Op& op, std::size_t i) const { return program_.children[op.first + i]; }
+
+  /// `part`: this is a piece of a larger attribute, whose root is not paid for.
+  Value eval(std::uint32_t id, bool part = false) {
+    const Op& op = program_.ops[id];
+    switch (op.code) {
+      case OpCode::constant:
+        return program_.constants[op.index];
+      case OpCode::failure:
+        return program_.constants[op.index];
+      case OpCode::variable:
+        if (!part) charge(1);
+        if (op.index < variables_.size()) return variables_[op.index];
+        return Value::borrow("no such attribute", Kind::error);
+      case OpCode::local:
+        if (!part) charge(1);
+        return local(op.index);
+      case OpCode::select:
+      case OpCode::has:
+      case OpCode::select_optional:
+      case OpCode::index:
+      case OpCode::index_optional:
+        return step(op, part);
+      case OpCode::logical_and:
+        return logical(op, false);
+      case OpCode::logical_or:
+        return logical(op, true);
+      case OpCode::conditional:
+        return conditional(op);
+      case OpCode::optional_or:
+      case OpCode::optional_or_value:
+        return optional_or(op);
+      case OpCode::call:
+        return call(op);
+      case OpCode::list:
+        return list(op);
+      case OpCode::map:
+        return map(op);
+      case OpCode::fold:
+        return fold(op);
+      case OpCode::bind:
+        slots_[op.index].pending = child(op, 0);
+        return eval(child(op, 1));
+      case OpCode::optional_map:
+        return optional_map(op);
+      default:
+        return op.count == 1 ? unary(op) : binary(op);
+    }
+  }
+
+  Value local(std::uint32_t slot) {
+    const std::uint32_t pending = std::exchange(slots_[slot].pending, Program::kNoOp);
+    if (pending != Program::kNoOp) slots_[slot].value = eval(pending);
+    return slots_[slot].value;
+  }
+
+  /// A select or index. Steps into variables are paid one by one; into the result of anything else
+  /// the first step pays for the way in as well.
+  Value step(const Op& op, bool part) {
+    const std::uint32_t operand_id = child(op, 0);
+    const bool chain = program_.ops[operand_id].attribute;
+    const Value operand = eval(operand_id, part && chain);
+    if (!chain && !part) charge(1);
+    Value key = op.code == OpCode::index || op.code == OpCode::index_optional
+                    ? eval(child(op, 1), true)
+                    : program_.constants[op.index];
+    if (operand.is_error()) return operand;
+    if (key.is_error()) return key;
+    if (op.code == OpCode::has) return has_field(operand, key);
+    const bool optional = op.code == OpCode::select_optional || op.code == OpCode::index_optional ||
+                          operand.is(Kind::optional);
+    Value made = optional                    ? at_optional(operand, key)
+                 : op.code == OpCode::select ? select(operand, key)
+                                             : at(operand, key);
+    if (!optional || !made.is(Kind::optional) || made.has_content()) charge(1);
+    return made;
+  }
+
+  Value logical(const Op& op, bool decides) {
+    Value first_error;
+    bool failed = false;
+    for (std::size_t i = 0; i < op.count && !interrupted_; ++i) {
+      Value term = eval(child(op, i));
+      if (term.is(Kind::boolean)) {
+        if (term.as_boolean() == decides) return term;
+      } else if (!failed) {
+        failed = true;
+        first_error = term.is_error() ? std::move(term) : Value::no_such_overload();
+      }
+    }
+    return failed ? first_error : Value::boolean(!decides);
+  }
+
+  Value conditional(const Op& op) {
+    Value condition = eval(child(op, 0));
+    if (condition.is_error()) return condition;
+    if (!condition.is(Kind::boolean)) return Value::no_such_overload();
+    const std::uint32_t branch = child(op, condition.as_boolean() ? 1 : 2);
+    return eval(branch, program_.ops[branch].attribute);
+  }
+
+  Value unary(const Op& op) {
+    const Value operand = eval(child(op, 0));
+    charge(1);
+    if (operand.is_error()) return operand;
+    if (op.code == OpCode::negate) return negate(operand);
+    if (!operand.is(Kind::boolean)) return Value::no_such_overload();
+    return Value::boolean(!operand.as_boolean());
+  }
+
+  Value binary(const Op& op) {
+    const Value left = eval(child(op, 0));
+    const Value right = eval(child(op, 1));
+    charge(operator_cost(op, left, right));
+    if (left.is_error()) return left;
+    if (right.is_error()) return right;
+    switch (op.code) {
+      case OpCode::add:
+        return add(left, right);
+      case OpCode::subtract:
+        return subtract(left, right);
+      case OpCode::multiply:
+        return multiply(left, right);
+      case OpCode::divide:
+        return divide(left, right);
+      case OpCode::modulo:
+        return modulo(left, right);
+      case OpCode::equal:
+        return equal(left, right);
+      case OpCode::not_equal:
+        return Value::boolean(!equal(left, right).is_true());
+      case OpCode::in:
+        return contained(left, right);
+      default:
+        return ordered(op.code, order(left, right));
+    }
+  }
+
+  std::uint64_t operator_cost(const Op& op, const Value& left, const Value& right) const {
+    switch (op.code) {
+      case OpCode::equal:
+      case OpCode::not_equal:
+        return scaled(std::min(cost_size(left), cost_size(right)), kScanFactor);
+      case OpCode::less:
+      case OpCode::less_equal:
+      case OpCode::greater:
+      case OpCode::greater_equal:
+        if (!op.flag || !(left.is(Kind::string) || left.is(Kind::bytes))) return 1;
+        return scaled(std::min(cost_size(left), cost_size(right)), kScanFactor);
+      case OpCode::add:
+        if (!op.flag || !(left.is(Kind::string) || left.is(Kind::bytes))) return 1;
+        return scaled(cost_size(left) + cost_size(right), kScanFactor);
+      case OpCode::in:
+        // Membership in a list of constants is planned as a set there, and free.
+        if (program_.ops[child(op, 1)].code == OpCode::constant && right.is(Kind::list)) return 0;
+        return op.flag && right.is(Kind::list) ? cost_size(right) : 1;
+      default:
+        return 1;
+    }
+  }
+
+  static Value ordered(OpCode code, Order order) {
+    if (order == Order::no_overload) return Value::no_such_overload();
+    if (order == Order::unordered)
+      return Value::borrow("NaN values cannot be ordered", Kind::error);
+    switch (code) {
+      case OpCode::less:
+        return Value::boolean(order == Order::less);
+      case OpCode::less_equal:
+        return Value::boolean(order != Order::greater);
+      case OpCode::greater:
+        return Value::boolean(order == Order::greater);
+      default:
+        return Value::boolean(order != Order::less);
+    }
+  }
+
+  Value optional_or(const Op& op) {
+    Value target = eval(child(op, 0));
+    if (target.is_error()) return target;
+    if (!target.is(Kind::optional)) return Value::no_such_overload();
+    const bool unwraps = op.code == OpCode::optional_or_value;
+    if (target.has_content()) return unwraps ? target.content() : target;
+    Value other = eval(child(op, 1));
+    if (!unwraps && !other.is(Kind::optional) && !other.is_error())
+      return Value::no_such_overload();
+    return other;
+  }
+
+  Value call(const Op& op) {
+    Value inline_arguments[kInlineArguments];
+    std::vector<Value> more;
+    Value* arguments = inline_arguments;
+    if (op.count > kInlineArguments) {
+      more.resize(op.count);
+      arguments = more.data();
+    }
+    const Value* failed = nullptr;
+    for (std::size_t i = 0; i < op.count; ++i) {
+      arguments[i] = eval(child(op, i));
+      if (!arguments[i].is_error() || failed != nullptr) continue;
+      failed = &arguments[i];
+      if (op.count > 2) return *failed;
+    }
+    if (failed != nullptr) {
+      charge(1);
+      return *failed;
+    }
+    const Program::Call& target = program_.calls[op.index];
+    for (const Overload* overload : target.overloads) {
+      if (!overload->accepts(arguments, op.count)) continue;
+      if (overload->call == nullptr)
+        return Value::error(cat("no implementation of function ", target.name));
+      Value made = overload->call(arguments, op.count);
+      charge(overload->cost == nullptr ? 1 : overload->cost(arguments, op.count, made));
+      return made;
+    }
+    charge(1);
+    if (target.name == "size") return size_of(Value::null());
+    if (target.standard) return Value::no_such_overload();
+    return no_such_overload(target.name, arguments, op.count);
+  }
+
+  Value list(const Op& op) {
+    std::vector<Value> items;
+    items.reserve(op.count);
+    for (std::size_t i = 0; i < op.count; ++i) {
+      Value item = eval(child(op, i));
+      if (item.is_error()) return item;
+      if (!program_.optional_children[op.first + i]) {
+        items.push_back(std::move(item));
+        continue;
+      }
+      if (!item.is(Kind::optional)) return not_optional(item);
+      if (item.has_content()) items.push_back(item.content());
+    }
+    charge(kListCost);
+    return Value::list(std::move(items));
+  }
+
+  static Value not_optional(const Value& value) {
+    return Value::error(cat("cannot initialize optional entry from non-optional value of type ",
+                            value.type_name()));
+  }
+
+  Value map(const Op& op) {
+    MapBuilder builder;
+    for (std::size_t i = 0; i < op.count; i += 2) {
+      Value key = eval(child(op, i));
+      if (key.is_error()) return key;
+      Value value = eval(child(op, i + 1));
+      if (value.is_error()) return value;
+      if (!is_key(key)) return Value::error(cat("unsupported key type: ", key.type_name()));
+      if (program_.optional_children[op.first + i]) {
+        if (!value.is(Kind::optional)) return not_optional(value);
+        if (!value.has_content()) continue;
+        value = Value(value.content());
+      }
+      const std::string shown = builder.contains(key) ? show_key(key) : "";
+      if (!builder.add(std::move(key), std::move(value)))
+        return Value::error(cat("Failed with repeated key: ", shown));
+    }
+    charge(kMapCost);
+    return builder.build();
+  }
+
+  Value optional_map(const Op& op) {
+    const std::uint64_t before = cost_;
+    const Value target = eval(child(op, 0));
+    const std::uint64_t target_cost = cost_ - before;
+    if (target.is_error()) return target;
+    if (!target.is(Kind::optional)) return Value::no_such_overload();
+    charge(1);
+    if (!target.has_content()) {
+      charge(1);
+      return target;
+    }
+    // The macro names its receiver twice, so the second evaluation is paid for.
+    charge(saturated_add(target_cost, op.flag ? 1 : 2));
+    slots_[op.index].value = target.content();
+    Value made = eval(child(op, 1));
+    if (op.flag || made.is_error()) return made;
+    return Value::some(std::move(made));
+  }
+
+  // Loops.
+
+  struct Range {
+    const List* list = nullptr;
+    const Map* map = nullptr;
+    std::size_t size = 0;
+  };
+
+  void set_variables(const Op& op, const Range& range, std::size_t i) {
+    Value& first = slots_[op.index].value;
+    if (range.list != nullptr) {
+      if (op.flag) {
+        first = Value::integer(static_cast<std::int64_t>(i));
+        slots_[op.slot2].value = range.list->at(i);
+      } else {
+        first = range.list->at(i);
+      }
+      return;
+    }
+    first = range.map->key_at(i);
+    if (op.flag) slots_[op.slot2].value = range.map->value_at(i);
+  }
+
+  bool keep_going() {
+    if (++iterations_ % 100 == 0 && limits_.cancelled != nullptr && limits_.cancelled->load())
+      cancelled_ = interrupted_ = true;
+    return !interrupted_;
+  }
+
+  static std::string_view go_name(const Value& value) {
+    switch (value.kind()) {
+      case Kind::null:
+        return "types.Null";
+      case Kind::boolean:
+        return "types.Bool";
+      case Kind::integer:
+        return "types.Int";
+      case Kind::uinteger:
+        return "types.Uint";
+      case Kind::real:
+        return "types.Double";
+      case Kind::string:
+        return "types.String";
+      case Kind::bytes:
+        return "types.Bytes";
+      case Kind::duration:
+        return "types.Duration";
+      case Kind::timestamp:
+        return "types.Timestamp";
+      default: {
+        const std::string_view name = value.type_name();
+        return name == "kubernetes.Semver"     ? "cel.Semver"
+               : name == "kubernetes.Quantity" ? "cel.Quantity"
+                                               : name;
+      }
+    }
+  }
+
+  Value fold(const Op& op) {
+    const Value over = eval(child(op, 0));
+    if (over.is_error()) return over;
+    Range range;
+    if (over.is(Kind::list)) {
+      range.list = &over.as_list();
+      range.size = range.list->size();
+    } else if (over.is(Kind::map)) {
+      range.map = &over.as_map();
+      range.size = range.map->size();
+    } else {
+      return Value::error(cat("got '", go_name(over), "', expected iterable type"));
+    }
+    switch (op.fold) {
+      case Fold::all:
+        return all_or_exists(op, range, false);
+      case Fold::exists:
+        return all_or_exists(op, range, true);
+      case Fold::exists_one:
+        return exists_one(op, range);
+      case Fold::transform_map:
+      case Fold::transform_map_entry:
+        return transform_map(op, range);
+      case Fold::sort_by:
+        return sort_by(op, range);
+      default:
+        return transform(op, range);
+    }
+  }
+
+  Value all_or_exists(const Op& op, const Range& range, bool decides) {
+    Value error;
+    bool failed = false;
+    bool decided = false;
+    for (std::size_t i = 0; i < range.size && !decided && keep_going(); ++i) {
+      charge(decides ? 3 : 2);  // the condition
+      charge(1);                // the accumulator in the step
+      set_variables(op, range, i);
+      Value found = eval(child(op, 1));
+      if (found.is(Kind::boolean)) {
+        decided = found.as_boolean() == decides;
+        if (decided && i + 1 < range.size) charge(decides ? 3 : 2);
+      } else if (!failed) {
+        failed = true;
+        error = found.is_error() ? std::move(found) : Value::no_such_overload();
+      }
+    }
+    charge(1);
+    if (decided) return Value::boolean(decides);
+    return failed ? error : Value::boolean(!decides);
+  }
+
+  /// Evaluates a predicate; `stop` is set to the error where there is one.
+  bool passes(std::uint32_t predicate, Value& stop, bool& stopped) {
+    if (predicate == Program::kNoOp) return true;
+    Value found = eval(predicate);
+    if (found.is(Kind::boolean)) return found.as_boolean();
+    stopped = true;
+    stop = found.is_error() ? std::move(found) : Value::no_such_overload();
+    return false;
+  }
+
+  Value exists_one(const Op& op, const Range& range) {
+    std::size_t count = 0;
+    Value stop;
+    bool stopped = false;
+    for (std::size_t i = 0; i < range.size && keep_going(); ++i) {
+      set_variables(op, range, i);
+      if (passes(child(op, 1), stop, stopped)) {
+        ++count;
+        charge(2);
+      }
+      if (stopped) break;
+    }
+    charge(2);
+    if (stopped) return stop;
+    return Value::boolean(count == 1);
+  }
+
+  Value transform(const Op& op, const Range& range) {
+    std::vector<Value> items;
+    Value stop;
+    bool stopped = false;
+    for (std::size_t i = 0; i < range.size && keep_going(); ++i) {
+      set_variables(op, range, i);
+      const bool passed = passes(child(op, 1), stop, stopped);
+      if (stopped) break;
+      if (!passed) continue;
+      charge(kListCost + 2);
+      const std::uint32_t made = child(op, 2);
+      if (made == Program::kNoOp) charge(1);
+      Value item = made == Program::kNoOp ? slots_[op.index].value : eval(made);
+      if (item.is_error()) {
+        stopped = true;
+        stop = std::move(item);
+        break;
+      }
+      items.push_back(std::move(item));
+    }
+    charge(1);
+    if (stopped) return stop;
+    return Value::list(std::move(items));
+  }
+
+  Value transform_map(const Op& op, const Range& range) {
+    MapBuilder builder;
+    Value stop;
+    bool stopped = false;
+    for (std::size_t i = 0; i < range.size && !stopped && keep_going(); ++i) {
+      set_variables(op, range, i);
+      if (!passes(child(op, 1), stop, stopped)) continue;
+      Value made = eval(child(op, 2));
+      charge(op.fold == Fold::transform_map ? 3 : 2);
+      stop = insert(builder, op, std::move(made));
+      stopped = stop.is_error();
+    }
+    charge(1);
+    return stopped ? stop : builder.build();
+  }
+
+  /// Null, or the error.
+  Value insert(MapBuilder& builder, const Op& op, Value made) {
+    if (made.is_error()) return made;
+    if (op.fold == Fold::transform_map) {
+      builder.add(slots_[op.index].value, std::move(made));
+      return {};
+    }
+    if (!made.is(Kind::map)) return Value::no_such_overload();
+    const Map& entries = made.as_map();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (!builder.add(entries.key_at(i), entries.value_at(i)))
+        return Value::error(
+            cat("insert failed: key ", show_key(entries.key_at(i)), " already exists"));
+    }
+    return {};
+  }
+
+  Value sort_by(const Op& op, const Range& range) {
+    if (range.list == nullptr) return Value::no_such_overload();
+    std::vector<std::pair<Value, Value>> keyed;
+    for (std::size_t i = 0; i < range.size && keep_going(); ++i) {
+      set_variables(op, range, i);
+      charge(kListCost + 2);
+      Value key = eval(child(op, 2));
+      if (key.is_error()) return key;
+      keyed.emplace_back(std::move(key), range.list->at(i));
+      const Order own = order(keyed.back().first, keyed.front().first);
+      if (own == Order::no_overload || keyed.back().first.kind() != keyed.front().first.kind())
+        return Value::error("list elements must be comparable");
+    }
+    charge(3 + 1 + kListCost + 2 * range.size * range.size);
+    std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) {
+      return order(a.first, b.first) == Order::less;
+    });
+    std::vector<Value> items;
+    for (auto& [key, item] : keyed) items.push_back(std::move(item));
+    return Value::list(std::move(items));
+  }
+
+  const Program& program_;
+  std::span<const Value> variables_;
+  const Limits& limits_;
+  std::vector<Slot> slots_;
+  std::uint64_t cost_ = 0;
+  std::uint64_t iterations_ = 0;
+  bool interrupted_ = false;
+  bool cancelled_ = false;
+};
+
+}  // namespace
+
+Evaluation Program::evaluate(std::span<const Value> variables, const Limits& limits) const {
+  return Evaluator(*this, variables, limits).run();
+}
+
+}  // namespace dibs::cel

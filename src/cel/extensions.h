@@ -1,0 +1,43 @@
+#pragma once
+// What an environment may have on top of the standard library; each is added on its own.
+
+#include "cel/environment.h"
+
+namespace dibs::cel {
+
+// Extensions of the language that several implementations share.
+
+/// charAt, indexOf, lastIndexOf, lowerAscii, upperAscii, replace, split, substring, trim, join,
+/// reverse, strings.quote, and format.
+void add_strings(Environment& environment);
+/// The same without reverse, as the second version of this extension has it.
+void add_strings_2(Environment& environment);
+/// slice, flatten, sort, sortBy, reverse, distinct, lists.range.
+void add_lists(Environment& environment);
+/// sets.contains, sets.equivalent, sets.intersects.
+void add_sets(Environment& environment);
+/// math.greatest, math.least, rounding, bits.
+void add_math(Environment& environment);
+/// base64.encode, base64.decode.
+void add_encoders(Environment& environment);
+/// optional.of and its methods, and the syntax a.?b, a[?b], [?a].
+void add_optionals(Environment& environment);
+/// cel.bind.
+void add_bindings(Environment& environment);
+/// Macros over index and element, or key and value.
+void add_two_variable_macros(Environment& environment);
+
+// Extensions of Kubernetes.
+
+/// isSorted, sum, min, max, indexOf, lastIndexOf of lists.
+void add_kubernetes_lists(Environment& environment);
+/// find, findAll.
+void add_regex(Environment& environment);
+/// url, isURL and their parts.
+void add_url(Environment& environment);
+/// ip, cidr and what they know.
+void add_network(Environment& environment);
+void add_quantity(Environment& environment);
+void add_semver(Environment& environment);
+
+}  // namespace dibs::cel

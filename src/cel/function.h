@@ -1,0 +1,69 @@
+#pragma once
+// Functions: what the checker needs to know of them, and how to call them.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cel/type.h"
+#include "cel/value.h"
+
+namespace dibs::cel {
+
+/// Called with arguments of the kinds that the signature asks for, never with errors.
+using Implementation = Value (*)(const Value* arguments, std::size_t count);
+/// What a call costs, given its arguments and its result.
+using CallCost = std::uint64_t (*)(const Value* arguments, std::size_t count, const Value& result);
+
+/// Which values a parameter takes at run time: by kind, opaque ones also by name.
+class ParameterMatch {
+ public:
+  explicit ParameterMatch(const Type& type);
+  bool accepts(const Value& value) const {
+    return (kinds_ & (1u << static_cast<unsigned>(value.kind()))) != 0 &&
+           (name_.empty() || value.as_opaque().type_name() == name_);
+  }
+
+ private:
+  std::uint32_t kinds_ = 0;
+  std::string name_;
+};
+
+struct Overload {
+  bool receiver = false;
+  /// The last parameter may be repeated.
+  bool variadic = false;
+  std::vector<Type> parameters;
+  Type result;
+  std::vector<ParameterMatch> matches;
+  Implementation call = nullptr;
+  CallCost cost = nullptr;  // null: 1
+
+  bool takes(bool as_receiver, std::size_t count) const {
+    return as_receiver == receiver &&
+           (variadic ? count >= parameters.size() : count == parameters.size());
+  }
+  bool accepts(const Value* arguments, std::size_t count) const;
+  /// Takes anything: for the checker only where nothing else fits.
+  bool catches_all() const;
+};
+
+struct Function {
+  std::string name;
+  std::vector<Overload> overloads;
+  /// Of the standard library: a call that fits no overload does not say which.
+  bool standard = false;
+};
+
+/// What an extension adds to a function: "string, int -> bool", with a leading dot where the first
+/// parameter is the receiver, and "..." behind the last where it repeats.
+struct Declaration {
+  std::string_view signature;
+  Implementation call = nullptr;
+  CallCost cost = nullptr;
+};
+
+Overload make_overload(const Declaration& declaration);
+
+}  // namespace dibs::cel

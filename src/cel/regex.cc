@@ -1,0 +1,71 @@
+#include "cel/regex.h"
+
+#include <re2/re2.h>
+
+#include <memory>
+#include <unordered_map>
+
+#include "base/strings.h"
+
+namespace dibs::cel {
+
+namespace {
+
+constexpr std::size_t kKept = 128;
+
+std::string go_message(const re2::RE2& pattern, std::string_view source) {
+  const std::string& argument = pattern.error_arg();
+  const std::string_view shown = argument.empty() ? source : std::string_view(argument);
+  const auto text = [&](std::string_view words) {
+    return cat("error parsing regexp: ", words, ": `", shown, "`");
+  };
+  switch (pattern.error_code()) {
+    case re2::RE2::ErrorBadEscape:
+      return text("invalid escape sequence");
+    case re2::RE2::ErrorBadCharClass:
+      return text("invalid character class");
+    case re2::RE2::ErrorBadCharRange:
+      return text("invalid character class range");
+    case re2::RE2::ErrorMissingBracket:
+      return text("missing closing ]");
+    case re2::RE2::ErrorMissingParen:
+      return cat("error parsing regexp: missing closing ): `", source, "`");
+    case re2::RE2::ErrorUnexpectedParen:
+      return cat("error parsing regexp: unexpected ): `", source, "`");
+    case re2::RE2::ErrorTrailingBackslash:
+      return "error parsing regexp: trailing backslash at end of expression: ``";
+    case re2::RE2::ErrorRepeatArgument:
+      return text("missing argument to repetition operator");
+    case re2::RE2::ErrorRepeatSize:
+      return text("invalid repeat count");
+    case re2::RE2::ErrorRepeatOp:
+      return text("invalid nested repetition operator");
+    case re2::RE2::ErrorBadPerlOp:
+      return text("invalid or unsupported Perl syntax");
+    case re2::RE2::ErrorBadUTF8:
+      return text("invalid UTF-8");
+    case re2::RE2::ErrorBadNamedCapture:
+      return text("invalid named capture");
+    default:
+      return text("expression too large");
+  }
+}
+
+}  // namespace
+
+const re2::RE2* find_pattern(std::string_view pattern, std::string& message) {
+  thread_local std::unordered_map<std::string, std::unique_ptr<re2::RE2>> kept;
+  const auto found = kept.find(std::string(pattern));
+  if (found != kept.end()) return found->second.get();
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  auto made = std::make_unique<re2::RE2>(re2::StringPiece(pattern.data(), pattern.size()), options);
+  if (!made->ok()) {
+    message = go_message(*made, pattern);
+    return nullptr;
+  }
+  if (kept.size() >= kKept) kept.clear();
+  return kept.emplace(std::string(pattern), std::move(made)).first->second.get();
+}
+
+}  // namespace dibs::cel

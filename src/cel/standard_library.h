@@ -1,0 +1,12 @@
+#pragma once
+// The functions and types that every environment has.
+
+#include "cel/environment.h"
+
+namespace dibs::cel {
+
+void add_standard_library(Environment& environment);
+/// Timestamps and durations; part of the above.
+void add_time_functions(Environment& environment);
+
+}  // namespace dibs::cel

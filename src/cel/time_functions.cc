@@ -1,0 +1,96 @@
+#include "base/strings.h"
+#include "base/time.h"
+#include "cel/calendar.h"
+#include "cel/operations.h"
+#include "cel/standard_library.h"
+
+namespace dibs::cel {
+
+namespace {
+
+/// What a getter of timestamps reads.
+template <std::int64_t (*Part)(const Calendar&)>
+Value part(const Value* arguments, std::size_t count) {
+  std::int64_t offset = 0;
+  if (count > 1 && !zone_offset(arguments[1].text(), arguments[0].timestamp_seconds(), offset))
+    return Value::error(cat("unknown time zone ", arguments[1].text()));
+  return Value::integer(Part(calendar_of(arguments[0].timestamp_seconds() + offset)));
+}
+
+std::int64_t full_year(const Calendar& at) { return at.year; }
+std::int64_t month(const Calendar& at) { return at.month - 1; }
+std::int64_t day_of_year(const Calendar& at) { return at.day_of_year; }
+std::int64_t day_of_month(const Calendar& at) { return at.day - 1; }
+std::int64_t date(const Calendar& at) { return at.day; }
+std::int64_t day_of_week(const Calendar& at) { return at.day_of_week; }
+std::int64_t hours(const Calendar& at) { return at.hour; }
+std::int64_t minutes(const Calendar& at) { return at.minute; }
+std::int64_t seconds(const Calendar& at) { return at.second; }
+
+Value milliseconds(const Value* arguments, std::size_t count) {
+  std::int64_t offset = 0;
+  if (count > 1 && !zone_offset(arguments[1].text(), arguments[0].timestamp_seconds(), offset))
+    return Value::error(cat("unknown time zone ", arguments[1].text()));
+  return Value::integer(arguments[0].timestamp_nanos() / 1'000'000);
+}
+
+template <std::int64_t Unit>
+Value whole(const Value* arguments, std::size_t) {
+  return Value::integer(arguments[0].as_duration() / Unit);
+}
+
+Value same(const Value* arguments, std::size_t) { return arguments[0]; }
+
+Value timestamp_of_string(const Value* arguments, std::size_t) {
+  std::int64_t at;
+  std::uint32_t nanos;
+  if (parse_timestamp(arguments[0].text(), at, nanos)) return Value::timestamp(at, nanos);
+  return Value::error("type conversion error from 'string' to 'google.protobuf.Timestamp'");
+}
+
+Value timestamp_of_int(const Value* arguments, std::size_t) {
+  if (!is_valid_timestamp(arguments[0].as_integer())) return Value::error("timestamp overflow");
+  return Value::timestamp(arguments[0].as_integer());
+}
+
+Value duration_of_string(const Value* arguments, std::size_t) {
+  const Result<Duration> parsed = parse_duration(arguments[0].text());
+  if (!parsed.ok())
+    return Value::error("type conversion error from 'string' to 'google.protobuf.Duration'");
+  return Value::duration(parsed->count());
+}
+
+Value duration_of_int(const Value* arguments, std::size_t) {
+  return Value::duration(arguments[0].as_integer());
+}
+
+}  // namespace
+
+void add_time_functions(Environment& environment) {
+  environment.function("timestamp", {{"timestamp -> timestamp", same},
+                                     {"string -> timestamp", timestamp_of_string},
+                                     {"int -> timestamp", timestamp_of_int}});
+  environment.function("duration", {{"duration -> duration", same},
+                                    {"string -> duration", duration_of_string},
+                                    {"int -> duration", duration_of_int}});
+  const auto getter = [&](std::string_view name, Implementation call) {
+    environment.function(name, {{".timestamp -> int", call}, {".timestamp, string -> int", call}});
+  };
+  getter("getFullYear", part<full_year>);
+  getter("getMonth", part<month>);
+  getter("getDayOfYear", part<day_of_year>);
+  getter("getDayOfMonth", part<day_of_month>);
+  getter("getDate", part<date>);
+  getter("getDayOfWeek", part<day_of_week>);
+  getter("getHours", part<hours>);
+  getter("getMinutes", part<minutes>);
+  getter("getSeconds", part<seconds>);
+  getter("getMilliseconds", milliseconds);
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  environment.function("getHours", {{".duration -> int", whole<3600 * kSecond>}});
+  environment.function("getMinutes", {{".duration -> int", whole<60 * kSecond>}});
+  environment.function("getSeconds", {{".duration -> int", whole<kSecond>}});
+  environment.function("getMilliseconds", {{".duration -> int", whole<1'000'000>}});
+}
+
+}  // namespace dibs::cel
