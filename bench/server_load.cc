@@ -162,12 +162,24 @@ class Program {
              round_text(outcome.own_cpu / outcome.seconds * 100, 0), "% of a core")});
   }
 
-  Outcome timed(const ServerProcess& server, Load& load, const Work& work,
-                double& server_cpu) const {
-    const double before = server.cpu_seconds();
-    Outcome outcome = load.run(work);
-    server_cpu = server.cpu_seconds() - before;
-    return outcome;
+  /// The best of three rounds: others use this machine too, and never make anything faster.
+  Outcome timed(const ServerProcess& server, Load& load, Work work, double& server_cpu) const {
+    constexpr int kRounds = 3;
+    work.seconds = settings_.seconds / kRounds;
+    Outcome best;
+    std::uint64_t done = 0;
+    for (int i = 0; i < kRounds; ++i) {
+      const double before = server.cpu_seconds();
+      Outcome outcome = load.run(work);
+      const double cpu = server.cpu_seconds() - before;
+      done += outcome.done;
+      if (!work.again) work.first += outcome.done;
+      if (i > 0 && outcome.rate() <= best.rate()) continue;
+      best = outcome;
+      server_cpu = cpu;
+    }
+    best.all_rounds = done;
+    return best;
   }
 
   void measure_rates(const std::string& store) {
@@ -187,9 +199,8 @@ class Program {
       // Threads and caches of the server come up before the clock runs.
       work.seconds = 0.5;
       work.first += load.run(work).done;
-      work.seconds = settings_.seconds;
       const Outcome outcome = timed(server, load, work, cpu);
-      work.first += outcome.done;
+      work.first += outcome.all_rounds;
       add_rate(cat(prefix, "creates, ", connections, " conn."), outcome, cpu, baseline_.syncs,
                "fdatasync");
     }
@@ -199,7 +210,6 @@ class Program {
       Load load(tls, connections, settings_.threads);
       get.seconds = 0.2;
       load.run(get);
-      get.seconds = settings_.seconds;
       const Outcome outcome = timed(server, load, get, cpu);
       add_rate(cat(store == "memory" ? prefix : "", "gets, ", connections, " conn."), outcome, cpu,
                baseline_.echoes, "TLS echo");

@@ -25,9 +25,10 @@ struct Work {
 struct Outcome {
   std::uint64_t done = 0;
   double seconds = 0;
-  double middle_ms = 0;  // latency
-  double late_ms = 0;    // the slowest hundredth begins there
-  double own_cpu = 0;    // seconds that this program spent
+  double middle_ms = 0;          // latency
+  double late_ms = 0;            // the slowest hundredth begins there
+  double own_cpu = 0;            // seconds that this program spent
+  std::uint64_t all_rounds = 0;  // done, where this is the best of several
 
   double rate() const { return static_cast<double>(done) / seconds; }
 };

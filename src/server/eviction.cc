@@ -110,6 +110,7 @@ Result<net::Response> Subresources::evict(Context& context) {
   options.precondition_uid = raw["preconditions"]["uid"].str();
   options.precondition_version = raw["preconditions"]["resourceVersion"].str();
   options.dry_run = context.dry_run || !raw["dryRun"].empty();
+  context.dry_run = options.dry_run;
   if (counts(pod)) DIBS_CHECK(spend_disruption(context, pod));
 
   DIBS_CHECK(mark_disrupted(context, pod));

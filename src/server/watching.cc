@@ -57,7 +57,14 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   }
 
   void start(std::shared_ptr<net::BodyStream> body) {
-    body_ = std::move(body);
+    bool ended = false;
+    {
+      std::lock_guard lock(mutex_);
+      body_ = std::move(body);
+      ended = ended_;
+    }
+    // The server may have been closed since this stream was let in.
+    if (ended) return body_->finish();
     std::weak_ptr<WatchStream> weak = weak_from_this();
     body_->on_closed([weak] {
       if (auto self = weak.lock()) self->stop(false);
@@ -117,7 +124,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     }
     for (auto id : timers) owner_.runtime_.timers.cancel(id);
     watch.reset();
-    if (properly) body_->finish();
+    if (properly && body_) body_->finish();
     owner_.forget(shared_from_this());
   }
 

@@ -52,8 +52,9 @@ class ServiceAddresses : public AdmissionPlugin {
 
   Result<> validate(AdmissionRequest& request) override {
     if (!request.is("", "services") || !request.subresource.empty()) return success();
-    if (request.operation == Operation::remove || !request.object) return success();
     std::lock_guard lock(mutex_);
+    if (request.operation == Operation::remove) forget(request);
+    if (request.operation == Operation::remove || !request.object) return success();
     Value& service = *request.object;
     auto type = service["spec"]["type"].as_string();
     bool wants_address =
@@ -70,7 +71,22 @@ class ServiceAddresses : public AdmissionPlugin {
     return success();
   }
 
+  void roll_back(const AdmissionRequest& request) override {
+    if (!request.is("", "services")) return;
+    std::lock_guard lock(mutex_);
+    forget(request);
+  }
+
  private:
+  /// The Service of the request is not on its way to the store any more. Requires mutex_.
+  void forget(const AdmissionRequest& request) {
+    std::erase_if(recent_, [&](const Value& other) {
+      const Value& metadata = other["metadata"];
+      return metadata["name"].as_string() == request.name &&
+             metadata["namespace"].as_string() == request.name_space;
+    });
+  }
+
   /// What others have. A Service being written now is known from its last writes as well, since it
   /// may not be stored yet.
   Taken read_taken(const AdmissionRequest& request) {
@@ -82,17 +98,15 @@ class ServiceAddresses : public AdmissionPlugin {
         continue;
       add(other, taken);
     }
-    for (const Value& other : recent_) {
+    forget(request);
+    // Once stored they are in the list above, and gone when they are deleted.
+    std::erase_if(recent_, [&](const Value& other) {
       const Value& metadata = other["metadata"];
-      if (metadata["name"].as_string() == request.name &&
-          metadata["namespace"].as_string() == request.name_space)
-        continue;
-      bool stored = !sources_
-                         .find("", "services", metadata["namespace"].as_string(),
-                               metadata["name"].as_string())
-                         .is_null();
-      if (!stored) add(other, taken);
-    }
+      return !sources_
+                  .find("", "services", metadata["namespace"].as_string(), metadata["name"].as_string())
+                  .is_null();
+    });
+    for (const Value& other : recent_) add(other, taken);
     return taken;
   }
 
