@@ -7,6 +7,7 @@ client certificate of the kubeconfig.
 Environment: DIBS is the binary (default: dibs on PATH), KUBECTL the kubectl program (default: kubectl on PATH).
 """
 import base64
+import ctypes
 import http.client
 import json
 import os
@@ -24,6 +25,14 @@ START_DEADLINE = 60.0
 STOP_DEADLINE = 60.0
 READY = re.compile(r"ready at (https://(\S+):(\d+)) .*export KUBECONFIG=(\S+)")
 SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|UndefinedBehaviorSanitizer|runtime error:")
+
+
+LIBC = ctypes.CDLL(None)
+
+
+def die_with_parent():
+    """In a child process: it is killed when the test is, so that a test that ran out of time leaves no server behind."""
+    LIBC.prctl(1, signal.SIGKILL)
 
 
 class Failure(Exception):
@@ -206,7 +215,7 @@ class Server:
                      "--token-auth-file", self.tokens, "--log-level", self.log_level] + self.flags
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL,
-                                            env=dict(os.environ, **self.environment))
+                                            env=dict(os.environ, **self.environment), preexec_fn=die_with_parent)
         os.set_blocking(self.process.stdout.fileno(), False)
         text = b""
         end = time.monotonic() + START_DEADLINE
