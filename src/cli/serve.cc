@@ -168,8 +168,13 @@ class Cluster {
     renew_later(folder + "/pki", {address.host});
 
     kubeconfig_ = flags.kubeconfig_out.empty() ? folder + "/kubeconfig" : flags.kubeconfig_out;
-    auto written = files.write(kubeconfig_, server::make_kubeconfig(credentials, url_), 0600);
-    if (!written.ok()) return written.error().within("--kubeconfig-out");
+    // Not written again when it is the same: a server must start on a full disk too.
+    std::string text = server::make_kubeconfig(credentials, url_);
+    auto before = files.read(kubeconfig_);
+    if (!before.ok() || *before != text) {
+      auto written = files.write(kubeconfig_, text, 0600);
+      if (!written.ok()) return written.error().within("--kubeconfig-out");
+    }
     return success();
   }
 
