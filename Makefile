@@ -8,7 +8,8 @@ UP_FLAGS ?=
 
 .PHONY: up release test test-fast bench lint format fuzz clean tools
 
-up: release tools
+up: release
+	@tools/get-kubectl || echo 'going on without kubectl: install it to use the cluster'
 	./build/release/dibs up $(UP_FLAGS)
 
 release: packages

@@ -139,8 +139,9 @@ Result<std::unique_ptr<ClientConnection>> ClientConnection::dial(
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  const int code =
-      ::getaddrinfo(url.host.c_str(), std::to_string(url.port).c_str(), &hints, &found);
+  // localhost is the loopback also where no hosts file says so (RFC 6761); null stands for it.
+  const char* host = url.host == "localhost" ? nullptr : url.host.c_str();
+  const int code = ::getaddrinfo(host, std::to_string(url.port).c_str(), &hints, &found);
   if (code != 0) {
     return Error::unavailable(cat("dial tcp: lookup ", url.host, ": ",
                                   code == EAI_NONAME ? "no such host" : ::gai_strerror(code)));

@@ -19,7 +19,7 @@ std::string_view verb_of(std::string_view method) {
 bool query_flag(const net::Target& target, std::string_view name) {
   if (!target.has(name)) return false;
   auto value = target.get(name);
-  return value != "0" && value != "false";
+  return value != "0" && to_lower(value) != "false";
 }
 
 RequestInfo parse_request_info(std::string_view method, const net::Target& target) {

@@ -106,11 +106,11 @@ TEST(RequestInfo, reads_are_no_writes) {
 }
 
 TEST(QueryFlag, only_absence_0_and_false_are_false) {
-  auto target = net::Target::parse("/x?a=true&b=1&c=false&d=0&e=&f=no");
+  auto target = net::Target::parse("/x?a=true&b=1&c=false&d=0&e=&f=no&h=False");
   ASSERT_TRUE(target.ok());
 
   std::string set;
-  for (const char* name : {"a", "b", "c", "d", "e", "f", "g"}) {
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
     if (query_flag(*target, name)) set += name;
   }
 
