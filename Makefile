@@ -12,7 +12,8 @@ up: release
 	@tools/get-kubectl || echo 'going on without kubectl: install it to use the cluster'
 	./build/release/dibs up $(UP_FLAGS)
 
-release: packages
+release:
+	@tools/install-packages build
 	cmake --preset release $(if $(VERBOSE),,>/dev/null)
 	ninja -C build/release -j $(JOBS) dibs
 
@@ -26,7 +27,7 @@ test-fast: packages
 	ninja -C build/asan -j $(JOBS)
 	ctest --test-dir build/asan --output-on-failure -j $(JOBS) -L fast
 
-bench: release
+bench: packages release
 	ninja -C build/release -j $(JOBS)
 	bench/run build/release
 

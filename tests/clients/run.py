@@ -63,7 +63,8 @@ def prepare_js():
 
 
 def prepare_go():
-    go = shutil.which("go")
+    # tools/get-kubectl leaves a Go behind where none is installed.
+    go = shutil.which("go") or shutil.which(os.path.join(HERE, "..", "..", "build", "tools", "venv", "bin", "go"))
     if not go:
         raise Missing("Go is not installed")
     folder = build_folder("go")

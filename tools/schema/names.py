@@ -66,10 +66,10 @@ PREFIXES = {
     ("", "replicationcontrollers"): "controllers",
     ("apiextensions.k8s.io", "customresourcedefinitions"): "apiextensions.k8s.io/customresourcedefinitions",
     ("apiregistration.k8s.io", "apiservices"): "apiregistration.k8s.io/apiservices",
-    ("resource.k8s.io", "resourceclasses"): "/dibs/resourceclasses",
-    ("resource.k8s.io", "podschedulingcontexts"): "/dibs/podschedulingcontexts",
-    ("resource.k8s.io", "resourceclaimparameters"): "/dibs/resourceclaimparameters",
-    ("resource.k8s.io", "resourceclassparameters"): "/dibs/resourceclassparameters",
+    ("resource.k8s.io", "resourceclasses"): "resourceclasses",
+    ("resource.k8s.io", "podschedulingcontexts"): "podschedulingcontexts",
+    ("resource.k8s.io", "resourceclaimparameters"): "resourceclaimparameters",
+    ("resource.k8s.io", "resourceclassparameters"): "resourceclassparameters",
 }
 # The version that storageVersionHash names.
 STORAGE = {
