@@ -20,6 +20,7 @@
 #include "load/load.h"
 #include "load/process.h"
 #include "load/report.h"
+#include "load/slices.h"
 
 namespace dibs::bench {
 namespace {
@@ -109,6 +110,12 @@ class Program {
       }
     }
     if (wanted("watch")) measure_watches();
+    if (wanted("slices")) {
+      SliceSettings slices;
+      slices.binary = settings_.binary;
+      slices.threads = settings_.threads;
+      measure_slices(slices, baseline_, report_);
+    }
     if (wanted("bulk")) measure_bulk();
     if (!settings_.json.empty()) report_.write_json(settings_.json);
   }
@@ -369,8 +376,8 @@ Settings parse(int argc, char** argv) {
       settings.binary = word;
     } else {
       die(cat("unknown argument ", word,
-              "\nusage: server_load DIBS [--json FILE] [--only start|creates|gets|watch|bulk] "
-              "[--store sqlite|memory] "
+              "\nusage: server_load DIBS [--json FILE] "
+              "[--only start|creates|gets|watch|slices|bulk] [--store sqlite|memory] "
               "[--connections N] [--threads N] [--seconds S] [--objects N] [--watchers N]"));
     }
   }

@@ -41,7 +41,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Corpus{"http", net::fuzz_http}, Corpus{"websocket", net::fuzz_websocket},
                     Corpus{"protobuf", api::fuzz_protobuf},
                     Corpus{"selectors", api::fuzz_selectors}, Corpus{"strategic", fuzz_strategic},
-                    Corpus{"apply", fuzz_apply}, Corpus{"structural", fuzz_structural}),
+                    Corpus{"apply", fuzz_apply}, Corpus{"structural", fuzz_structural},
+                    Corpus{"cel_compile", fuzz_cel_compile},
+                    Corpus{"cel_evaluate", fuzz_cel_evaluate}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -17,6 +17,8 @@ int fuzz_quantity(const std::uint8_t* data, std::size_t size);
 int fuzz_strategic(const std::uint8_t* data, std::size_t size);
 int fuzz_apply(const std::uint8_t* data, std::size_t size);
 int fuzz_structural(const std::uint8_t* data, std::size_t size);
+int fuzz_cel_compile(const std::uint8_t* data, std::size_t size);
+int fuzz_cel_evaluate(const std::uint8_t* data, std::size_t size);
 
 inline void require(bool holds, const char* what) {
   if (holds) return;

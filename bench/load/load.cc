@@ -70,6 +70,7 @@ void run_share(std::vector<std::unique_ptr<Connection>>& connections, Shared& sh
     if (!shared.take(number, now)) return false;
     if (shared.work.number_at != std::string::npos)
       write_number(request, shared.work.number_at, number);
+    for (const std::size_t at : shared.work.also_at) write_number(request, at, number);
     sent[i] = now;
     connections[i]->send(request);
     return true;

@@ -11,10 +11,11 @@
 
 namespace dibs::bench {
 
-/// A request with a place for a number of seven digits; the numbers run from `first` on.
+/// A request with places for a number of seven digits; the numbers run from `first` on.
 struct Work {
   std::string request;
   std::size_t number_at = std::string::npos;
+  std::vector<std::size_t> also_at;  // the same number again
   std::uint64_t first = 0;
   std::uint64_t count = 0;  // numbers to use; 0: no end
   bool again = false;       // from `first` after the last number, instead of stopping

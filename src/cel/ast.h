@@ -53,12 +53,16 @@ struct AstNode {
   bool rooted = false;
   bool flat = false;
   std::uint16_t height = 1;
+  std::uint16_t nesting = 0;   // of operators, selects, indexes and member calls within each other
   std::uint32_t position = 0;  // in code points
   std::uint32_t name = kNoName;
   std::uint32_t name2 = kNoName;
   std::uint32_t first = 0;
   std::uint32_t count = 0;
 };
+
+/// Of issues that are about the whole expression.
+inline constexpr std::uint32_t kNoPosition = 0xffffffff;
 
 /// Something wrong with an expression, and where.
 struct Issue {
@@ -69,7 +73,7 @@ struct Issue {
 class Ast {
  public:
   /// Deeper trees are refused; the walks over a tree recurse.
-  static constexpr std::uint16_t kMaxHeight = 600;
+  static constexpr std::uint16_t kMaxHeight = 300;
 
   NodeId root = kNoNode;
 
@@ -96,6 +100,8 @@ class Ast {
   static constexpr NodeId kOptionalBit = 0x80000000;
 
  private:
+  bool nests(const AstNode& node) const;
+
   std::vector<AstNode> nodes_;
   std::vector<NodeId> children_;
   std::vector<std::string> names_;
@@ -104,7 +110,9 @@ class Ast {
   bool too_high_ = false;
 };
 
-/// The issues as users see them: position, message, the line and a mark below it.
+/// By position, those without one first; otherwise as they are.
+void sort_issues(std::vector<Issue>& issues);
+/// The issues as users see them: position, message, the line and a mark below it; a hundred at most.
 std::string format_issues(std::string_view source, const std::vector<Issue>& issues);
 
 }  // namespace dibs::cel

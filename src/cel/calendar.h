@@ -1,5 +1,5 @@
 #pragma once
-// Dates, RFC 3339 and time zones for years 1 to 9999.
+// Dates and RFC 3339 for years 1 to 9999.
 
 #include <cstdint>
 #include <string>
@@ -19,14 +19,15 @@ struct Calendar {
 };
 
 Calendar calendar_of(std::int64_t seconds);
+/// Of a date in the Gregorian calendar, also before it was one.
+std::int64_t days_since_1970(std::int64_t year, int month, int day);
 
+/// "2006-01-02", any year from 0.
+bool is_date(std::string_view text);
 bool parse_timestamp(std::string_view text, std::int64_t& seconds, std::uint32_t& nanos);
 /// In UTC, with as many digits of the fraction as it takes.
 std::string show_timestamp(std::int64_t seconds, std::uint32_t nanos);
 /// "1.5s".
 std::string show_duration(std::int64_t nanoseconds);
-
-/// Seconds east of UTC at a moment, in a zone given by name or as "+01:30". False: no such zone.
-bool zone_offset(std::string_view zone, std::int64_t at_seconds, std::int64_t& offset);
 
 }  // namespace dibs::cel

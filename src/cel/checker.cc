@@ -1,10 +1,13 @@
 #include "cel/checker.h"
 
+#include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
 #include "base/strings.h"
 #include "cel/environment.h"
+#include "cel/recursion.h"
 #include "cel/unify.h"
 
 namespace dibs::cel {
@@ -47,6 +50,7 @@ class Checker {
     visit(ast_.root);
     for (NodeFacts& facts : checked_.nodes) facts.type = unifier_.resolve(facts.type, true);
     checked_.type = checked_.nodes[ast_.root].type;
+    checked_.last_key_wins = environment_.options.last_key_wins;
     return std::move(checked_);
   }
 
@@ -98,6 +102,8 @@ class Checker {
 
   Type known(const Type& type) { return unifier_.resolve(type, false); }
   std::string show(const Type& type) { return unifier_.resolve(type, true).str(); }
+  /// With what is not known yet by its number.
+  std::string show_open(const Type& type) { return unifier_.resolve(type, false).str(); }
 
   const Local* find_local(std::uint32_t name) const {
     for (std::size_t i = locals_.size(); i > 0; --i) {
@@ -127,11 +133,17 @@ class Checker {
         facts(id).type = Type::of_type(*type);
         return true;
       }
+      if (environment_.find_object(candidate) != nullptr) {
+        facts(id).reference = Reference::object_type;
+        facts(id).text = candidate;
+        facts(id).type = Type::of_type({TypeKind::object, candidate});
+        return true;
+      }
     }
     return false;
   }
 
-  Type ident(NodeId id, const AstNode& node) {
+  DIBS_OWN_FRAME Type ident(NodeId id, const AstNode& node) {
     const Local* local = node.rooted ? nullptr : find_local(node.name);
     if (local != nullptr) {
       facts(id).reference = Reference::local;
@@ -159,7 +171,7 @@ class Checker {
     return operand.empty() ? "" : cat(operand, ".", ast_.name(node));
   }
 
-  Type select(NodeId id, const AstNode& node) {
+  DIBS_OWN_FRAME Type select(NodeId id, const AstNode& node) {
     const std::string qualified = qualified_name(id);
     if (!qualified.empty() && refer(id, qualified)) return facts(id).type;
     Type operand = known(visit(ast_.child(node, 0)));
@@ -176,9 +188,12 @@ class Checker {
         return operand.parameter(1);
       case TypeKind::object: {
         const auto* fields = environment_.find_object(operand.name());
-        const auto found =
-            fields == nullptr ? decltype(fields->begin())() : fields->find(ast_.name(node));
-        if (fields != nullptr && found != fields->end()) return found->second;
+        if (fields == nullptr) {
+          issue(node, cat("unexpected failed resolution of '", operand.name(), "'"));
+          return TypeKind::error;
+        }
+        const auto found = fields->find(ast_.name(node));
+        if (found != fields->end()) return found->second;
         issue(node, cat("undefined field '", ast_.name(node), "'"));
         return TypeKind::error;
       }
@@ -190,17 +205,17 @@ class Checker {
       case TypeKind::error:
         return TypeKind::dyn;
       default:
-        issue(node, cat("type '", show(operand), "' does not support field selection"));
-        return TypeKind::error;
+        issue(node, cat("type '", show_open(operand), "' does not support field selection"));
+        return TypeKind::dyn;
     }
   }
 
   void expect(const AstNode& at, const Type& expected, const Type& found) {
     if (!unifier_.assignable(expected, found))
-      issue(at, cat("expected type '", show(expected), "' but found '", show(found), "'"));
+      issue(at, cat("expected type '", expected.str(), "' but found '", found.str(), "'"));
   }
 
-  Type call(NodeId id, const AstNode& node) {
+  DIBS_OWN_FRAME Type call(NodeId id, const AstNode& node) {
     const std::string& name = ast_.name(node);
     if (name == "_&&_" || name == "_||_") {
       for (std::size_t i = 0; i < node.count; ++i) {
@@ -254,13 +269,16 @@ class Checker {
     Type result;
     const Function& function = *facts(id).function;
     for (const Overload& overload : function.overloads) {
+      if (overload.receiver != receiver) continue;
+      std::unordered_map<std::string, Type> names;
+      for (const std::string& parameter : overload.type_parameters)
+        names.emplace(parameter, unifier_.fresh());
       if (!overload.takes(receiver, arguments.size())) continue;
       if (matched && overload.catches_all()) continue;
       if (environment_.options.unchecked) {
         facts(id).overloads.push_back(&overload);
         continue;
       }
-      std::unordered_map<std::string, Type> names;
       std::vector<Type> parameters;
       for (std::size_t i = 0; i < arguments.size(); ++i) {
         const std::size_t at = std::min(i, overload.parameters.size() - 1);
@@ -276,12 +294,17 @@ class Checker {
       matched = true;
     }
     if (matched || environment_.options.unchecked) return result;
+    no_overload(node, function.name, receiver, arguments);
+    return TypeKind::error;
+  }
+
+  void no_overload(const AstNode& node, std::string_view name, bool receiver,
+                   const std::vector<Type>& arguments) {
     std::string shown;
     for (std::size_t i = receiver ? 1 : 0; i < arguments.size(); ++i)
       append(shown, shown.empty() ? "" : ", ", show(arguments[i]));
-    issue(node, cat("found no matching overload for '", function.name, "' applied to '",
+    issue(node, cat("found no matching overload for '", name, "' applied to '",
                     receiver ? cat(show(arguments[0]), ".") : "", "(", shown, ")'"));
-    return TypeKind::error;
   }
 
   /// The type for elements that were `before` and now hold `next` too.
@@ -301,12 +324,12 @@ class Checker {
     const Type resolved = known(type);
     if (resolved.is_optional()) return resolved.parameter(0);
     if (!resolved.is_dyn())
-      issue(ast_.node(id), cat("expected type '", show(Type::optional(resolved)), "' but found '",
-                               show(resolved), "'"));
+      issue(ast_.node(id),
+            cat("expected type '", Type::optional(type).str(), "' but found '", type.str(), "'"));
     return type;
   }
 
-  Type list(const AstNode& node) {
+  DIBS_OWN_FRAME Type list(const AstNode& node) {
     bool any = false;
     Type joined;
     for (std::size_t i = 0; i < node.count; ++i) {
@@ -317,7 +340,7 @@ class Checker {
     return Type::list(any ? joined : unifier_.fresh());
   }
 
-  Type map(const AstNode& node) {
+  DIBS_OWN_FRAME Type map(const AstNode& node) {
     if (node.count == 0) {
       Type key = unifier_.fresh();
       return Type::map(std::move(key), unifier_.fresh());
@@ -333,18 +356,45 @@ class Checker {
     return Type::map(keys, values);
   }
 
-  Type message(NodeId id, const AstNode& node) {
-    for (std::size_t i = 1; i < node.count; i += 2) visit(ast_.child(node, i));
+  DIBS_OWN_FRAME Type message(NodeId id, const AstNode& node) {
+    const bool declared = refer(id, ast_.name(node));
+    const Type type = facts(id).type;
     facts(id).reference = Reference::unresolved;
-    facts(id).text = cat("undeclared reference to '", ast_.name(node), "' (in container '",
-                         environment_.options.container, "')");
-    issue(node, facts(id).text);
-    return TypeKind::error;
+    if (!declared) {
+      facts(id).text = cat("undeclared reference to '", ast_.name(node), "' (in container '",
+                           environment_.options.container, "')");
+      issue(node, facts(id).text);
+      return TypeKind::error;
+    }
+    // Objects have a type that can be checked, but no expression can make one.
+    facts(id).text = cat("unknown type '", facts(id).text, "'");
+    const bool object = type.is(TypeKind::type) && type.parameter(0).is(TypeKind::object);
+    if (!type.is(TypeKind::type))
+      issue(node, cat("'", type.full_name(), "' is not a type"));
+    else if (!object)
+      issue(node, cat("'", type.parameter(0).full_name(), "' is not a message type"));
+    for (std::size_t i = 0; i < node.count; i += 2) message_field(node, i, type);
+    return object ? type.parameter(0) : TypeKind::error;
+  }
+
+  void message_field(const AstNode& node, std::size_t i, const Type& type) {
+    const AstNode& key = ast_.node(ast_.child(node, i));
+    const Type value = element(node, i + 1, ast_.child_is_optional(node, i));
+    const bool object = type.is(TypeKind::type) && type.parameter(0).is(TypeKind::object);
+    const auto* fields = object ? environment_.find_object(type.parameter(0).name()) : nullptr;
+    if (fields == nullptr) return;
+    const std::string name(ast_.constant(key).text());
+    const auto found = fields->find(name);
+    if (found == fields->end())
+      issue(key, cat("undefined field '", name, "'"));
+    else if (!unifier_.assignable(found->second, value))
+      issue(key, cat("expected type of field '", name, "' is '", show(found->second),
+                     "' but provided type is '", show(value), "'"));
   }
 
   /// The types of a loop's variables over a range.
-  std::pair<Type, Type> loop_types(NodeId range, bool two) {
-    const Type type = known(visit(range));
+  std::pair<Type, Type> loop_types(const AstNode& at, const Type& range, bool two) {
+    const Type type = known(range);
     switch (type.kind()) {
       case TypeKind::list:
         if (two) return {TypeKind::integer, type.parameter(0)};
@@ -358,47 +408,74 @@ class Checker {
       case TypeKind::error:
         return {};
       default:
-        issue(ast_.node(range), cat("expression of type '", show(type),
-                                    "' cannot be range of a comprehension (must be list, map, or "
-                                    "dynamic)"));
+        issue(at, cat("expression of type '", type.str(),
+                      "' cannot be range of a comprehension (must be list, map, or dynamic)"));
         return {TypeKind::error, TypeKind::error};
     }
   }
 
-  Type fold(NodeId id, const AstNode& node) {
+  /// What a loop builds: a list, a map, or neither.
+  static bool builds_list(Fold fold) {
+    return fold == Fold::map || fold == Fold::filter || fold == Fold::sort_by;
+  }
+  static bool builds_map(Fold fold) {
+    return fold == Fold::transform_map || fold == Fold::transform_map_entry;
+  }
+
+  DIBS_OWN_FRAME Type fold(NodeId id, const AstNode& node) {
     const NodeId range = ast_.child(node, 0);
     const bool two = node.name2 != kNoName;
-    auto [first, second] = loop_types(range, two);
+    if (node.fold == Fold::sort_by) unifier_.skip(1);  // it is a bind around a loop
+    const Type over = visit(range);
+    auto [first, second] =
+        loop_types(node.fold == Fold::sort_by ? node : ast_.node(range), over, two);
     const Type element = first;
+    // The accumulator: an empty list, or an empty map.
+    unifier_.skip(builds_list(node.fold) ? 1 : builds_map(node.fold) ? 2 : 0);
     const std::size_t outer = locals_.size();
     facts(id).slot = declare(node.name, std::move(first));
     if (two) facts(id).slot2 = declare(node.name2, std::move(second));
     const NodeId predicate = ast_.child(node, 1);
     const NodeId transform = ast_.child(node, 2);
-    if (predicate != kNoNode) expect(ast_.node(predicate), TypeKind::boolean, visit(predicate));
+    const bool decides = node.fold == Fold::all || node.fold == Fold::exists;
+    Type condition = TypeKind::boolean;
+    if (predicate != kNoNode) condition = visit(predicate);
+    if (decides) expect(ast_.node(predicate), TypeKind::boolean, condition);
     Type made;
     if (transform != kNoNode) made = visit(transform);
     locals_.resize(outer);
+    // The step: an addition or insertion, maybe in a condition.
+    unifier_.skip(decides ? 0 : builds_map(node.fold) ? 4 : 1);
+    if (predicate != kNoNode && !decides) unifier_.skip(1);
+    if (node.fold == Fold::exists_one) unifier_.skip(1);
+    const Type built = loop_type(node, over, element, made);
+    if (decides || built.is(TypeKind::error) || unifier_.assignable(TypeKind::boolean, condition))
+      return built;
+    const Type kept = node.fold == Fold::exists_one ? Type(TypeKind::integer) : built;
+    no_overload(node, "_?_:_", false, {condition, kept, kept});
+    return TypeKind::error;
+  }
+
+  Type loop_type(const AstNode& node, const Type& over, const Type& element, const Type& made) {
     switch (node.fold) {
       case Fold::map:
-        return Type::list(made);
+        return known(Type::list(made));
       case Fold::filter:
-        return Type::list(element);
+        return known(Type::list(element));
       case Fold::sort_by:
-        return known(facts(range).type);
+        return sorted(node, known(over), known(made));
       case Fold::transform_map: {
-        const Type type = known(facts(range).type);
+        const Type type = known(over);
         Type key;
         if (type.is(TypeKind::list)) key = TypeKind::integer;
         if (type.is(TypeKind::map)) key = type.parameter(0);
-        return Type::map(key, made);
+        return known(Type::map(key, made));
       }
       case Fold::transform_map_entry: {
         const Type type = known(made);
         if (type.is(TypeKind::map) || type.is_dyn() || type.is(TypeKind::error))
           return type.is(TypeKind::map) ? type : Type::map({}, {});
-        issue(ast_.node(transform),
-              cat("expected type 'map(dyn, dyn)' but found '", show(type), "'"));
+        no_overload(node, "cel.@mapInsert", false, {Type::map({}, {}), type});
         return TypeKind::error;
       }
       default:
@@ -406,28 +483,77 @@ class Checker {
     }
   }
 
-  Type bind(NodeId id, const AstNode& node) {
+  /// Keys must be of one of the types that have an order; the reference implementation has a
+  /// function for each of them.
+  Type sorted(const AstNode& node, const Type& over, const Type& key) {
+    constexpr TypeKind kOrdered[] = {TypeKind::integer,  TypeKind::uinteger, TypeKind::real,
+                                     TypeKind::boolean,  TypeKind::duration, TypeKind::timestamp,
+                                     TypeKind::string,   TypeKind::bytes};
+    unifier_.skip(std::size(kOrdered));
+    const bool list = over.is(TypeKind::list) || over.is_dyn() || over.is(TypeKind::error) ||
+                      over.is(TypeKind::parameter);
+    const bool open = key.is_dyn() || key.is(TypeKind::error) || key.is(TypeKind::parameter) ||
+                      key.is(TypeKind::null);
+    const bool ordered =
+        std::find(std::begin(kOrdered), std::end(kOrdered), key.kind()) != std::end(kOrdered);
+    if (!list || (!open && !ordered)) {
+      no_overload(node, "@sortByAssociatedKeys", true, {over, Type::list(key)});
+      return TypeKind::error;
+    }
+    if (over.is(TypeKind::list)) return over;
+    return open ? Type() : Type::list({});
+  }
+
+  DIBS_OWN_FRAME Type bind(NodeId id, const AstNode& node) {
+    unifier_.skip(1);  // a loop over nothing
     const Type bound = visit(ast_.child(node, 0));
     const std::size_t outer = locals_.size();
     facts(id).slot = declare(node.name, bound);
     const Type type = visit(ast_.child(node, 1));
     locals_.resize(outer);
-    return type;
+    return known(type);
   }
 
-  Type opt_map(NodeId id, const AstNode& node) {
-    const NodeId target = ast_.child(node, 0);
-    Type content = unifier_.fresh();
-    expect(ast_.node(target), Type::optional(content), visit(target));
-    content = known(content);
+  /// As its expansion: t.hasValue() ? optional.of(bind(x, t.value(), body)) : optional.none().
+  DIBS_OWN_FRAME Type opt_map(NodeId id, const AstNode& node) {
+    const std::size_t issues = issues_.size();
+    const std::size_t parameters = unifier_.made();
+    const Type target = visit(ast_.child(node, 0));
+    option_content(node, target, "hasValue");
+    unifier_.skip(1);
+    repeat_issues(issues);
+    unifier_.skip(unifier_.made() - parameters - 2);
+    Type value = known(option_content(node, target, "value"));
     const std::size_t outer = locals_.size();
-    facts(id).slot = declare(node.name, content);
-    const Type type = visit(ast_.child(node, 1));
+    facts(id).slot = declare(node.name, std::move(value));
+    const NodeId body = ast_.child(node, 1);
+    const Type type = visit(body);
     locals_.resize(outer);
-    if (!node.flat) return Type::optional(type);
-    Type inner = Type::optional(unifier_.fresh());
-    expect(ast_.node(ast_.child(node, 1)), inner, type);
-    return known(inner);
+    if (!node.flat) {
+      unifier_.skip(3);
+      return known(Type::optional(type));
+    }
+    const Type none = Type::optional(unifier_.fresh());
+    unifier_.skip(1);
+    if (unifier_.assignable(none, type)) return known(none);
+    no_overload(node, "_?_:_", false, {TypeKind::boolean, type, none});
+    return TypeKind::error;
+  }
+
+  Type option_content(const AstNode& node, const Type& target, std::string_view function) {
+    Type content = unifier_.fresh();
+    if (unifier_.assignable(Type::optional(content), target)) return content;
+    no_overload(node, function, true, {target});
+    return TypeKind::error;
+  }
+
+  /// What is named twice in an expansion is refused twice.
+  void repeat_issues(std::size_t from) {
+    constexpr std::size_t kEnough = 100;
+    const std::size_t end = issues_.size();
+    for (std::size_t i = from; i < end && issues_.size() < kEnough; ++i)
+      if (!issues_[i].message.starts_with("found no matching overload for 'hasValue'"))
+        issues_.push_back(issues_[i]);
   }
 
   const Environment& environment_;

@@ -17,7 +17,16 @@ namespace dibs::cel {
 
 class Environment;
 
-enum class Reference : std::uint8_t { none, variable, local, type, function, unresolved };
+/// object_type: the name of a type with fields, of which only the checker knows.
+enum class Reference : std::uint8_t {
+  none,
+  variable,
+  local,
+  type,
+  object_type,
+  function,
+  unresolved
+};
 
 /// What the checker found out about one node.
 struct NodeFacts {
@@ -37,6 +46,8 @@ struct CheckedAst {
   std::vector<NodeFacts> nodes;
   std::uint32_t slots = 0;
   Type type;
+  /// As the environment has it.
+  bool last_key_wins = false;
 };
 
 CheckedAst check(const Environment& environment, const Ast& ast, std::vector<Issue>& issues);

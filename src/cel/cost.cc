@@ -1,6 +1,5 @@
 #include "cel/cost.h"
 
-#include <cmath>
 #include <limits>
 
 #include "cel/operations.h"
@@ -19,14 +18,46 @@ std::uint64_t saturated_multiply(std::uint64_t a, std::uint64_t b) {
 }
 
 std::uint64_t scaled(std::uint64_t size, double factor) {
-  const double cost = std::ceil(static_cast<double>(size) * factor);
+  const double cost = static_cast<double>(size) * factor;
   if (cost >= 18446744073709551615.0) return std::numeric_limits<std::uint64_t>::max();
-  return static_cast<std::uint64_t>(cost);
+  const auto whole = static_cast<std::uint64_t>(cost);
+  return static_cast<double>(whole) < cost ? whole + 1 : whole;
 }
 
 std::uint64_t cost_size(const Value& value) {
+  if (value.is(Kind::optional) && value.has_content()) return cost_size(value.content());
   const Value size = size_of(value);
   return size.is_error() ? 1 : size.as_uinteger();
+}
+
+std::uint64_t traversal_cost(const Value& value) {
+  std::uint64_t cost = 0;
+  if (!work()) return std::numeric_limits<std::uint64_t>::max();
+  switch (value.kind()) {
+    case Kind::string:
+    case Kind::bytes:
+      return static_cast<std::uint64_t>(static_cast<double>(value.text().size()) * kScanFactor);
+    case Kind::list: {
+      const List& list = value.as_list();
+      for (std::size_t i = 0; i < list.size(); ++i)
+        cost = saturated_add(cost, traversal_cost(list.at(i)));
+      return cost;
+    }
+    case Kind::map: {
+      const Map& map = value.as_map();
+      for (std::size_t i = 0; i < map.size(); ++i) {
+        cost = saturated_add(cost, traversal_cost(map.key_at(i)));
+        cost = saturated_add(cost, traversal_cost(map.value_at(i)));
+      }
+      return cost;
+    }
+    default:
+      return 1;
+  }
+}
+
+std::uint64_t cost_traverse_first(const Value* arguments, std::size_t, const Value&) {
+  return traversal_cost(arguments[0]);
 }
 
 std::uint64_t cost_scan_first(const Value* arguments, std::size_t, const Value&) {

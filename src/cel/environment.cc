@@ -1,17 +1,23 @@
 #include "cel/environment.h"
 
-#include <algorithm>
-
 #include "base/strings.h"
 #include "cel/standard_library.h"
 #include "cel/validators.h"
 
 namespace dibs::cel {
 
-Environment Environment::standard() {
+Environment Environment::standard(bool mixed_order) {
   Environment made;
-  add_standard_library(made);
+  add_standard_library(made, mixed_order);
   made.end_of_standard_library();
+  return made;
+}
+
+Environment Environment::over(const Environment& base) {
+  Environment made;
+  made.base_ = &base;
+  made.options = base.options;
+  made.time_zones_ = base.time_zones_;
   return made;
 }
 
@@ -37,7 +43,8 @@ void Environment::function(std::string_view name, std::vector<Declaration> overl
 void Environment::overload(std::string_view name, Overload overload) {
   auto& slot = functions_[std::string(name)];
   if (slot == nullptr) {
-    slot = std::make_unique<Function>();
+    const Function* known = base_ == nullptr ? nullptr : base_->find_function(std::string(name));
+    slot = known == nullptr ? std::make_unique<Function>() : std::make_unique<Function>(*known);
     slot->name = name;
   }
   slot->overloads.push_back(std::move(overload));
@@ -53,7 +60,8 @@ void Environment::type_name(std::string name, Type type) {
 
 const Function* Environment::find_function(const std::string& name) const {
   const auto found = functions_.find(name);
-  return found == functions_.end() ? nullptr : found->second.get();
+  if (found != functions_.end()) return found->second.get();
+  return base_ == nullptr ? nullptr : base_->find_function(name);
 }
 
 std::ptrdiff_t Environment::find_variable(const std::string& name) const {
@@ -63,12 +71,14 @@ std::ptrdiff_t Environment::find_variable(const std::string& name) const {
 
 const Type* Environment::find_type(const std::string& name) const {
   const auto found = types_.find(name);
-  return found == types_.end() ? nullptr : &found->second;
+  if (found != types_.end()) return &found->second;
+  return base_ == nullptr ? nullptr : base_->find_type(name);
 }
 
 const std::map<std::string, Type>* Environment::find_object(const std::string& type_name) const {
   const auto found = objects_.find(type_name);
-  return found == objects_.end() ? nullptr : &found->second;
+  if (found != objects_.end()) return &found->second;
+  return base_ == nullptr ? nullptr : base_->find_object(type_name);
 }
 
 std::vector<std::string> Environment::candidates(std::string_view name) const {
@@ -90,8 +100,7 @@ Compilation Environment::compile(std::string_view source, const SizeBound& bound
   if (ast == nullptr) return made;
   CheckedAst checked = check(*this, *ast, made.issues);
   if (made.issues.empty()) validate(*this, *ast, checked, made.issues);
-  std::stable_sort(made.issues.begin(), made.issues.end(),
-                   [](const Issue& a, const Issue& b) { return a.position < b.position; });
+  sort_issues(made.issues);
   if (!made.issues.empty()) return made;
   made.type = checked.type;
   if (bound) made.estimated_cost = estimate_cost(*this, *ast, checked, bound);

@@ -20,9 +20,11 @@
 #include "cel/ast.h"
 #include "cel/checker.h"
 #include "cel/cost_estimate.h"
+#include "cel/ext_format.h"
 #include "cel/function.h"
 #include "cel/parser.h"
 #include "cel/program.h"
+#include "cel/time_zones.h"
 #include "cel/type.h"
 
 namespace dibs::cel {
@@ -37,6 +39,11 @@ struct EnvironmentOptions {
   bool unchecked = false;
   /// Durations, timestamps, patterns and formats that are literals are checked when compiled.
   bool check_literals = false;
+  /// How format() writes, see ext_format.h; set by the version of the strings extension.
+  FormatStyle format_style = FormatStyle::plain;
+  /// Of keys that are repeated in a map literal the last one counts, where the language has an
+  /// error.
+  bool last_key_wins = false;
 };
 
 struct Compilation {
@@ -49,10 +56,13 @@ struct Compilation {
 
 class Environment {
  public:
-  /// The standard library and macros.
-  static Environment standard();
+  /// The standard library and macros. `mixed_order`: 1 < 2u and 1 < 2.5 are declared.
+  static Environment standard(bool mixed_order = true);
   /// Nothing at all.
   Environment() = default;
+  /// Has everything of `base`, which has no variables and must outlive it. What is added here is
+  /// not seen there.
+  static Environment over(const Environment& base);
 
   EnvironmentOptions options;
 
@@ -65,6 +75,10 @@ class Environment {
   void overload(std::string_view name, Overload overload);
   /// Marks all functions so far as those of the standard library.
   void end_of_standard_library();
+  /// Zones for this environment; see time_zones.h. Before the first evaluation.
+  void time_zones(std::shared_ptr<const TimeZones> zones) { *time_zones_ = std::move(zones); }
+  /// For functions that ask for them: what time_zones() was given, once it was.
+  std::shared_ptr<const std::shared_ptr<const TimeZones>> time_zones() const { return time_zones_; }
   /// A name that stands for a type in expressions.
   void type_name(std::string name, Type type);
 
@@ -84,6 +98,9 @@ class Environment {
   std::vector<std::string> candidates(std::string_view name) const;
 
  private:
+  const Environment* base_ = nullptr;
+  std::shared_ptr<std::shared_ptr<const TimeZones>> time_zones_ =
+      std::make_shared<std::shared_ptr<const TimeZones>>();
   std::unordered_map<std::string, std::unique_ptr<Function>> functions_;
   std::unordered_map<std::string, std::size_t> variable_index_;
   std::vector<Type> variable_types_;

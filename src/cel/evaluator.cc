@@ -11,26 +11,120 @@
 #include "cel/cost.h"
 #include "cel/operations.h"
 #include "cel/program.h"
+#include "cel/recursion.h"
 
 namespace dibs::cel {
 
 namespace {
 
 constexpr std::size_t kInlineArguments = 4;
+constexpr std::size_t kInlineSlots = 4;
 
 struct Slot {
   Value value;
   std::uint32_t pending = Program::kNoOp;  // what to evaluate at the first use
 };
 
+/// What reading the shorter of two texts costs.
+std::uint64_t scan_cost(std::uint64_t size) {
+  return size <= 10 ? size != 0 : scaled(size, kScanFactor);
+}
+
+bool is_text(const Value& value) { return value.is(Kind::string) || value.is(Kind::bytes); }
+
+bool has_size(const Value& value) {
+  return value.is(Kind::string) || value.is(Kind::bytes) || value.is(Kind::list) ||
+         value.is(Kind::map) || value.is(Kind::optional);
+}
+
+std::uint64_t comparison_cost(const Value& left, const Value& right) {
+  const std::uint64_t a = has_size(left) ? cost_size(left) : 1;
+  if (a == 0) return 0;
+  return scan_cost(std::min(a, has_size(right) ? cost_size(right) : 1));
+}
+
+/// Whether values of this kind know an operator at all, if only to refuse what is on its right.
+bool knows(Kind kind, OpCode code) {
+  switch (kind) {
+    case Kind::string:
+    case Kind::timestamp:
+    case Kind::duration:
+    case Kind::integer:
+    case Kind::uinteger:
+      return true;
+    case Kind::real:
+      return code != OpCode::modulo;
+    case Kind::boolean:
+      return code >= OpCode::less || code == OpCode::negate;
+    case Kind::bytes:
+      return code >= OpCode::less || code == OpCode::add;
+    case Kind::list:
+      return code == OpCode::add;
+    default:
+      return false;
+  }
+}
+
+/// An operator that the value on its left does not know is named in the error.
+Value named_refusal(OpCode code, const Value& left, Value made) {
+  if (!made.is_error() || made.text() != "no such overload" || knows(left.kind(), code))
+    return made;
+  switch (code) {
+    case OpCode::negate:
+      return Value::borrow("no such overload: -_", Kind::error);
+    case OpCode::add:
+      return Value::borrow("no such overload: _+_", Kind::error);
+    case OpCode::subtract:
+      return Value::borrow("no such overload: _-_", Kind::error);
+    case OpCode::multiply:
+      return Value::borrow("no such overload: _*_", Kind::error);
+    case OpCode::divide:
+      return Value::borrow("no such overload: _/_", Kind::error);
+    case OpCode::modulo:
+      return Value::borrow("no such overload: _%_", Kind::error);
+    case OpCode::less:
+      return Value::borrow("no such overload: _<_", Kind::error);
+    case OpCode::less_equal:
+      return Value::borrow("no such overload: _<=_", Kind::error);
+    case OpCode::greater:
+      return Value::borrow("no such overload: _>_", Kind::error);
+    case OpCode::greater_equal:
+      return Value::borrow("no such overload: _>=_", Kind::error);
+    default:
+      return made;
+  }
+}
+
+Value ordered(OpCode code, Order order) {
+  if (order == Order::no_overload) return Value::no_such_overload();
+  if (order == Order::unordered) return Value::borrow("NaN values cannot be ordered", Kind::error);
+  switch (code) {
+    case OpCode::less:
+      return Value::boolean(order == Order::less);
+    case OpCode::less_equal:
+      return Value::boolean(order != Order::greater);
+    case OpCode::greater:
+      return Value::boolean(order == Order::greater);
+    default:
+      return Value::boolean(order != Order::less);
+  }
+}
+
 class Evaluator {
  public:
   Evaluator(const Program& program, std::span<const Value> variables, const Limits& limits)
-      : program_(program), variables_(variables), limits_(limits), slots_(program.slots) {}
+      : program_(program), variables_(variables), limits_(limits) {
+    if (program.slots <= kInlineSlots) return;
+    more_slots_.resize(program.slots);
+    slots_ = more_slots_.data();
+  }
 
-  Evaluation run() {
+  void bind(const Binding& bind) { slots_[bind.slot].pending = bind.op; }
+
+  Evaluation run(std::uint32_t root) {
     Evaluation made;
-    made.value = eval(program_.root);
+    const WorkShare share;
+    made.value = eval(root);
     made.cost = cost_;
     made.interrupted = interrupted_;
     if (cancelled_)
@@ -49,6 +143,32 @@ class Evaluator {
 
   std::uint32_t child(const Op& op, std::size_t i) const { return program_.children[op.first + i]; }
 
+  /// As eval(), without a copy of what exists already; `room` is for what does not.
+  const Value& see(std::uint32_t id, Value& room, bool part = false) {
+    const Op& op = program_.ops[id];
+    switch (op.code) {
+      case OpCode::constant:
+        return program_.constants[op.index];
+      case OpCode::folded:
+        charge(op.slot2);
+        return program_.constants[op.index];
+      case OpCode::variable:
+        if (op.index >= variables_.size()) break;
+        if (!part) charge(1);
+        return variables_[op.index];
+      case OpCode::local:
+        if (!part) charge(1);
+        return local(op.index);
+      case OpCode::select:
+      case OpCode::index:
+        return see_step(op, room, part);
+      default:
+        break;
+    }
+    room = eval(id, part);
+    return room;
+  }
+
   /// `part`: this is a piece of a larger attribute, whose root is not paid for.
   Value eval(std::uint32_t id, bool part = false) {
     const Op& op = program_.ops[id];
@@ -56,6 +176,9 @@ class Evaluator {
       case OpCode::constant:
         return program_.constants[op.index];
       case OpCode::failure:
+        return program_.constants[op.index];
+      case OpCode::folded:
+        charge(op.slot2);
         return program_.constants[op.index];
       case OpCode::variable:
         if (!part) charge(1);
@@ -65,9 +188,13 @@ class Evaluator {
         if (!part) charge(1);
         return local(op.index);
       case OpCode::select:
+      case OpCode::index: {
+        Value room;
+        const Value& found = see_step(op, room, part);
+        return &found == &room ? std::move(room) : found;
+      }
       case OpCode::has:
       case OpCode::select_optional:
-      case OpCode::index:
       case OpCode::index_optional:
         return step(op, part);
       case OpCode::logical_and:
@@ -97,31 +224,71 @@ class Evaluator {
     }
   }
 
-  Value local(std::uint32_t slot) {
+  const Value& local(std::uint32_t slot) {
     const std::uint32_t pending = std::exchange(slots_[slot].pending, Program::kNoOp);
     if (pending != Program::kNoOp) slots_[slot].value = eval(pending);
     return slots_[slot].value;
   }
 
   /// A select or index. Steps into variables are paid one by one; into the result of anything else
-  /// the first step pays for the way in as well.
+  /// the first step pays for the way in as well. What lies in a container that someone else keeps
+  /// alive is not copied.
+  const Value& see_step(const Op& op, Value& room, bool part) {
+    const std::uint32_t operand_id = child(op, 0);
+    const bool chain = program_.ops[operand_id].attribute;
+    Value operand_room;
+    const Value& operand = see(operand_id, operand_room, part && chain);
+    if (!chain && !part) charge(1);
+    Value key_room;
+    const Value& key = key_of(op, key_room);
+    if (operand.is(Kind::map) && !key.is_error()) {
+      charge(1);
+      if (&operand != &operand_room) {
+        if (const Value* found = operand.as_map().peek(key)) return *found;
+      }
+      if (operand.as_map().find(key, room)) return room;
+      room = at(operand, key);
+      return room;
+    }
+    room = stepped(op, operand, key);
+    return room;
+  }
+
+  const Value& key_of(const Op& op, Value& room) {
+    const bool computed = op.code == OpCode::index || op.code == OpCode::index_optional;
+    return computed ? see(child(op, 1), room, true) : program_.constants[op.index];
+  }
+
+  /// has() and the optional steps.
   Value step(const Op& op, bool part) {
     const std::uint32_t operand_id = child(op, 0);
     const bool chain = program_.ops[operand_id].attribute;
-    const Value operand = eval(operand_id, part && chain);
+    Value operand_room;
+    const Value& operand = see(operand_id, operand_room, part && chain);
     if (!chain && !part) charge(1);
-    Value key = op.code == OpCode::index || op.code == OpCode::index_optional
-                    ? eval(child(op, 1), true)
-                    : program_.constants[op.index];
+    Value key_room;
+    const Value& key = key_of(op, key_room);
+    return stepped(op, operand, key);
+  }
+
+  Value stepped(const Op& op, const Value& operand, const Value& key) {
+    if (op.code == OpCode::has) return tested(operand, key);
     if (operand.is_error()) return operand;
     if (key.is_error()) return key;
-    if (op.code == OpCode::has) return has_field(operand, key);
     const bool optional = op.code == OpCode::select_optional || op.code == OpCode::index_optional ||
                           operand.is(Kind::optional);
     Value made = optional                    ? at_optional(operand, key)
                  : op.code == OpCode::select ? select(operand, key)
                                              : at(operand, key);
     if (!optional || !made.is(Kind::optional) || made.has_content()) charge(1);
+    return made;
+  }
+
+  Value tested(const Value& operand, const Value& field) {
+    Value made = operand.is_error() ? operand : has_field(operand, field);
+    // The test is free; where it is not reached, the step before it is.
+    const bool reached = !operand.is_error() && (!operand.is(Kind::optional) || made.is_true());
+    if (!reached && !interrupted_ && cost_ > 0) --cost_;
     return made;
   }
 
@@ -152,75 +319,43 @@ class Evaluator {
     const Value operand = eval(child(op, 0));
     charge(1);
     if (operand.is_error()) return operand;
-    if (op.code == OpCode::negate) return negate(operand);
+    if (op.code == OpCode::negate) return named_refusal(op.code, operand, negate(operand));
     if (!operand.is(Kind::boolean)) return Value::no_such_overload();
     return Value::boolean(!operand.as_boolean());
   }
 
   Value binary(const Op& op) {
-    const Value left = eval(child(op, 0));
-    const Value right = eval(child(op, 1));
+    Value left_room;
+    const Value& left = see(child(op, 0), left_room);
+    Value right_room;
+    const Value& right = see(child(op, 1), right_room);
     charge(operator_cost(op, left, right));
     if (left.is_error()) return left;
     if (right.is_error()) return right;
-    switch (op.code) {
-      case OpCode::add:
-        return add(left, right);
-      case OpCode::subtract:
-        return subtract(left, right);
-      case OpCode::multiply:
-        return multiply(left, right);
-      case OpCode::divide:
-        return divide(left, right);
-      case OpCode::modulo:
-        return modulo(left, right);
-      case OpCode::equal:
-        return equal(left, right);
-      case OpCode::not_equal:
-        return Value::boolean(!equal(left, right).is_true());
-      case OpCode::in:
-        return contained(left, right);
-      default:
-        return ordered(op.code, order(left, right));
-    }
+    if (interrupted_) return {};
+    return apply_operator(op.code, left, right);
   }
 
   std::uint64_t operator_cost(const Op& op, const Value& left, const Value& right) const {
     switch (op.code) {
       case OpCode::equal:
+        if (left.is(Kind::opaque)) return 1;
+        return comparison_cost(left, right);
       case OpCode::not_equal:
-        return scaled(std::min(cost_size(left), cost_size(right)), kScanFactor);
+        return comparison_cost(left, right);
       case OpCode::less:
       case OpCode::less_equal:
       case OpCode::greater:
       case OpCode::greater_equal:
-        if (!op.flag || !(left.is(Kind::string) || left.is(Kind::bytes))) return 1;
-        return scaled(std::min(cost_size(left), cost_size(right)), kScanFactor);
+        return op.flag && (is_text(left) || is_text(right)) ? comparison_cost(left, right) : 1;
       case OpCode::add:
         if (!op.flag || !(left.is(Kind::string) || left.is(Kind::bytes))) return 1;
         return scaled(cost_size(left) + cost_size(right), kScanFactor);
       case OpCode::in:
-        // Membership in a list of constants is planned as a set there, and free.
-        if (program_.ops[child(op, 1)].code == OpCode::constant && right.is(Kind::list)) return 0;
+        if (op.slot2 != 0) return 0;
         return op.flag && right.is(Kind::list) ? cost_size(right) : 1;
       default:
         return 1;
-    }
-  }
-
-  static Value ordered(OpCode code, Order order) {
-    if (order == Order::no_overload) return Value::no_such_overload();
-    if (order == Order::unordered)
-      return Value::borrow("NaN values cannot be ordered", Kind::error);
-    switch (code) {
-      case OpCode::less:
-        return Value::boolean(order == Order::less);
-      case OpCode::less_equal:
-        return Value::boolean(order != Order::greater);
-      case OpCode::greater:
-        return Value::boolean(order == Order::greater);
-      default:
-        return Value::boolean(order != Order::less);
     }
   }
 
@@ -236,7 +371,7 @@ class Evaluator {
     return other;
   }
 
-  Value call(const Op& op) {
+  DIBS_OWN_FRAME Value call(const Op& op) {
     Value inline_arguments[kInlineArguments];
     std::vector<Value> more;
     Value* arguments = inline_arguments;
@@ -246,36 +381,97 @@ class Evaluator {
     }
     const Value* failed = nullptr;
     for (std::size_t i = 0; i < op.count; ++i) {
+      const Op& argument = program_.ops[child(op, i)];
+      if (argument.code == OpCode::constant &&
+          program_.constants[argument.index].is(Kind::string)) {
+        arguments[i] = Value::borrow(program_.constants[argument.index].text());
+        continue;
+      }
       arguments[i] = eval(child(op, i));
       if (!arguments[i].is_error() || failed != nullptr) continue;
       failed = &arguments[i];
       if (op.count > 2) return *failed;
     }
+    const Program::Call& target = program_.calls[op.index];
     if (failed != nullptr) {
-      charge(1);
+      // A pattern that is constant is planned there as an operation of its own.
+      const bool planned = failed == arguments && op.count > 1 &&
+                           is_pattern_function(target.name) &&
+                           program_.ops[child(op, 1)].code == OpCode::constant;
+      if (!planned) charge(cost_of_failure(target, arguments, op.count, *failed));
       return *failed;
     }
-    const Program::Call& target = program_.calls[op.index];
     for (const Overload* overload : target.overloads) {
       if (!overload->accepts(arguments, op.count)) continue;
-      if (overload->call == nullptr)
+      if (!overload->is_implemented())
         return Value::error(cat("no implementation of function ", target.name));
-      Value made = overload->call(arguments, op.count);
-      charge(overload->cost == nullptr ? 1 : overload->cost(arguments, op.count, made));
+      // Costs of the standard library go by the overload, where the types left one.
+      const bool goes_by_size =
+          overload->cost != nullptr && !(target.standard && target.overloads.size() > 1);
+      if (interrupted_ || (goes_by_size && is_large(arguments[0]) &&
+                           exceeds(overload->cost(arguments, op.count, {}))))
+        return {};
+      Value made = overload->invoke(arguments, op.count);
+      charge(goes_by_size ? overload->cost(arguments, op.count, made) : 1);
       return made;
     }
-    charge(1);
+    charge(cost_of_mismatch(target, arguments, op.count));
     if (target.name == "size") return size_of(Value::null());
-    if (target.standard) return Value::no_such_overload();
+    if (is_text_predicate(target.name)) return Value::no_such_overload();
     return no_such_overload(target.name, arguments, op.count);
   }
 
-  Value list(const Op& op) {
+  static bool is_large(const Value& value) {
+    constexpr std::size_t kLarge = 256;
+    return value.is(Kind::list) ? value.as_list().size() > kLarge
+                                : value.is(Kind::string) && value.text().size() > 4 * kLarge;
+  }
+
+  /// What alone the arguments cost would pass the limit: then there is no call.
+  bool exceeds(std::uint64_t cost) {
+    if (saturated_add(cost_, cost) <= limits_.cost) return false;
+    charge(cost);
+    return true;
+  }
+
+  /// Those that name neither themselves nor what they were given when it is of the wrong kind.
+  static bool is_text_predicate(const std::string& name) {
+    return name == "contains" || name == "startsWith" || name == "endsWith" || name == "matches";
+  }
+
+  static bool is_pattern_function(const std::string& name) {
+    return name == "matches" || name == "find" || name == "findAll";
+  }
+
+  /// Of a call whose arguments fit no overload: as if the only one there is had been called.
+  static std::uint64_t cost_of_mismatch(const Program::Call& target, const Value* arguments,
+                                        std::size_t count) {
+    if (target.overloads.empty() || (target.standard && target.overloads.size() > 1)) return 1;
+    const Overload& overload = *target.overloads.front();
+    return overload.cost == nullptr ? 1
+                                    : overload.cost(arguments, count, Value::no_such_overload());
+  }
+
+  /// Of a call that does not happen since an argument is an error: as of one that does.
+  static std::uint64_t cost_of_failure(const Program::Call& target, const Value* arguments,
+                                       std::size_t count, const Value& failed) {
+    if (target.standard && target.overloads.size() > 1) return 1;
+    for (const Overload* overload : target.overloads) {
+      if (overload->cost != nullptr && overload->accepts_or_fails(arguments, count))
+        return overload->cost(arguments, count, failed);
+    }
+    return 1;
+  }
+
+  DIBS_OWN_FRAME Value list(const Op& op) {
     std::vector<Value> items;
     items.reserve(op.count);
     for (std::size_t i = 0; i < op.count; ++i) {
       Value item = eval(child(op, i));
-      if (item.is_error()) return item;
+      if (item.is_error()) {
+        charge(kListCost);
+        return item;
+      }
       if (!program_.optional_children[op.first + i]) {
         items.push_back(std::move(item));
         continue;
@@ -292,28 +488,30 @@ class Evaluator {
                             value.type_name()));
   }
 
-  Value map(const Op& op) {
+  DIBS_OWN_FRAME Value map(const Op& op) {
     MapBuilder builder;
     for (std::size_t i = 0; i < op.count; i += 2) {
       Value key = eval(child(op, i));
-      if (key.is_error()) return key;
-      Value value = eval(child(op, i + 1));
-      if (value.is_error()) return value;
+      Value value = key.is_error() ? key : eval(child(op, i + 1));
+      if (value.is_error()) {
+        charge(kMapCost);
+        return value;
+      }
       if (!is_key(key)) return Value::error(cat("unsupported key type: ", key.type_name()));
       if (program_.optional_children[op.first + i]) {
         if (!value.is(Kind::optional)) return not_optional(value);
         if (!value.has_content()) continue;
         value = Value(value.content());
       }
-      const std::string shown = builder.contains(key) ? show_key(key) : "";
-      if (!builder.add(std::move(key), std::move(value)))
-        return Value::error(cat("Failed with repeated key: ", shown));
+      if (!program_.last_key_wins && builder.contains(key))
+        return Value::error(cat("Failed with repeated key: ", show_key(key)));
+      builder.set(std::move(key), std::move(value));
     }
     charge(kMapCost);
     return builder.build();
   }
 
-  Value optional_map(const Op& op) {
+  DIBS_OWN_FRAME Value optional_map(const Op& op) {
     const std::uint64_t before = cost_;
     const Value target = eval(child(op, 0));
     const std::uint64_t target_cost = cost_ - before;
@@ -401,7 +599,9 @@ class Evaluator {
       range.map = &over.as_map();
       range.size = range.map->size();
     } else {
-      return Value::error(cat("got '", go_name(over), "', expected iterable type"));
+      return Value::error(op.flag
+                              ? cat("unsupported comprehension range type: ", go_name(over))
+                              : cat("got '", go_name(over), "', expected iterable type"));
     }
     switch (op.fold) {
       case Fold::all:
@@ -420,7 +620,7 @@ class Evaluator {
     }
   }
 
-  Value all_or_exists(const Op& op, const Range& range, bool decides) {
+  DIBS_OWN_FRAME Value all_or_exists(const Op& op, const Range& range, bool decides) {
     Value error;
     bool failed = false;
     bool decided = false;
@@ -452,7 +652,7 @@ class Evaluator {
     return false;
   }
 
-  Value exists_one(const Op& op, const Range& range) {
+  DIBS_OWN_FRAME Value exists_one(const Op& op, const Range& range) {
     std::size_t count = 0;
     Value stop;
     bool stopped = false;
@@ -469,7 +669,7 @@ class Evaluator {
     return Value::boolean(count == 1);
   }
 
-  Value transform(const Op& op, const Range& range) {
+  DIBS_OWN_FRAME Value transform(const Op& op, const Range& range) {
     std::vector<Value> items;
     Value stop;
     bool stopped = false;
@@ -494,7 +694,7 @@ class Evaluator {
     return Value::list(std::move(items));
   }
 
-  Value transform_map(const Op& op, const Range& range) {
+  DIBS_OWN_FRAME Value transform_map(const Op& op, const Range& range) {
     MapBuilder builder;
     Value stop;
     bool stopped = false;
@@ -527,7 +727,7 @@ class Evaluator {
     return {};
   }
 
-  Value sort_by(const Op& op, const Range& range) {
+  DIBS_OWN_FRAME Value sort_by(const Op& op, const Range& range) {
     if (range.list == nullptr) return Value::no_such_overload();
     std::vector<std::pair<Value, Value>> keyed;
     for (std::size_t i = 0; i < range.size && keep_going(); ++i) {
@@ -540,7 +740,9 @@ class Evaluator {
       if (own == Order::no_overload || keyed.back().first.kind() != keyed.front().first.kind())
         return Value::error("list elements must be comparable");
     }
-    charge(3 + 1 + kListCost + 2 * range.size * range.size);
+    charge(saturated_add(3 + 1 + kListCost,
+                         saturated_multiply(2, saturated_multiply(range.size, range.size))));
+    if (interrupted_) return {};
     std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) {
       return order(a.first, b.first) == Order::less;
     });
@@ -552,7 +754,9 @@ class Evaluator {
   const Program& program_;
   std::span<const Value> variables_;
   const Limits& limits_;
-  std::vector<Slot> slots_;
+  Slot inline_slots_[kInlineSlots];
+  std::vector<Slot> more_slots_;
+  Slot* slots_ = inline_slots_;
   std::uint64_t cost_ = 0;
   std::uint64_t iterations_ = 0;
   bool interrupted_ = false;
@@ -561,8 +765,38 @@ class Evaluator {
 
 }  // namespace
 
+Value apply_operator(OpCode code, const Value& left, const Value& right) {
+  switch (code) {
+    case OpCode::add:
+      return named_refusal(code, left, add(left, right));
+    case OpCode::subtract:
+      return named_refusal(code, left, subtract(left, right));
+    case OpCode::multiply:
+      return named_refusal(code, left, multiply(left, right));
+    case OpCode::divide:
+      return named_refusal(code, left, divide(left, right));
+    case OpCode::modulo:
+      return named_refusal(code, left, modulo(left, right));
+    case OpCode::equal:
+      return equal(left, right);
+    case OpCode::not_equal:
+      return Value::boolean(!equal(left, right).is_true());
+    case OpCode::in:
+      return contained(left, right);
+    default:
+      return named_refusal(code, left, ordered(code, order(left, right)));
+  }
+}
+
 Evaluation Program::evaluate(std::span<const Value> variables, const Limits& limits) const {
-  return Evaluator(*this, variables, limits).run();
+  return Evaluator(*this, variables, limits).run(root);
+}
+
+Evaluation Program::evaluate_part(std::uint32_t op, std::span<const Binding> binds,
+                                  std::span<const Value> variables, const Limits& limits) const {
+  Evaluator evaluator(*this, variables, limits);
+  for (const Binding& bind : binds) evaluator.bind(bind);
+  return evaluator.run(op);
 }
 
 }  // namespace dibs::cel

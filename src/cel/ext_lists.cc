@@ -9,6 +9,12 @@ namespace dibs::cel {
 
 namespace {
 
+constexpr std::string_view kOrderedTypes[] = {"int",      "uint",      "double", "bool",
+                                              "duration", "timestamp", "string", "bytes"};
+
+/// Lists that are counted rather than kept may be far longer than a copy should be.
+bool is_too_long(const Value& value) { return value.as_list().size() > kMaxItems; }
+
 std::vector<Value> items_of(const Value& value) {
   std::vector<Value> items;
   const List& list = value.as_list();
@@ -26,6 +32,7 @@ Value slice(const Value* arguments, std::size_t) {
   if (begin > end)
     return Value::error(cat(call, "start index must be less than or equal to end index"));
   if (end > size) return Value::error(cat(call, "list is length ", size));
+  if (static_cast<std::size_t>(end - begin) > kMaxItems) return too_long();
   std::vector<Value> items;
   for (std::int64_t i = begin; i < end; ++i)
     items.push_back(arguments[0].as_list().at(static_cast<std::size_t>(i)));
@@ -33,24 +40,30 @@ Value slice(const Value* arguments, std::size_t) {
 }
 
 /// Values nest as deep as an expression at most, so that this may recurse.
-void flatten_into(std::vector<Value>& out, const Value& list, std::int64_t depth) {
-  for (const Value& item : items_of(list)) {
-    if (item.is(Kind::list) && depth > 0)
-      flatten_into(out, item, depth - 1);
-    else
-      out.push_back(item);
+bool flatten_into(std::vector<Value>& out, const Value& list, std::int64_t depth) {
+  for (std::size_t i = 0; i < list.as_list().size(); ++i) {
+    Value item = list.as_list().at(i);
+    if (!work()) return false;
+    if (item.is(Kind::list) && depth > 0) {
+      if (!flatten_into(out, item, depth - 1)) return false;
+    } else {
+      out.push_back(std::move(item));
+      if (out.size() > kMaxItems) return false;
+    }
   }
+  return true;
 }
 
 Value flatten(const Value* arguments, std::size_t count) {
   const std::int64_t depth = count > 1 ? arguments[1].as_integer() : 1;
   if (depth < 0) return Value::error("level must be non-negative");
   std::vector<Value> items;
-  flatten_into(items, arguments[0], depth);
+  if (!flatten_into(items, arguments[0], depth)) return too_long();
   return Value::list(std::move(items));
 }
 
 Value sort(const Value* arguments, std::size_t) {
+  if (is_too_long(arguments[0])) return too_long();
   std::vector<Value> items = items_of(arguments[0]);
   for (const Value& item : items) {
     if (item.kind() != items[0].kind())
@@ -64,17 +77,20 @@ Value sort(const Value* arguments, std::size_t) {
 }
 
 Value reverse(const Value* arguments, std::size_t) {
+  if (is_too_long(arguments[0])) return too_long();
   std::vector<Value> items = items_of(arguments[0]);
   std::reverse(items.begin(), items.end());
   return Value::list(std::move(items));
 }
 
 Value distinct(const Value* arguments, std::size_t) {
+  if (is_too_long(arguments[0])) return too_long();
   std::vector<Value> items;
   for (Value& item : items_of(arguments[0])) {
     const bool known = std::any_of(items.begin(), items.end(), [&](const Value& other) {
-      return equal(other, item).is_true();
+      return work() && equal(other, item).is_true();
     });
+    if (!work()) return too_long();
     if (!known) items.push_back(std::move(item));
   }
   return Value::list(std::move(items));
@@ -98,14 +114,30 @@ Value range(const Value* arguments, std::size_t) {
   return Value::list(static_cast<const List*>(new RangeList(static_cast<std::size_t>(count))));
 }
 
+/// Every element with every other, twice; text is read as well.
 std::uint64_t cost_pairs(const Value* arguments, std::size_t, const Value&) {
-  const std::uint64_t size = cost_size(arguments[0]);
-  return saturated_add(1 + kListCost, saturated_multiply(2, saturated_multiply(size, size)));
+  if (!arguments[0].is(Kind::list)) return 1;
+  const List& list = arguments[0].as_list();
+  const std::uint64_t square = saturated_multiply(list.size(), list.size());
+  const bool text = list.size() > 0 && (list.at(0).is(Kind::string) || list.at(0).is(Kind::bytes));
+  // Rounded down, unlike all else.
+  return saturated_add(1 + kListCost,
+                       text ? static_cast<std::uint64_t>(static_cast<double>(square) * 2.1)
+                            : saturated_multiply(square, 2));
+}
+
+std::uint64_t cost_flatten(const Value* arguments, std::size_t count, const Value&) {
+  const std::int64_t depth =
+      count > 1 && arguments[1].is(Kind::integer) ? arguments[1].as_integer() : 1;
+  return saturated_add(1 + kListCost,
+                       saturated_multiply(cost_size(arguments[0]),
+                                          static_cast<std::uint64_t>(std::max<std::int64_t>(depth, 0))));
 }
 
 // Of Kubernetes.
 
 Value is_sorted(const Value* arguments, std::size_t) {
+  if (is_too_long(arguments[0])) return too_long();
   const std::vector<Value> items = items_of(arguments[0]);
   for (std::size_t i = 1; i < items.size(); ++i) {
     const Order found = order(items[i - 1], items[i]);
@@ -121,6 +153,7 @@ Value sum(const Value* arguments, std::size_t) {
                 : Zero == Kind::uinteger ? Value::uinteger(0)
                 : Zero == Kind::real     ? Value::real(0)
                                          : Value::duration(0);
+  if (is_too_long(arguments[0])) return too_long();
   const std::vector<Value> items = items_of(arguments[0]);
   for (std::size_t i = 0; i < items.size(); ++i) {
     total = i == 0 ? items[0] : add(total, items[i]);
@@ -130,6 +163,7 @@ Value sum(const Value* arguments, std::size_t) {
 }
 
 Value extreme(const Value& list, Order wanted, std::string_view name) {
+  if (is_too_long(list)) return too_long();
   const std::vector<Value> items = items_of(list);
   if (items.empty()) return Value::error(cat(name, " called on empty list"));
   Value best = items[0];
@@ -148,6 +182,7 @@ Value max(const Value* arguments, std::size_t) {
 Value index_of(const Value* arguments, std::size_t) {
   const List& list = arguments[0].as_list();
   for (std::size_t i = 0; i < list.size(); ++i) {
+    if (!work()) return too_long();
     if (equal(list.at(i), arguments[1]).is_true())
       return Value::integer(static_cast<std::int64_t>(i));
   }
@@ -156,22 +191,16 @@ Value index_of(const Value* arguments, std::size_t) {
 Value last_index_of(const Value* arguments, std::size_t) {
   const List& list = arguments[0].as_list();
   for (std::size_t i = list.size(); i > 0; --i) {
+    if (!work()) return too_long();
     if (equal(list.at(i - 1), arguments[1]).is_true())
       return Value::integer(static_cast<std::int64_t>(i - 1));
   }
   return Value::integer(-1);
 }
 
-/// One for each element, and for text its length.
-std::uint64_t cost_elements(const Value* arguments, std::size_t, const Value&) {
-  const List& list = arguments[0].as_list();
-  std::uint64_t cost = 0;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const Value item = list.at(i);
-    const bool text = item.is(Kind::string) || item.is(Kind::bytes);
-    cost = saturated_add(cost, text ? 1 + scaled(cost_size(item), kScanFactor) : 1);
-  }
-  return cost;
+Value includes(const Value* arguments, std::size_t) {
+  if (arguments[0].is(Kind::list)) return contained(arguments[1], arguments[0]);
+  return Value::boolean(equal(arguments[0], arguments[1]).is_true());
 }
 
 }  // namespace
@@ -179,29 +208,35 @@ std::uint64_t cost_elements(const Value* arguments, std::size_t, const Value&) {
 void add_lists(Environment& environment) {
   environment.options.parser.list_macros = true;
   environment.function("slice", {{".list(T), int, int -> list(T)", slice, cost_new_list}});
-  environment.function("flatten", {{".list(list(T)) -> list(T)", flatten, cost_new_list},
-                                   {".list(dyn), int -> list(dyn)", flatten, cost_new_list}});
-  environment.function("sort", {{".list(T) -> list(T)", sort, cost_pairs}});
+  environment.function("flatten", {{".list(list(T)) -> list(T)", flatten, cost_flatten},
+                                   {".list(dyn), int -> list(dyn)", flatten, cost_flatten}});
+  for (const std::string_view element : kOrderedTypes) {
+    const std::string list = cat("list(", element, ")");
+    environment.function("sort", {{cat(".", list, " -> ", list), sort, cost_pairs}});
+  }
   environment.function("reverse", {{".list(T) -> list(T)", reverse, cost_new_list}});
   environment.function("distinct", {{".list(T) -> list(T)", distinct, cost_pairs}});
   environment.function("lists.range", {{"int -> list(int)", range, cost_new_list}});
 }
 
 void add_kubernetes_lists(Environment& environment) {
-  for (const std::string_view element :
-       {"int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"}) {
+  for (const std::string_view element : kOrderedTypes) {
     const std::string list = cat(".list(", element, ")");
-    environment.function("isSorted", {{cat(list, " -> bool"), is_sorted, cost_elements}});
-    environment.function("min", {{cat(list, " -> ", element), min, cost_elements}});
-    environment.function("max", {{cat(list, " -> ", element), max, cost_elements}});
+    environment.function("isSorted", {{cat(list, " -> bool"), is_sorted, cost_traverse_first}});
+    environment.function("min", {{cat(list, " -> ", element), min, cost_traverse_first}});
+    environment.function("max", {{cat(list, " -> ", element), max, cost_traverse_first}});
   }
   environment.function("sum",
-                       {{".list(int) -> int", sum<Kind::integer>, cost_elements},
-                        {".list(uint) -> uint", sum<Kind::uinteger>, cost_elements},
-                        {".list(double) -> double", sum<Kind::real>, cost_elements},
-                        {".list(duration) -> duration", sum<Kind::duration>, cost_elements}});
-  environment.function("indexOf", {{".list(T), T -> int", index_of, cost_elements}});
-  environment.function("lastIndexOf", {{".list(T), T -> int", last_index_of, cost_elements}});
+                       {{".list(int) -> int", sum<Kind::integer>, cost_traverse_first},
+                        {".list(uint) -> uint", sum<Kind::uinteger>, cost_traverse_first},
+                        {".list(double) -> double", sum<Kind::real>, cost_traverse_first},
+                        {".list(duration) -> duration", sum<Kind::duration>, cost_traverse_first}});
+  environment.function("indexOf", {{".list(T), T -> int", index_of, cost_traverse_first}});
+  environment.function("lastIndexOf", {{".list(T), T -> int", last_index_of, cost_traverse_first}});
+}
+
+void add_includes(Environment& environment) {
+  environment.function("includes", {{".dyn, dyn -> bool", includes, cost_traverse_first}});
 }
 
 }  // namespace dibs::cel

@@ -154,17 +154,20 @@ Value prefix_length(const Value* arguments, std::size_t) {
   return Value::integer(cidr_of(arguments[0]).prefix);
 }
 
-/// An address has 4 or 16 bytes to look at.
-std::uint64_t bytes_cost(const Value& cidr) {
-  return scaled(cidr_of(cidr).address.is_v6 ? 16 : 4, kScanFactor);
+/// Two addresses are compared as far as the prefix reaches.
+std::uint64_t prefix_bytes(const Value& value) {
+  // Of what is no CIDR, too: the call then fails, and is paid for.
+  if (!value.is(Kind::opaque) || value.type_name() != "net.CIDR") return 1;
+  return static_cast<std::uint64_t>((cidr_of(value).prefix + 7) / 8);
 }
 std::uint64_t cost_contains_ip(const Value* arguments, std::size_t, const Value&) {
-  std::uint64_t cost = bytes_cost(arguments[0]);
+  std::uint64_t cost = scaled(2 * prefix_bytes(arguments[0]), kScanFactor);
   if (arguments[1].is(Kind::string)) cost += scaled(cost_size(arguments[1]), kScanFactor);
   return cost;
 }
 std::uint64_t cost_contains_cidr(const Value* arguments, std::size_t count, const Value& result) {
-  return cost_contains_ip(arguments, count, result) + bytes_cost(arguments[0]) + 1;
+  return cost_contains_ip(arguments, count, result) +
+         scaled(prefix_bytes(arguments[0]), kScanFactor) + 1;
 }
 
 }  // namespace

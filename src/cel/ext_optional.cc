@@ -24,7 +24,8 @@ bool is_zero(const Value& value) {
     case Kind::map:
       return value.as_map().size() == 0;
     case Kind::timestamp:
-      return value.timestamp_seconds() == 0 && value.timestamp_nanos() == 0;
+      // The first moment of year 1, where Go's clock begins.
+      return value.timestamp_seconds() == -62135596800 && value.timestamp_nanos() == 0;
     case Kind::optional:
       return !value.has_content();
     default:
@@ -68,27 +69,28 @@ Value last(const Value* arguments, std::size_t) {
 
 }  // namespace
 
-void add_optionals(Environment& environment) {
+void add_optionals(Environment& environment, int version) {
   environment.options.parser.optional_syntax = true;
   environment.type_name("optional_type", Type::optional({}));
   environment.function("optional.of", {{"A -> optional(A)", of}});
   environment.function("optional.ofNonZeroValue", {{"A -> optional(A)", of_non_zero}});
   environment.function("optional.none", {{"-> optional(A)", none}});
-  environment.function("optional.unwrap", {{"list(optional(A)) -> list(A)", unwrap}});
-  environment.function("unwrapOpt", {{".list(optional(A)) -> list(A)", unwrap}});
   environment.function("hasValue", {{".optional(A) -> bool", has_value}});
   environment.function("value", {{".optional(A) -> A", value}});
   // These two are evaluated by the evaluator itself: their argument is lazy.
   environment.function("or", {{".optional(A), optional(A) -> optional(A)"}});
   environment.function("orValue", {{".optional(A), A -> A"}});
-  environment.function("first", {{".list(A) -> optional(A)", first}});
-  environment.function("last", {{".list(A) -> optional(A)", last}});
   environment.function("_[_]", {{"optional(list(A)), int -> optional(A)"},
                                 {"optional(map(A, B)), A -> optional(B)"}});
   environment.function("_[?_]", {{"list(A), int -> optional(A)"},
                                  {"optional(list(A)), int -> optional(A)"},
                                  {"map(A, B), A -> optional(B)"},
                                  {"optional(map(A, B)), A -> optional(B)"}});
+  if (version < 2) return;
+  environment.function("optional.unwrap", {{"list(optional(A)) -> list(A)", unwrap}});
+  environment.function("unwrapOpt", {{".list(optional(A)) -> list(A)", unwrap}});
+  environment.function("first", {{".list(A) -> optional(A)", first}});
+  environment.function("last", {{".list(A) -> optional(A)", last}});
 }
 
 void add_bindings(Environment& environment) { environment.options.parser.bindings = true; }

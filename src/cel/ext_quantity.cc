@@ -61,6 +61,10 @@ class QuantityValue final : public Opaque {
   bool comparable_with(const Opaque& other) const override {
     return !static_cast<const QuantityValue&>(other).derived;
   }
+  bool identify(std::string& out) const override {
+    append(out, amount.str(), form.compact ? "c" : "d", form.scale, derived ? "+" : "");
+    return true;
+  }
   const Quantity amount;
   const Form form;
   const bool derived;
@@ -142,6 +146,10 @@ class SemverValue final : public Opaque {
   bool equals(const Opaque& other) const override {
     return version == static_cast<const SemverValue&>(other).version;
   }
+  bool identify(std::string& out) const override {
+    out += version.str();
+    return true;
+  }
   const SemanticVersion version;
 };
 
@@ -218,11 +226,14 @@ void add_quantity(Environment& environment) {
               {".kubernetes.Quantity, int -> kubernetes.Quantity", combined<false>}});
 }
 
-void add_semver(Environment& environment) {
-  environment.function("semver", {{"string -> kubernetes.Semver", semver, cost_scan_first},
-                                  {"string, bool -> kubernetes.Semver", semver, cost_scan_first}});
-  environment.function("isSemver", {{"string -> bool", is_semver, cost_scan_first},
-                                    {"string, bool -> bool", is_semver, cost_scan_first}});
+void add_semver(Environment& environment, int version) {
+  environment.function("semver", {{"string -> kubernetes.Semver", semver, cost_scan_first}});
+  environment.function("isSemver", {{"string -> bool", is_semver, cost_scan_first}});
+  if (version >= 1) {
+    environment.function("semver",
+                         {{"string, bool -> kubernetes.Semver", semver, cost_scan_first}});
+    environment.function("isSemver", {{"string, bool -> bool", is_semver, cost_scan_first}});
+  }
   environment.function("major",
                        {{".kubernetes.Semver -> int", semver_part<&SemanticVersion::major>}});
   environment.function("minor",

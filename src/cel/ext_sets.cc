@@ -6,27 +6,27 @@ namespace dibs::cel {
 
 namespace {
 
-bool within(const Value& item, const Value& list) { return contained(item, list).is_true(); }
-
-bool covers(const Value& list, const Value& parts) {
+/// True when every one of the parts is in the list.
+Value covers(const Value& list, const Value& parts) {
   for (std::size_t i = 0; i < parts.as_list().size(); ++i) {
-    if (!within(parts.as_list().at(i), list)) return false;
+    Value found = contained(parts.as_list().at(i), list);
+    if (!found.is_true()) return found;
   }
-  return true;
+  return Value::boolean(true);
 }
 
-Value contains(const Value* arguments, std::size_t) {
-  return Value::boolean(covers(arguments[0], arguments[1]));
-}
+Value contains(const Value* arguments, std::size_t) { return covers(arguments[0], arguments[1]); }
 
 Value equivalent(const Value* arguments, std::size_t) {
-  return Value::boolean(covers(arguments[0], arguments[1]) && covers(arguments[1], arguments[0]));
+  Value first = covers(arguments[0], arguments[1]);
+  return first.is_true() ? covers(arguments[1], arguments[0]) : first;
 }
 
 Value intersects(const Value* arguments, std::size_t) {
   const List& list = arguments[0].as_list();
   for (std::size_t i = 0; i < list.size(); ++i) {
-    if (within(list.at(i), arguments[1])) return Value::boolean(true);
+    Value found = contained(list.at(i), arguments[1]);
+    if (!found.is_false()) return found;
   }
   return Value::boolean(false);
 }

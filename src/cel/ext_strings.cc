@@ -92,6 +92,7 @@ Value replace(const Value* arguments, std::size_t count) {
     const std::size_t found = text.find(old, at);
     if (found == std::string_view::npos) break;
     append(out, text.substr(at, found - at), with);
+    if (out.size() > kMaxTextBytes) return too_long();
     at = found + old.size();
     if (left > 0) --left;
     if (old.empty()) {
@@ -175,6 +176,7 @@ Value join_list(const Value* arguments, std::size_t count) {
     if (!item.is(Kind::string)) return no_such_overload("join", arguments, count);
     if (i > 0 && count > 1) out += arguments[1].text();
     out += item.text();
+    if (out.size() > kMaxTextBytes) return too_long();
   }
   return Value::string(std::move(out));
 }
@@ -210,16 +212,14 @@ Value quote(const Value* arguments, std::size_t) {
   return Value::string(std::move(out));
 }
 
+template <FormatStyle Style>
 Value format(const Value* arguments, std::size_t) {
-  return format_string(arguments[0].text(), arguments[1].as_list());
+  return format_string(arguments[0].text(), arguments[1].as_list(), Style);
 }
 
 std::uint64_t cost_join(const Value*, std::size_t, const Value& result) {
-  return scaled(cost_size(result), kScanFactor);
+  return scaled(cost_size(result), 2 * kScanFactor);
 }
-
-/// Kubernetes counts the search in lists only, and this function has the name of that one.
-std::uint64_t cost_nothing(const Value*, std::size_t, const Value&) { return 0; }
 
 void add_unchanged(Environment& environment) {
   environment.function("charAt", {{".string, int -> string", char_at}});
@@ -235,31 +235,38 @@ void add_unchanged(Environment& environment) {
   environment.function("trim", {{".string -> string", trim_spaces, cost_scan_first}});
   environment.function("join", {{".list(string) -> string", join_list, cost_join},
                                 {".list(string), string -> string", join_list, cost_join}});
-  environment.function("strings.quote", {{"string -> string", quote, cost_scan_first}});
-  environment.function("format", {{".string, list(dyn) -> string", format, cost_scan_first}});
 }
 
 template <bool Strict>
 void add_searches(Environment& environment) {
   environment.function("indexOf",
-                       {{".string, string -> int", index_of<Strict>, cost_nothing},
-                        {".string, string, int -> int", index_of<Strict>, cost_nothing}});
+                       {{".string, string -> int", index_of<Strict>, cost_traverse_first},
+                        {".string, string, int -> int", index_of<Strict>, cost_traverse_first}});
   environment.function("lastIndexOf",
-                       {{".string, string -> int", last_index_of<Strict>, cost_nothing},
-                        {".string, string, int -> int", last_index_of<Strict>, cost_nothing}});
+                       {{".string, string -> int", last_index_of<Strict>, cost_traverse_first},
+                        {".string, string, int -> int", last_index_of<Strict>, cost_traverse_first}});
 }
 
 }  // namespace
 
-void add_strings(Environment& environment) {
+void add_strings(Environment& environment, int version) {
   add_unchanged(environment);
-  add_searches<true>(environment);
-  environment.function("reverse", {{".string -> string", reverse, cost_scan_first}});
-}
-
-void add_strings_2(Environment& environment) {
-  add_unchanged(environment);
-  add_searches<false>(environment);
+  if (version >= 4) {
+    add_searches<true>(environment);
+  } else {
+    add_searches<false>(environment);
+  }
+  if (version >= 1) {
+    const bool plain = version >= 4;
+    environment.options.format_style = plain ? FormatStyle::plain : FormatStyle::literal;
+    environment.function("strings.quote", {{"string -> string", quote, cost_scan_first}});
+    environment.function(
+        "format", {{".string, list(dyn) -> string",
+                    plain ? format<FormatStyle::plain> : format<FormatStyle::literal>,
+                    cost_scan_first}});
+  }
+  if (version >= 3)
+    environment.function("reverse", {{".string -> string", reverse, cost_scan_first}});
 }
 
 }  // namespace dibs::cel

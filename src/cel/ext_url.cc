@@ -1,5 +1,8 @@
+#include "cel/ext_url.h"
+
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include "base/strings.h"
 #include "cel/cost.h"
@@ -59,8 +62,7 @@ std::string port_problem(std::string_view host) {
 /// Null, with the reason, when it is no absolute URL or path.
 const Url* parse_url(std::string_view text, std::string& message) {
   const auto fail = [&](std::string_view reason) -> const Url* {
-    message =
-        cat("URL parse error during conversion from string: parse ", quoted(text), ": ", reason);
+    message = cat("parse ", quoted(text), ": ", reason);
     return nullptr;
   };
   for (const char c : text) {
@@ -70,7 +72,8 @@ const Url* parse_url(std::string_view text, std::string& message) {
   if (text.empty()) return fail("empty url");
   auto url = std::make_unique<Url>();
   url->text = text;
-  std::string_view rest = text;
+  // The fragment counts for nothing.
+  std::string_view rest = text.substr(0, text.find('#'));
   if (rest != "*") {
     const std::size_t scheme = scheme_length(rest);
     if (scheme == std::string_view::npos) return fail("missing protocol scheme");
@@ -112,7 +115,8 @@ const Url& self(const Value& value) { return static_cast<const Url&>(value.as_op
 Value url(const Value* arguments, std::size_t) {
   std::string message;
   const Url* parsed = parse_url(arguments[0].text(), message);
-  return parsed == nullptr ? Value::error(std::move(message)) : Value::opaque(parsed);
+  if (parsed != nullptr) return Value::opaque(parsed);
+  return Value::error(cat("URL parse error during conversion from string: ", message));
 }
 Value is_url(const Value* arguments, std::size_t count) {
   return Value::boolean(!url(arguments, count).is_error());
@@ -171,9 +175,15 @@ Value query(const Value* arguments, std::size_t) {
 
 }  // namespace
 
+std::string url_problem(std::string_view text) {
+  std::string message;
+  const std::unique_ptr<const Url> parsed(parse_url(text, message));
+  return message;
+}
+
 void add_url(Environment& environment) {
   environment.function("url", {{"string -> kubernetes.URL", url, cost_scan_first}});
-  environment.function("isURL", {{"string -> bool", is_url, cost_scan_first}});
+  environment.function("isURL", {{"string -> bool", is_url}});
   environment.function("getScheme", {{".kubernetes.URL -> string", scheme}});
   environment.function("getHost", {{".kubernetes.URL -> string", host}});
   environment.function("getHostname", {{".kubernetes.URL -> string", hostname}});

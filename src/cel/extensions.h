@@ -7,11 +7,10 @@ namespace dibs::cel {
 
 // Extensions of the language that several implementations share.
 
-/// charAt, indexOf, lastIndexOf, lowerAscii, upperAscii, replace, split, substring, trim, join,
-/// reverse, strings.quote, and format.
-void add_strings(Environment& environment);
-/// The same without reverse, as the second version of this extension has it.
-void add_strings_2(Environment& environment);
+/// charAt, indexOf, lastIndexOf, lowerAscii, upperAscii, replace, split, substring, trim, join; from
+/// version 1 on format and strings.quote, from 3 on reverse; 4 words formats in another way and
+/// refuses to search behind the end.
+void add_strings(Environment& environment, int version = 4);
 /// slice, flatten, sort, sortBy, reverse, distinct, lists.range.
 void add_lists(Environment& environment);
 /// sets.contains, sets.equivalent, sets.intersects.
@@ -20,8 +19,9 @@ void add_sets(Environment& environment);
 void add_math(Environment& environment);
 /// base64.encode, base64.decode.
 void add_encoders(Environment& environment);
-/// optional.of and its methods, and the syntax a.?b, a[?b], [?a].
-void add_optionals(Environment& environment);
+/// optional.of and its methods, and the syntax a.?b, a[?b], [?a]; from version 2 on also first,
+/// last, optional.unwrap and unwrapOpt.
+void add_optionals(Environment& environment, int version = 2);
 /// cel.bind.
 void add_bindings(Environment& environment);
 /// Macros over index and element, or key and value.
@@ -31,6 +31,8 @@ void add_two_variable_macros(Environment& environment);
 
 /// isSorted, sum, min, max, indexOf, lastIndexOf of lists.
 void add_kubernetes_lists(Environment& environment);
+/// includes: an element of a list, or equal to what is no list.
+void add_includes(Environment& environment);
 /// find, findAll.
 void add_regex(Environment& environment);
 /// url, isURL and their parts.
@@ -38,6 +40,7 @@ void add_url(Environment& environment);
 /// ip, cidr and what they know.
 void add_network(Environment& environment);
 void add_quantity(Environment& environment);
-void add_semver(Environment& environment);
+/// From version 1 on versions may be normalized: semver("v1.0", true).
+void add_semver(Environment& environment, int version = 1);
 
 }  // namespace dibs::cel

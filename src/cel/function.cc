@@ -45,6 +45,13 @@ std::uint32_t kinds_of(const Type& type) {
   }
 }
 
+void collect_parameters(const Type& type, std::vector<std::string>& names) {
+  if (type.is(TypeKind::parameter) &&
+      std::find(names.begin(), names.end(), type.name()) == names.end())
+    names.push_back(type.name());
+  for (const Type& inner : type.parameters()) collect_parameters(inner, names);
+}
+
 }  // namespace
 
 ParameterMatch::ParameterMatch(const Type& type) : kinds_(kinds_of(type)) {
@@ -54,6 +61,14 @@ ParameterMatch::ParameterMatch(const Type& type) : kinds_(kinds_of(type)) {
 bool Overload::accepts(const Value* arguments, std::size_t count) const {
   for (std::size_t i = 0; i < count; ++i) {
     if (!matches[std::min(i, matches.size() - 1)].accepts(arguments[i])) return false;
+  }
+  return true;
+}
+
+bool Overload::accepts_or_fails(const Value* arguments, std::size_t count) const {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!arguments[i].is_error() && !matches[std::min(i, matches.size() - 1)].accepts(arguments[i]))
+      return false;
   }
   return true;
 }
@@ -87,7 +102,11 @@ Overload make_overload(const Declaration& declaration) {
       begin = i + 1;
     }
   }
-  for (const Type& parameter : made.parameters) made.matches.emplace_back(parameter);
+  for (const Type& parameter : made.parameters) {
+    made.matches.emplace_back(parameter);
+    collect_parameters(parameter, made.type_parameters);
+  }
+  collect_parameters(made.result, made.type_parameters);
   made.call = declaration.call;
   made.cost = declaration.cost;
   return made;

@@ -2,6 +2,7 @@
 // Functions: what the checker needs to know of them, and how to call them.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,7 @@ namespace dibs::cel {
 
 /// Called with arguments of the kinds that the signature asks for, never with errors.
 using Implementation = Value (*)(const Value* arguments, std::size_t count);
-/// What a call costs, given its arguments and its result.
+/// What a call costs, given its arguments and its result; any of them may be an error.
 using CallCost = std::uint64_t (*)(const Value* arguments, std::size_t count, const Value& result);
 
 /// Which values a parameter takes at run time: by kind, opaque ones also by name.
@@ -36,15 +37,25 @@ struct Overload {
   bool variadic = false;
   std::vector<Type> parameters;
   Type result;
+  /// Names of the type parameters in them, each once.
+  std::vector<std::string> type_parameters;
   std::vector<ParameterMatch> matches;
   Implementation call = nullptr;
+  /// In the place of `call`, where the function needs more than its arguments.
+  std::function<Value(const Value* arguments, std::size_t count)> bound;
   CallCost cost = nullptr;  // null: 1
 
+  bool is_implemented() const { return call != nullptr || bound != nullptr; }
+  Value invoke(const Value* arguments, std::size_t count) const {
+    return call != nullptr ? call(arguments, count) : bound(arguments, count);
+  }
   bool takes(bool as_receiver, std::size_t count) const {
     return as_receiver == receiver &&
            (variadic ? count >= parameters.size() : count == parameters.size());
   }
   bool accepts(const Value* arguments, std::size_t count) const;
+  /// Takes them, but for those that are errors.
+  bool accepts_or_fails(const Value* arguments, std::size_t count) const;
   /// Takes anything: for the checker only where nothing else fits.
   bool catches_all() const;
 };

@@ -1,24 +1,38 @@
 #include "cel/kubernetes.h"
 
+#include "cel/ext_authorizer.h"
+#include "cel/ext_formats.h"
 #include "cel/extensions.h"
 
 namespace dibs::cel {
 
-Environment kubernetes_environment() {
-  Environment made = Environment::standard();
+Environment kubernetes_environment(int minor) {
+  Environment made = Environment::standard(minor >= 28);
   made.options.homogeneous_literals = true;
-  made.options.check_literals = true;
-  add_optionals(made);
-  add_strings_2(made);
-  add_lists(made);
-  add_sets(made);
-  add_two_variable_macros(made);
-  add_kubernetes_lists(made);
-  add_regex(made);
+  made.options.last_key_wins = true;
+  made.options.parser.optional_syntax = false;
+  made.options.parser.exists_one_alias = false;
+  made.options.check_literals = minor >= 29;
   add_url(made);
-  add_network(made);
-  add_quantity(made);
-  add_semver(made);
+  add_regex(made);
+  add_kubernetes_lists(made);
+  add_strings(made, minor >= 29 ? 2 : 0);
+  if (minor >= 27) add_authorizer(made);
+  if (minor >= 28) {
+    // The functions over lists came with the implementation that 1.33 uses.
+    add_optionals(made, minor >= 33 ? 2 : 1);
+    add_quantity(made);
+  }
+  if (minor >= 29) add_sets(made);
+  if (minor >= 30) add_network(made);
+  if (minor >= 31) {
+    add_formats(made);
+    add_authorizer_selectors(made);
+  }
+  if (minor >= 32) add_two_variable_macros(made);
+  if (minor >= 33) add_semver(made);
+  if (minor >= 34) add_lists(made);
+  if (minor >= 37) add_includes(made);
   return made;
 }
 

@@ -5,9 +5,13 @@
 
 namespace dibs::cel {
 
-/// Everything that Kubernetes 1.36 turns on for stored expressions, without variables: the standard
-/// library, optionals, the extensions for strings, lists and sets, two-variable macros, and its own
-/// libraries; literals are checked, aggregates must be of one type. cel.bind is not in it.
-Environment kubernetes_environment();
+/// The newest minor release of Kubernetes 1 whose libraries are known.
+inline constexpr int kNewestRelease = 37;
+
+/// Everything that Kubernetes 1.`minor` turns on for stored expressions, without variables: the
+/// standard library and what that release adds to it; aggregates must be of one type, and from 1.29
+/// on literals are checked. New expressions are given the environment of the release before. Not in
+/// it: cel.bind, and what only some of the users of expressions have.
+Environment kubernetes_environment(int minor = kNewestRelease);
 
 }  // namespace dibs::cel

@@ -19,9 +19,7 @@ class Lexer {
   Lexer(std::string_view source, std::vector<Issue>& issues) : source_(source), issues_(issues) {}
 
   std::vector<Token> run() {
-    while (skip_blanks(), at_ < source_.size()) {
-      if (!token()) break;
-    }
+    while (skip_blanks(), at_ < source_.size()) token();
     tokens_.push_back({TokenKind::end, position_, {}});
     return std::move(tokens_);
   }
@@ -56,17 +54,30 @@ class Lexer {
     advance(length);
   }
 
-  bool fail(std::size_t length) {
-    issues_.push_back({position_, cat("Syntax error: token recognition error at: '",
-                                      source_.substr(at_, length), "'")});
-    return false;
+  /// After so many bytes the next character fits no token: all of them and that are skipped.
+  void fail(std::size_t length) {
+    std::size_t end = at_ + length;
+    if (end < source_.size()) next_code_point(source_, end);
+    std::string shown;
+    for (const char c : source_.substr(at_, end - at_)) {
+      if (c == '\n')
+        shown += "\\n";
+      else if (c == '\r')
+        shown += "\\r";
+      else if (c == '\t')
+        shown += "\\t";
+      else
+        shown += c;
+    }
+    issues_.push_back({position_, cat("Syntax error: token recognition error at: '", shown, "'")});
+    advance(end - at_);
   }
 
-  bool token() {
+  void token() {
     const char c = peek();
     if (starts_ident(c)) {
       const std::size_t prefix = text_prefix();
-      if (prefix > 0) return text(prefix);
+      if (prefix > 0 && text(prefix)) return;
       std::size_t length = 1;
       while (starts_ident(peek(length)) || is_digit(peek(length))) ++length;
       const std::string_view word = source_.substr(at_, length);
@@ -76,10 +87,13 @@ class Lexer {
            : word == "in"    ? TokenKind::kw_in
                              : TokenKind::ident,
            length);
-      return true;
+      return;
     }
     if (is_digit(c) || (c == '.' && is_digit(peek(1)))) return number();
-    if (c == '"' || c == '\'') return text(0);
+    if (c == '"' || c == '\'') {
+      text(0);
+      return;
+    }
     if (c == '`') {
       std::size_t length = 1;
       while (is_digit(peek(length)) || starts_ident(peek(length)) || peek(length) == '.' ||
@@ -87,24 +101,22 @@ class Lexer {
         ++length;
       if (length == 1 || peek(length) != '`') return fail(length);
       emit(TokenKind::quoted_ident, length + 1);
-      return true;
+      return;
     }
     for (const std::string_view two : {"==", "!=", "<=", ">=", "&&", "||"}) {
       if (source_.substr(at_, 2) == two) {
         emit(TokenKind::punctuation, 2);
-        return true;
+        return;
       }
     }
     if (std::string_view("()[]{}.,:?+-*/%<>!").find(c) != std::string_view::npos) {
       emit(TokenKind::punctuation, 1);
-      return true;
+      return;
     }
-    std::size_t end = at_;
-    next_code_point(source_, end);
-    return fail(end - at_);
+    fail(c == '&' || c == '|' || c == '=' ? 1 : 0);
   }
 
-  bool number() {
+  void number() {
     std::size_t length = 0;
     TokenKind kind = TokenKind::integer;
     if (peek() == '0' && (peek(1) == 'x') && is_hex(peek(2))) {
@@ -132,7 +144,6 @@ class Lexer {
       ++length;
     }
     emit(kind, length);
-    return true;
   }
 
   /// The length of b, r or br before a quote, 0 when this is no literal.
@@ -143,6 +154,7 @@ class Lexer {
     return length > 0 && (peek(length) == '"' || peek(length) == '\'') ? length : 0;
   }
 
+  /// False when a literal with a prefix is none: then the prefix is a name.
   bool text(std::size_t prefix) {
     const bool bytes = prefix > 0 && (peek() == 'b' || peek() == 'B');
     const bool raw = prefix > 0 && (peek(prefix - 1) == 'r' || peek(prefix - 1) == 'R');
@@ -150,14 +162,15 @@ class Lexer {
     const bool triple = peek(prefix + 1) == quote && peek(prefix + 2) == quote;
     std::size_t length = prefix + (triple ? 3 : 1);
     while (true) {
-      if (at_ + length >= source_.size()) return fail(length);
+      if (at_ + length >= source_.size()) return no_text(prefix, triple, bytes, length);
       const char c = peek(length);
       if (c == quote && (!triple || (peek(length + 1) == quote && peek(length + 2) == quote)))
         break;
-      if (!triple && (c == '\n' || c == '\r')) return fail(length);
+      if (!triple && (c == '\n' || c == '\r')) return no_text(prefix, triple, bytes, length);
       if (c == '\\' && !raw) {
-        const std::size_t escape = escape_length(length);
-        if (escape == 0) return fail(length + 2 <= source_.size() - at_ ? length + 2 : length + 1);
+        std::size_t matched = 1;
+        const std::size_t escape = escape_length(length, matched);
+        if (escape == 0) return no_text(prefix, triple, bytes, length + matched);
         length += escape;
       } else {
         ++length;
@@ -167,11 +180,25 @@ class Lexer {
     return true;
   }
 
-  std::size_t escape_length(std::size_t from) const {
+  /// The literal breaks off after so many bytes. Of three quotes two are a literal, an empty one.
+  bool no_text(std::size_t prefix, bool triple, bool bytes, std::size_t length) {
+    if (triple) {
+      emit(bytes ? TokenKind::bytes : TokenKind::string, prefix + 2);
+      return true;
+    }
+    if (prefix > 0) return false;
+    fail(length);
+    return true;
+  }
+
+  /// 0 when it is no escape; then so many of its bytes begin one.
+  std::size_t escape_length(std::size_t from, std::size_t& matched) const {
     const char c = peek(from + 1);
     const auto hex = [&](std::size_t count) -> std::size_t {
       for (std::size_t i = 0; i < count; ++i) {
-        if (!is_hex(peek(from + 2 + i))) return 0;
+        if (is_hex(peek(from + 2 + i))) continue;
+        matched = 2 + i;
+        return 0;
       }
       return count + 2;
     };
@@ -180,7 +207,9 @@ class Lexer {
     if (c == 'u') return hex(4);
     if (c == 'U') return hex(8);
     const auto octal = [&](std::size_t i) { return peek(i) >= '0' && peek(i) <= '7'; };
-    if (c >= '0' && c <= '3' && octal(from + 2) && octal(from + 3)) return 4;
+    if (c < '0' || c > '3') return 0;
+    if (octal(from + 2) && octal(from + 3)) return 4;
+    matched = octal(from + 2) ? 3 : 2;
     return 0;
   }
 

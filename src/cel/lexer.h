@@ -33,7 +33,7 @@ struct Token {
   std::string_view text;       // as written
 };
 
-/// Ends with a token of kind end. Stops at the first issue.
+/// Ends with a token of kind end. Characters that belong to no token are told of and skipped.
 std::vector<Token> tokenize(std::string_view source, std::vector<Issue>& issues);
 
 /// False, with the message to show, when a literal means nothing.

@@ -61,6 +61,7 @@ class Expander {
 
  private:
   bool enabled(const FoldMacro& macro) const {
+    if (macro.variables == 1 && macro.name == "existsOne") return options_.exists_one_alias;
     if (macro.fold == Fold::sort_by) return options_.list_macros;
     return macro.variables == 1 || options_.two_variable_macros;
   }
@@ -76,17 +77,24 @@ class Expander {
   }
 
   /// The name an argument introduces; kNoName, with an issue, when it is none.
-  std::uint32_t variable(NodeId argument) {
+  std::uint32_t variable(NodeId argument, std::string_view otherwise) {
     const AstNode& node = ast_.node(argument);
-    if (node.kind != NodeKind::ident || node.rooted) {
-      issues_.push_back({node.position, "argument must be a simple name"});
-      return kNoName;
-    }
-    if (ast_.name(node) == "__result__") {
-      issues_.push_back({node.position, "iteration variable overwrites accumulator variable"});
-      return kNoName;
-    }
-    return node.name;
+    if (node.kind == NodeKind::ident && !node.rooted) return node.name;
+    issues_.push_back({node.position, std::string(otherwise)});
+    return kNoName;
+  }
+
+  std::uint32_t loop_variable(NodeId argument, const FoldMacro& macro) {
+    // Each macro was given its own words.
+    const bool words = macro.variables == 1 && (macro.fold == Fold::map ||
+                                                macro.fold == Fold::filter ||
+                                                macro.fold == Fold::sort_by);
+    const std::uint32_t name = variable(
+        argument, words ? "argument is not an identifier" : "argument must be a simple name");
+    if (name == kNoName || ast_.name(name) != "__result__") return name;
+    issues_.push_back(
+        {ast_.node(argument).position, "iteration variable overwrites accumulator variable"});
+    return kNoName;
   }
 
   NodeId has() {
@@ -99,14 +107,30 @@ class Expander {
     return ast_.add(node, {operand});
   }
 
+  /// sortBy names its receiver more than once.
+  bool can_be_sorted(NodeId id) const {
+    switch (ast_.node(id).kind) {
+      case NodeKind::constant:
+      case NodeKind::map:
+      case NodeKind::message:
+        return false;
+      default:
+        return true;
+    }
+  }
+
   NodeId fold(const FoldMacro& macro) {
+    if (macro.fold == Fold::sort_by && !can_be_sorted(call_.receiver))
+      return fail(call_.receiver,
+                  "sortBy can only be applied to a list, identifier, comprehension, call or select "
+                  "expression");
     AstNode node;
     node.kind = NodeKind::fold;
     node.fold = macro.fold;
     node.position = call_.position;
-    node.name = variable(arguments_[0]);
+    node.name = loop_variable(arguments_[0], macro);
     if (macro.variables == 2) {
-      node.name2 = variable(arguments_[1]);
+      node.name2 = loop_variable(arguments_[1], macro);
       if (node.name == node.name2 && node.name != kNoName)
         return fail(arguments_[1], cat("duplicate variable name: ", ast_.name(node.name)));
     }
@@ -121,7 +145,8 @@ class Expander {
     node.kind = NodeKind::opt_map;
     node.flat = call_.function == "optFlatMap";
     node.position = call_.position;
-    node.name = variable(arguments_[0]);
+    node.name = variable(arguments_[0],
+                         cat(call_.function, "() variable name must be a simple identifier"));
     return ast_.add(node, {call_.receiver, arguments_[1]});
   }
 
@@ -135,7 +160,9 @@ class Expander {
 
   NodeId of_cel() {
     if (options_.bindings && call_.function == "bind" && arguments_.size() == 3)
-      return bind(variable(arguments_[0]), arguments_[1], arguments_[2]);
+      return bind(
+          variable(arguments_[0], "cel.bind() variable names must be simple identifiers"),
+          arguments_[1], arguments_[2]);
     if (!options_.blocks) return kNoNode;
     if (call_.function == "block" && arguments_.size() == 2) return block();
     if (call_.function == "index" && arguments_.size() == 1)

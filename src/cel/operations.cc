@@ -2,7 +2,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/strings.h"
 
@@ -72,9 +74,30 @@ Value moved_timestamp(const Value& time, std::int64_t by) {
   return Value::timestamp(seconds, static_cast<std::uint32_t>(nanos));
 }
 
+constexpr std::uint64_t kWork = 2'000'000;
+constexpr int kMaxDepth = 1000;
+thread_local std::uint64_t work_left = std::numeric_limits<std::uint64_t>::max();
+thread_local int depth = 0;
+
+/// How deep equality is in lists and maps; their content may come from outside.
+class Deeper {
+ public:
+  Deeper() { ++depth; }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+  ~Deeper() { --depth; }
+  bool too_deep() const { return depth > kMaxDepth; }
+};
+
+Value too_much() { return Value::borrow("values too large to compare", Kind::error); }
+
 Value equal_lists(const List& a, const List& b) {
+  const Deeper here;
+  if (here.too_deep()) return too_much();
+  if (Value own; a.equals(b, own)) return own;
   if (a.size() != b.size()) return Value::boolean(false);
   for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!work()) return too_much();
     Value same = equal(a.at(i), b.at(i));
     if (!same.is_true()) return same;
   }
@@ -82,8 +105,12 @@ Value equal_lists(const List& a, const List& b) {
 }
 
 Value equal_maps(const Map& a, const Map& b) {
+  const Deeper here;
+  if (here.too_deep()) return too_much();
+  if (Value own; a.equals(b, own)) return own;
   if (a.size() != b.size()) return Value::boolean(false);
   for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!work()) return too_much();
     const Value key = a.key_at(i);
     Value other;
     if (!b.contains(key) || !b.find(key, other)) return Value::boolean(false);
@@ -93,7 +120,8 @@ Value equal_maps(const Map& a, const Map& b) {
   return Value::boolean(true);
 }
 
-/// The position that a number stands for in a list; false when it is none.
+}  // namespace
+
 bool list_position(const Value& key, std::int64_t& position) {
   switch (key.kind()) {
     case Kind::integer:
@@ -114,10 +142,19 @@ bool list_position(const Value& key, std::int64_t& position) {
   }
 }
 
-}  // namespace
-
 bool is_valid_timestamp(std::int64_t seconds) {
   return seconds >= -62135596800 && seconds <= 253402300799;
+}
+
+Value too_long() { return Value::borrow("value too long", Kind::error); }
+
+WorkShare::WorkShare() : before_(std::exchange(work_left, kWork)) {}
+WorkShare::~WorkShare() { work_left = before_; }
+
+bool work() {
+  if (work_left == 0) return false;
+  --work_left;
+  return true;
 }
 
 Value equal(const Value& a, const Value& b) {
@@ -190,15 +227,18 @@ Value add(const Value& a, const Value& b) {
       case Kind::real:
         return Value::real(a.as_real() + b.as_real());
       case Kind::string:
-        return Value::string(cat(a.text(), b.text()));
       case Kind::bytes:
-        return Value::bytes(cat(a.text(), b.text()));
+        if (a.text().size() + b.text().size() > kMaxTextBytes) return too_long();
+        return a.is(Kind::string) ? Value::string(cat(a.text(), b.text()))
+                                  : Value::bytes(cat(a.text(), b.text()));
       case Kind::duration:
         if (__builtin_add_overflow(a.as_duration(), b.as_duration(), &sum)) return overflow();
         return Value::duration(sum);
       case Kind::list: {
+        if (Value own; a.as_list().plus(b.as_list(), own)) return own;
         if (a.as_list().size() == 0) return b;
         if (b.as_list().size() == 0) return a;
+        if (a.as_list().size() + b.as_list().size() > kMaxItems) return too_long();
         std::vector<Value> items;
         items.reserve(a.as_list().size() + b.as_list().size());
         for (const List* part : {&a.as_list(), &b.as_list()}) {
@@ -327,9 +367,10 @@ Value contained(const Value& x, const Value& container) {
   if (!container.is(Kind::list)) return Value::no_such_overload();
   const List& list = container.as_list();
   for (std::size_t i = 0; i < list.size(); ++i) {
+    if (!work()) return too_much();
     if (equal(list.at(i), x).is_true()) return Value::boolean(true);
   }
-  return Value::boolean(false);
+  return work_left == 0 ? too_much() : Value::boolean(false);
 }
 
 std::string show_key(const Value& key) {
@@ -424,19 +465,19 @@ Value at_optional(const Value& container, const Value& key) {
 Value has_field(const Value& operand, const Value& field) {
   switch (operand.kind()) {
     case Kind::map: {
+      if (operand.as_map().peek(field) != nullptr) return Value::boolean(true);
       Value unused;
       return Value::boolean(operand.as_map().find(field, unused));
     }
     case Kind::opaque: {
       Value unused;
-      if (operand.as_opaque().field(field.text(), unused)) return Value::boolean(true);
-      return Value::error(cat("no such field '", show_key(field), "'"));
+      return Value::boolean(operand.as_opaque().field(field.text(), unused));
     }
     case Kind::optional:
       if (!operand.has_content()) return Value::boolean(false);
       return has_field(operand.content(), field);
     default:
-      return Value::error(cat("no such key: ", show_key(field)));
+      return Value::boolean(false);
   }
 }
 
@@ -464,8 +505,21 @@ Value no_such_overload(std::string_view function, const Value* arguments, std::s
 }
 
 std::size_t code_points(std::string_view text) {
-  std::size_t count = 0;
-  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  // Eight bytes at a time; those that continue a code point begin with the bits 10.
+  constexpr std::uint64_t kLowBits = 0x0101010101010101;
+  constexpr std::size_t kStep = sizeof(std::uint64_t);
+  const auto continuing = [](const char* bytes) {
+    std::uint64_t word;
+    std::memcpy(&word, bytes, kStep);
+    return word >> 7 & ~(word >> 6) & kLowBits;
+  };
+  std::size_t count = text.size();
+  std::size_t at = 0;
+  for (; at + kStep <= text.size(); at += kStep) {
+    if (const std::uint64_t found = continuing(text.data() + at))
+      count -= static_cast<std::size_t>(found * kLowBits >> 56);
+  }
+  for (; at < text.size(); ++at) count -= (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
   return count;
 }
 

@@ -10,6 +10,26 @@
 
 namespace dibs::cel {
 
+/// No operation makes longer text or longer lists: what an expression costs does not bound them.
+inline constexpr std::size_t kMaxTextBytes = 16 << 20;
+inline constexpr std::size_t kMaxItems = 1 << 20;
+Value too_long();
+
+/// Steps through what values hold, for which costs do not account either: a small expression can
+/// make a list of lists of lists that share their parts. False from work() says that the evaluation
+/// that goes on in this thread has had its share; without one there is no limit.
+class WorkShare {
+ public:
+  WorkShare();
+  WorkShare(const WorkShare&) = delete;
+  WorkShare& operator=(const WorkShare&) = delete;
+  ~WorkShare();
+
+ private:
+  std::uint64_t before_;
+};
+bool work();
+
 /// true, false, or an error where a type refuses to be compared with others.
 Value equal(const Value& a, const Value& b);
 
@@ -34,6 +54,8 @@ Value select(const Value& operand, const Value& field);
 Value at_optional(const Value& container, const Value& key);
 /// has(operand.field).
 Value has_field(const Value& operand, const Value& field);
+/// The position that a number stands for in a list; false when it is none.
+bool list_position(const Value& key, std::int64_t& position);
 /// Elements, entries, bytes or code points.
 Value size_of(const Value& value);
 

@@ -7,11 +7,14 @@
 #include "cel/lexer.h"
 #include "cel/macros.h"
 #include "cel/operations.h"
+#include "cel/syntax_errors.h"
 
 namespace dibs::cel {
 
 namespace {
 
+/// How deep any one rule of the grammar may nest, and how deep operators, selects and calls may in
+/// the tree.
 constexpr std::size_t kMaxDepth = 250;
 constexpr std::size_t kMaxCodePoints = 100'000;
 
@@ -19,31 +22,41 @@ constexpr std::string_view kReserved[] = {
     "as",  "break", "const",   "continue",  "else",   "for", "function", "if",   "import",
     "let", "loop",  "package", "namespace", "return", "var", "void",     "while"};
 
+/// By how tightly they bind.
+enum Level : int { kDisjunction, kConjunction, kRelation, kSum, kProduct };
+
 struct Operator {
   std::string_view token;
   std::string_view function;
-  int level;
+  Level level;
 };
 
-constexpr Operator kOperators[] = {{"<", "_<_", 1},  {"<=", "_<=_", 1}, {">=", "_>=_", 1},
-                                   {">", "_>_", 1},  {"==", "_==_", 1}, {"!=", "_!=_", 1},
-                                   {"in", "@in", 1}, {"+", "_+_", 2},   {"-", "_-_", 2},
-                                   {"*", "_*_", 3},  {"/", "_/_", 3},   {"%", "_%_", 3}};
+constexpr Operator kOperators[] = {
+    {"||", "_||_", kDisjunction}, {"&&", "_&&_", kConjunction}, {"<", "_<_", kRelation},
+    {"<=", "_<=_", kRelation},    {">=", "_>=_", kRelation},    {">", "_>_", kRelation},
+    {"==", "_==_", kRelation},    {"!=", "_!=_", kRelation},    {"in", "@in", kRelation},
+    {"+", "_+_", kSum},           {"-", "_-_", kSum},           {"*", "_*_", kProduct},
+    {"/", "_/_", kProduct},       {"%", "_%_", kProduct}};
 
-/// By recursive descent. After a syntax error every function returns at once: failed_ is checked
-/// where tokens are consumed in loops, and the tree made so far is dropped.
+/// By recursive descent, but for binary operators, which are put together on a stack of their own:
+/// a level of parentheses then takes few frames. After a syntax error every function returns at
+/// once: failed_ is checked where tokens are consumed in loops, and the tree made so far is dropped.
+/// What to say about it is left to syntax_errors.h.
 class Parser {
  public:
-  Parser(std::vector<Token> tokens, const ParserOptions& options, std::vector<Issue>& issues)
-      : tokens_(std::move(tokens)), options_(options), issues_(issues) {}
+  Parser(const std::vector<Token>& tokens, const ParserOptions& options,
+         std::vector<Issue>& issues)
+      : tokens_(tokens), options_(options), issues_(issues) {}
 
   std::unique_ptr<Ast> run() {
     ast_->root = expression();
     if (!failed_ && peek().kind != TokenKind::end) syntax_error();
-    if (ast_->too_high() && !failed_) recursion_error();
-    if (!issues_.empty()) return nullptr;
-    return std::move(ast_);
+    if (!failed_ && (ast_->too_high() || ast_->node(ast_->root).nesting > kMaxDepth)) too_high();
+    return failed_ ? nullptr : std::move(ast_);
   }
+
+  /// The tokens are no expression.
+  bool found_syntax_error() const { return syntax_error_; }
 
  private:
   const Token& peek(std::size_t ahead = 0) const {
@@ -58,24 +71,23 @@ class Parser {
     return true;
   }
   void expect(std::string_view punctuation) {
-    if (!take(punctuation)) syntax_error(punctuation);
+    if (!take(punctuation)) syntax_error();
   }
 
-  NodeId syntax_error(std::string_view expected = {}) {
-    if (!failed_) {
-      const Token& token = peek();
-      const std::string_view found = token.kind == TokenKind::end ? "<EOF>" : token.text;
-      issues_.push_back({token.position, expected.empty()
-                                             ? cat("Syntax error: mismatched input '", found, "'")
-                                             : cat("Syntax error: mismatched input '", found,
-                                                   "' expecting '", expected, "'")});
-      failed_ = true;
-    }
+  NodeId syntax_error() {
+    if (!failed_) syntax_error_ = true;
+    failed_ = true;
     return stub();
   }
 
   void recursion_error() {
-    if (!failed_) issues_.push_back({0, cat("expression recursion limit exceeded: ", kMaxDepth)});
+    if (!failed_)
+      issues_.push_back({kNoPosition, cat("expression recursion limit exceeded: ", kMaxDepth)});
+    failed_ = true;
+  }
+
+  void too_high() {
+    if (!failed_) issues_.push_back({kNoPosition, "max recursion depth exceeded"});
     failed_ = true;
   }
 
@@ -102,11 +114,11 @@ class Parser {
       return stub();
     }
     ++depth_;
-    NodeId made = logical("||", "_||_");
+    NodeId made = operation();
     if (!failed_ && is("?")) {
       const std::uint32_t position = peek().position;
       ++at_;
-      const NodeId yes = logical("||", "_||_");
+      const NodeId yes = operation();
       expect(":");
       const NodeId no = expression();
       made = call("_?_:_", position, {made, yes, no});
@@ -115,38 +127,78 @@ class Parser {
     return made;
   }
 
-  NodeId logical(std::string_view token, std::string_view function) {
-    const bool is_or = token == "||";
-    const auto operand = [&] { return is_or ? logical("&&", "_&&_") : binary(1); };
-    NodeId first = operand();
-    if (failed_ || !is(token)) return first;
-    const std::uint32_t position = peek().position;
-    std::vector<NodeId> terms{first};
-    while (take(token)) terms.push_back(operand());
-    return call(function, position, terms);
-  }
-
-  const Operator* peek_operator(int level) const {
+  const Operator* peek_operator() const {
     if (peek().kind != TokenKind::punctuation && peek().kind != TokenKind::kw_in) return nullptr;
     for (const Operator& candidate : kOperators) {
-      if (candidate.level == level && candidate.token == peek().text) return &candidate;
+      if (candidate.token == peek().text) return &candidate;
     }
     return nullptr;
   }
 
-  NodeId binary(int level) {
-    if (level > 3) return unary();
-    NodeId left = binary(level + 1);
+  /// An operator that waits for its right operand, which is on the stack below it.
+  struct Waiting {
+    const Operator* operation;
+    std::uint32_t position;
+  };
+
+  /// Operands and operators up to something else.
+  NodeId operation() {
+    if (failed_) return stub();
+    const std::size_t base = waiting_.size();
     while (!failed_) {
-      const Operator* found = peek_operator(level);
-      if (found == nullptr) break;
-      const std::uint32_t position = peek().position;
+      operands_.push_back(operand(base));
+      const Operator* next = failed_ ? nullptr : peek_operator();
+      // All that binds as tightly stands to the left of what comes.
+      while (waiting_.size() > base && reduces(*waiting_.back().operation, next)) reduce(base);
+      if (next == nullptr) break;
+      waiting_.push_back({next, peek().position});
       ++at_;
-      const NodeId right = binary(level + 1);
-      left = call(found->function, position, {left, right});
-      if (ast_->too_high()) recursion_error();
     }
-    return left;
+    waiting_.resize(base);
+    const NodeId made = operands_.back();
+    operands_.pop_back();
+    return made;
+  }
+
+  /// An operand nests in the operators that wait for it: each is an instance of its rule.
+  NodeId operand(std::size_t base) {
+    std::size_t relations = 1;
+    std::size_t calculations = 1;
+    for (std::size_t i = waiting_.size(); i > base; --i) {
+      const Level level = waiting_[i - 1].operation->level;
+      if (level < kRelation) break;
+      ++(level == kRelation ? relations : calculations);
+    }
+    relation_depth_ += relations;
+    calculation_depth_ += calculations;
+    if (relation_depth_ > kMaxDepth || calculation_depth_ > kMaxDepth) recursion_error();
+    const NodeId made = unary();
+    relation_depth_ -= relations;
+    calculation_depth_ -= calculations;
+    return made;
+  }
+
+  /// Chains of && and || are one call, made once the chain is complete.
+  static bool reduces(const Operator& last, const Operator* next) {
+    if (next == nullptr) return true;
+    return last.level <= kConjunction ? last.level > next->level : last.level >= next->level;
+  }
+
+  void reduce(std::size_t base) {
+    const Waiting last = waiting_.back();
+    std::size_t operators = 1;
+    if (last.operation->level <= kConjunction) {
+      while (waiting_.size() - base > operators &&
+             waiting_[waiting_.size() - operators - 1].operation == last.operation)
+        ++operators;
+    }
+    const std::uint32_t position = waiting_[waiting_.size() - operators].position;
+    waiting_.resize(waiting_.size() - operators);
+    const std::vector<NodeId> terms(operands_.end() - static_cast<std::ptrdiff_t>(operators) - 1,
+                                    operands_.end());
+    operands_.resize(operands_.size() - operators - 1);
+    operands_.push_back(call(last.operation->function, position, terms));
+    if (ast_->too_high()) too_high();
   }
 
   NodeId unary() {
@@ -181,7 +233,7 @@ class Parser {
       if (take(".")) {
         operand = dot(operand, position);
       } else if (take("[")) {
-        const bool optional = optional_mark();
+        const bool optional = optional_mark("[?", position);
         const NodeId index = expression();
         expect("]");
         operand = call(optional ? "_[?_]" : "_[_]", position, {operand, index});
@@ -190,7 +242,7 @@ class Parser {
       } else {
         break;
       }
-      if (ast_->too_high()) recursion_error();
+      if (ast_->too_high()) too_high();
     }
     return operand;
   }
@@ -199,7 +251,7 @@ class Parser {
     AstNode node;
     node.kind = NodeKind::select;
     node.position = position;
-    node.optional = optional_mark();
+    node.optional = optional_mark(".?", position);
     const Token name = peek();
     if (name.kind == TokenKind::quoted_ident) {
       if (!options_.quoted_fields) issue(name.position, "unsupported syntax: '`'");
@@ -218,9 +270,11 @@ class Parser {
     return ast_->add(node, {operand});
   }
 
-  bool optional_mark() {
+  bool optional_mark() { return optional_mark("?", peek().position); }
+
+  bool optional_mark(std::string_view syntax, std::uint32_t position) {
     if (!is("?")) return false;
-    if (!options_.optional_syntax) issue(peek().position, "unsupported syntax '?'");
+    if (!options_.optional_syntax) issue(position, cat("unsupported syntax '", syntax, "'"));
     ++at_;
     return true;
   }
@@ -273,48 +327,30 @@ class Parser {
       if (field.kind != TokenKind::ident && field.kind != TokenKind::quoted_ident)
         return syntax_error();
       ++at_;
+      if (field.kind == TokenKind::quoted_ident && !options_.quoted_fields)
+        issue(field.position, "unsupported syntax: '`'");
       const NodeId key = ast_->add_constant(Value::string(std::string(field.text)), field.position);
       children.push_back(optional ? key | Ast::kOptionalBit : key);
       expect(":");
       children.push_back(expression());
-      if (!take(",") && !is("}")) return syntax_error("}");
+      if (!take(",") && !is("}")) return syntax_error();
     }
     return ast_->add(node, children);
   }
 
   NodeId primary() {
     if (failed_) return stub();
-    const Token token = peek();
-    switch (token.kind) {
-      case TokenKind::integer:
-      case TokenKind::uinteger:
-      case TokenKind::real:
-        return number(false, token.position);
-      case TokenKind::string:
-      case TokenKind::bytes: {
-        Value value;
-        std::string message;
-        if (!parse_text(token, value, message)) issue(token.position, message);
-        ++at_;
-        return ast_->add_constant(std::move(value), token.position);
-      }
-      case TokenKind::kw_true:
-      case TokenKind::kw_false:
-        ++at_;
-        return ast_->add_constant(Value::boolean(token.kind == TokenKind::kw_true), token.position);
-      case TokenKind::kw_null:
-        ++at_;
-        return ast_->add_constant(Value::null(), token.position);
+    switch (peek().kind) {
       case TokenKind::ident:
-        return ident(false, token.position);
+        return ident(false, peek().position);
       case TokenKind::punctuation:
         break;
-      default:
+      case TokenKind::end:
+      case TokenKind::kw_in:
+      case TokenKind::quoted_ident:
         return syntax_error();
-    }
-    if (take(".")) {
-      if (peek().kind != TokenKind::ident) return syntax_error();
-      return ident(true, token.position);
+      default:
+        return literal();
     }
     if (take("(")) {
       const NodeId made = expression();
@@ -323,7 +359,32 @@ class Parser {
     }
     if (is("[")) return list();
     if (is("{")) return map();
-    return syntax_error();
+    const std::uint32_t position = peek().position;
+    if (!take(".") || peek().kind != TokenKind::ident) return syntax_error();
+    return ident(true, position);
+  }
+
+  NodeId literal() {
+    const Token token = peek();
+    switch (token.kind) {
+      case TokenKind::kw_true:
+      case TokenKind::kw_false:
+        ++at_;
+        return ast_->add_constant(Value::boolean(token.kind == TokenKind::kw_true), token.position);
+      case TokenKind::kw_null:
+        ++at_;
+        return ast_->add_constant(Value::null(), token.position);
+      case TokenKind::string:
+      case TokenKind::bytes: {
+        Value value;
+        std::string message;
+        if (!parse_text(token, value, message)) issue(token.position, message);
+        ++at_;
+        return ast_->add_constant(std::move(value), token.position);
+      }
+      default:
+        return number(false, token.position);
+    }
   }
 
   NodeId ident(bool rooted, std::uint32_t position) {
@@ -355,7 +416,7 @@ class Parser {
       const bool optional = optional_mark();
       const NodeId element = expression();
       elements.push_back(optional ? element | Ast::kOptionalBit : element);
-      if (!take(",") && !is("]")) return syntax_error("]");
+      if (!take(",") && !is("]")) return syntax_error();
     }
     return ast_->add(node, elements);
   }
@@ -372,18 +433,23 @@ class Parser {
       entries.push_back(optional ? key | Ast::kOptionalBit : key);
       expect(":");
       entries.push_back(expression());
-      if (!take(",") && !is("}")) return syntax_error("}");
+      if (!take(",") && !is("}")) return syntax_error();
     }
     return ast_->add(node, entries);
   }
 
-  std::vector<Token> tokens_;
+  const std::vector<Token>& tokens_;
   const ParserOptions& options_;
   std::vector<Issue>& issues_;
   std::unique_ptr<Ast> ast_ = std::make_unique<Ast>();
   std::size_t at_ = 0;
+  std::vector<NodeId> operands_;
+  std::vector<Waiting> waiting_;
   std::size_t depth_ = 0;
+  std::size_t relation_depth_ = 0;
+  std::size_t calculation_depth_ = 0;
   bool failed_ = false;
+  bool syntax_error_ = false;
 };
 
 }  // namespace
@@ -392,13 +458,20 @@ std::unique_ptr<Ast> parse(std::string_view source, const ParserOptions& options
                            std::vector<Issue>& issues) {
   const std::size_t length = code_points(source);
   if (length > kMaxCodePoints) {
-    issues.push_back({0, cat("expression code point size exceeds limit: size: ", length, ", limit ",
-                             kMaxCodePoints)});
+    issues.push_back({kNoPosition, cat("expression code point size exceeds limit: size: ", length,
+                                       ", limit ", kMaxCodePoints)});
     return nullptr;
   }
-  std::vector<Token> tokens = tokenize(source, issues);
-  if (!issues.empty()) return nullptr;
-  return Parser(std::move(tokens), options, issues).run();
+  const std::size_t before = issues.size();
+  const std::vector<Token> tokens = tokenize(source, issues);
+  Parser parser(tokens, options, issues);
+  std::unique_ptr<Ast> ast = parser.run();
+  if (parser.found_syntax_error()) report_syntax_errors(source, tokens, issues);
+  // Both know the same grammar; should they ever differ, this one counts.
+  if (ast == nullptr && issues.size() == before) issues.push_back({0, "Syntax error"});
+  if (issues.size() == before) return ast;
+  sort_issues(issues);
+  return nullptr;
 }
 
 }  // namespace dibs::cel

@@ -1,9 +1,9 @@
 #pragma once
 // Tokens to syntax tree, macros expanded.
 //
-// Nested at most 250 expressions deep and 100,000 code points long. Reports the first syntax error
-// only; problems that leave the shape intact (reserved names, bad literals, macro arguments) are
-// all reported.
+// Nested at most 250 expressions deep and 100,000 code points long. Syntax errors are told as the
+// reference implementation tells them (syntax_errors.h); problems that leave the shape intact
+// (reserved names, bad literals, macro arguments) are all reported.
 
 #include <memory>
 #include <string_view>
@@ -24,6 +24,8 @@ struct ParserOptions {
   /// cel.block, cel.index, cel.iterVar, cel.accuVar: what optimisers write.
   bool blocks = false;
   bool two_variable_macros = false;
+  /// existsOne as another name of exists_one also where it has one variable.
+  bool exists_one_alias = true;
   /// sortBy.
   bool list_macros = false;
 };

@@ -42,6 +42,47 @@ TEST(Parser, says_where_a_problem_is) {
         << issues_of(test.source);
 }
 
+TEST(Parser, says_what_was_expected) {
+  const std::string operands =
+      " expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, "
+      "NUM_UINT, STRING, BYTES, IDENTIFIER}";
+  const struct {
+    std::string_view source;
+    std::vector<std::string> wanted;
+  } cases[] = {
+      {"1 +", {cat("1:4: Syntax error: mismatched input '<EOF>'", operands)}},
+      {"1 + +",
+       {cat("1:5: Syntax error: mismatched input '+'", operands),
+        cat("1:6: Syntax error: mismatched input '<EOF>'", operands)}},
+      {"in",
+       {cat("1:1: Syntax error: mismatched input 'in'", operands),
+        cat("1:3: Syntax error: mismatched input '<EOF>'", operands)}},
+      {"?!",
+       {cat("1:1: Syntax error: extraneous input '?'", operands),
+        cat("1:3: Syntax error: extraneous input '<EOF>'", operands)}},
+      {"?",
+       {cat("1:1: Syntax error: mismatched input '?'", operands),
+        cat("1:2: Syntax error: mismatched input '<EOF>'", operands)}},
+      {"a == )", {cat("1:6: Syntax error: mismatched input ')'", operands)}},
+      {"a b", {"1:3: Syntax error: extraneous input 'b' expecting <EOF>"}},
+      {"1 + 2\n3 +", {"2:1: Syntax error: mismatched input '3' expecting <EOF>"}},
+      {"1. == 1.0", {"1:4: Syntax error: no viable alternative at input '. =='"}},
+      {"a.", {"1:3: Syntax error: no viable alternative at input '.'"}},
+      {"self.true == 1", {"1:6: Syntax error: mismatched input 'true' expecting IDENTIFIER"}},
+      {"{a}", {"1:3: Syntax error: mismatched input '}' expecting ':'"}},
+      {"[1, 2].exists(x, )", {cat("1:18: Syntax error: mismatched input ')'", operands)}},
+  };
+  for (const auto& test : cases) {
+    std::vector<std::string> found;
+    const std::string text = issues_of(test.source);
+    for (std::string_view line : split(text, '\n')) {
+      constexpr std::string_view kBegin = "ERROR: <input>:";
+      if (line.starts_with(kBegin)) found.emplace_back(line.substr(kBegin.size()));
+    }
+    EXPECT_EQ(found, test.wanted) << test.source;
+  }
+}
+
 TEST(Parser, marks_the_place_below_the_line) {
   EXPECT_EQ(issues_of("1 + for"),
             "ERROR: <input>:1:5: reserved identifier: for\n | 1 + for\n | ....^");
@@ -51,13 +92,29 @@ TEST(Parser, bounds_what_input_can_nest) {
   const std::string deep = std::string(300, '(') + "1" + std::string(300, ')');
   EXPECT_NE(issues_of(deep).find("expression recursion limit exceeded: 250"), std::string::npos);
 
-  std::string chain = "1";
-  for (int i = 0; i < 20000; ++i) chain += "+1";
-  EXPECT_NE(issues_of(chain).find("recursion limit"), std::string::npos);
-
-  std::string steps = "a";
-  for (int i = 0; i < 20000; ++i) steps += ".a";
-  EXPECT_NE(issues_of(steps).find("recursion limit"), std::string::npos);
+  const auto repeated = [](std::string text, std::string_view more, int times) {
+    for (int i = 0; i < times; ++i) text += more;
+    return text;
+  };
+  constexpr std::string_view kTooHigh = "<input>:-1:0: max recursion depth exceeded";
+  for (const int times : {251, 20'000}) {
+    for (const auto& [begin, more] : {std::pair<const char*, const char*>{"1", "+1"},
+                                      {"1", "<1"},
+                                      {"a", ".a"},
+                                      {"a", ".?a"},
+                                      {"a", "[1]"},
+                                      {"a", ".f()"}})
+      EXPECT_NE(issues_of(repeated(begin, more, times)).find(kTooHigh), std::string::npos) << more;
+  }
+  for (const auto& [begin, more] : {std::pair<const char*, const char*>{"1", "+1"},
+                                    {"a", ".a"},
+                                    {"a", "[1]"}})
+    EXPECT_EQ(issues_of(repeated(begin, more, 250)), "") << more;
+  constexpr std::string_view kTooDeep = "<input>:-1:0: expression recursion limit exceeded: 250";
+  for (const char* begin : {"(", "[", "{1:", "f(", "a.f(", "a[", "1+(", "1<(", "!(", "-(", "a?b:"})
+    EXPECT_NE(issues_of(repeated("", begin, 251) + "1").find(kTooDeep), std::string::npos) << begin;
+  EXPECT_EQ(issues_of(repeated("", "a?b:", 249) + "1"), "");
+  EXPECT_EQ(issues_of(repeated("", "-", 5000) + "1"), "");
 
   std::string many = "true";
   for (int i = 0; i < 5000; ++i) many += "&&true";

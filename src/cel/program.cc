@@ -1,10 +1,11 @@
 #include "cel/program.h"
 
 #include <algorithm>
-#include <iterator>
+#include <span>
 #include <string_view>
 
 #include "cel/operations.h"
+#include "cel/recursion.h"
 
 namespace dibs::cel {
 
@@ -38,12 +39,23 @@ constexpr NamedOp kOperators[] = {{"_&&_", OpCode::logical_and},
 constexpr std::string_view kConversions[] = {"bool", "bytes",  "double",    "duration", "dyn",
                                              "int",  "string", "timestamp", "type",     "uint"};
 
+/// Calls of constants that happen once, here, though they are paid for each time. Unlike a failed
+/// conversion, their failure waits for the evaluation.
+constexpr std::string_view kFolded[] = {"quantity", "semver", "ip", "cidr", "url"};
+
+constexpr std::uint64_t kMaxFoldedCost = 0xffffffff;
+
+bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 class Builder {
  public:
   Builder(const Ast& ast, const CheckedAst& checked) : ast_(ast), checked_(checked) {}
 
   std::shared_ptr<const Program> run() {
     program_->slots = checked_.slots;
+    program_->last_key_wins = checked_.last_key_wins;
     program_->root = build(ast_.root);
     return std::move(program_);
   }
@@ -84,11 +96,18 @@ class Builder {
         op.code = facts.reference == Reference::local ? OpCode::local : OpCode::variable;
         op.attribute = true;
         op.index = facts.index;
+        // There, whatever is of a type of types is looked up as the name of one.
+        if (facts.type.is(TypeKind::type) && program_->constant_error.empty())
+          program_->constant_error = "reference to undefined type: " + ast_.name(node);
         return add(op, {});
       }
       case Reference::type: {
         return constant(Value::type(facts.text));
       }
+      case Reference::object_type:
+        if (program_->constant_error.empty())
+          program_->constant_error = "reference to undefined type: " + facts.text;
+        return constant(Value::type(facts.text));
       case Reference::unresolved:
         return constant(Value::error(facts.text), OpCode::failure);
       default:
@@ -132,7 +151,7 @@ class Builder {
     }
   }
 
-  std::vector<std::uint32_t> children(const AstNode& node, std::size_t first = 0) {
+  DIBS_OWN_FRAME std::vector<std::uint32_t> children(const AstNode& node, std::size_t first = 0) {
     std::vector<std::uint32_t> made;
     for (std::size_t i = first; i < node.count; ++i) {
       const NodeId child = ast_.child(node, i);
@@ -141,7 +160,7 @@ class Builder {
     return made;
   }
 
-  std::uint32_t select(const AstNode& node) {
+  DIBS_OWN_FRAME std::uint32_t select(const AstNode& node) {
     Op op;
     op.code = node.test_only  ? OpCode::has
               : node.optional ? OpCode::select_optional
@@ -152,7 +171,7 @@ class Builder {
     return add(op, children(node));
   }
 
-  std::uint32_t call(const AstNode& node, const NodeFacts& facts) {
+  DIBS_OWN_FRAME std::uint32_t call(const AstNode& node, const NodeFacts& facts) {
     const std::string& name = ast_.name(node);
     Op op;
     for (const NamedOp& candidate : kOperators) {
@@ -161,7 +180,16 @@ class Builder {
       op.attribute = op.code == OpCode::index || op.code == OpCode::index_optional ||
                      op.code == OpCode::conditional;
       op.flag = facts.overloads.size() == 1;
-      return add(op, children(node));
+      const std::vector<std::uint32_t> operands = children(node);
+      if (op.code == OpCode::in && op.flag && is_constant(operands[1]) &&
+          constant_of(operands[1]).is(Kind::list)) {
+        // As planned there: membership in a list of plain constants is that in a set and free, and
+        // nothing is in an empty list.
+        const List& list = constant_of(operands[1]).as_list();
+        if (list.size() == 0) return constant(Value::boolean(false));
+        op.slot2 = is_plain(list) ? 1 : 0;
+      }
+      return add(op, operands);
     }
     if (node.receiver && !facts.namespaced && node.count == 2 &&
         (name == "or" || name == "orValue")) {
@@ -173,27 +201,58 @@ class Builder {
       Value folded;
       if (converted(facts, constant_of(arguments[0]), folded)) return constant(std::move(folded));
     }
+    if (!node.receiver && fold(facts, arguments, op)) return add(op, {});
     op.code = OpCode::call;
     op.index = static_cast<std::uint32_t>(program_->calls.size());
     program_->calls.push_back({facts.function->name, facts.function->standard, facts.overloads});
     return add(op, arguments);
   }
 
+  static bool is_plain(const List& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const Value item = list.at(i);
+      if (!item.is_number() && !item.is(Kind::string) && !item.is(Kind::boolean)) return false;
+    }
+    return true;
+  }
+
   /// Conversions of constants happen once, here.
   bool converted(const NodeFacts& facts, const Value& argument, Value& out) {
-    if (std::find(std::begin(kConversions), std::end(kConversions), facts.function->name) ==
-        std::end(kConversions))
-      return false;
+    if (!is_one_of(kConversions, facts.function->name)) return false;
     for (const Overload* overload : facts.overloads) {
       if (!overload->accepts(&argument, 1)) continue;
-      out = overload->call(&argument, 1);
+      out = overload->invoke(&argument, 1);
       if (out.is_error() && program_->constant_error.empty()) program_->constant_error = out.text();
       return !out.is_error();
+    }
+    if (program_->constant_error.empty())
+      program_->constant_error = no_such_overload(facts.function->name, &argument, 1).text();
+    return false;
+  }
+
+  bool fold(const NodeFacts& facts, const std::vector<std::uint32_t>& arguments, Op& op) {
+    if (!is_one_of(kFolded, facts.function->name)) return false;
+    std::vector<Value> values;
+    for (const std::uint32_t argument : arguments) {
+      if (!is_constant(argument)) return false;
+      values.push_back(constant_of(argument));
+    }
+    for (const Overload* overload : facts.overloads) {
+      if (!overload->accepts(values.data(), values.size()) || !overload->is_implemented()) continue;
+      Value made = overload->invoke(values.data(), values.size());
+      const std::uint64_t cost =
+          overload->cost == nullptr ? 1 : overload->cost(values.data(), values.size(), made);
+      if (cost > kMaxFoldedCost) return false;
+      op.code = OpCode::folded;
+      op.slot2 = static_cast<std::uint32_t>(cost);
+      op.index = static_cast<std::uint32_t>(program_->constants.size());
+      program_->constants.push_back(std::move(made));
+      return true;
     }
     return false;
   }
 
-  std::uint32_t list(const AstNode& node) {
+  DIBS_OWN_FRAME std::uint32_t list(const AstNode& node) {
     Op op;
     op.code = OpCode::list;
     std::vector<bool> optional;
@@ -210,7 +269,7 @@ class Builder {
     return constant(Value::list(std::move(items)));
   }
 
-  std::uint32_t map(const AstNode& node) {
+  DIBS_OWN_FRAME std::uint32_t map(const AstNode& node) {
     Op op;
     op.code = OpCode::map;
     std::vector<bool> optional;
@@ -224,7 +283,8 @@ class Builder {
     MapBuilder builder;
     for (std::size_t i = 0; folds && i < entries.size(); i += 2) {
       const Value& key = constant_of(entries[i]);
-      folds = is_key(key) && builder.add(key, constant_of(entries[i + 1]));
+      folds = is_key(key) && (program_->last_key_wins || !builder.contains(key));
+      if (folds) builder.set(key, constant_of(entries[i + 1]));
     }
     return folds ? constant(builder.build()) : add(op, entries, optional);
   }

@@ -16,6 +16,7 @@ namespace dibs::cel {
 
 enum class OpCode : std::uint8_t {
   constant,
+  folded,  // the result of a call, in constants, that still costs slot2
   variable,
   local,
   failure,  // the error in constants
@@ -78,11 +79,20 @@ struct Evaluation {
   bool interrupted = false;
 };
 
+/// A variable of cel.bind: where it lives and what it stands for.
+struct Binding {
+  std::uint32_t slot = 0;
+  std::uint32_t op = 0;
+};
+
 class Program {
  public:
   /// One value per variable of the environment, in the order of their declaration; missing ones are
   /// errors when they are used. Result values may borrow text of the program and the variables.
   Evaluation evaluate(std::span<const Value> variables, const Limits& limits = {}) const;
+  /// One operation alone, with the variables of the binds around it.
+  Evaluation evaluate_part(std::uint32_t op, std::span<const Binding> binds,
+                           std::span<const Value> variables, const Limits& limits = {}) const;
 
   // For the evaluator.
   struct Call {
@@ -100,7 +110,12 @@ class Program {
   std::string constant_error;
   std::uint32_t root = 0;
   std::uint32_t slots = 0;
+  /// Of keys that are repeated in a map literal; else they are an error.
+  bool last_key_wins = false;
 };
+
+/// A binary operator, `in` included, over values that are no errors.
+Value apply_operator(OpCode code, const Value& left, const Value& right);
 
 std::shared_ptr<const Program> build_program(const Ast& ast, const CheckedAst& checked);
 

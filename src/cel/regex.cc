@@ -13,6 +13,13 @@ namespace {
 
 constexpr std::size_t kKept = 128;
 
+struct Hash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>()(text);
+  }
+};
+
 std::string go_message(const re2::RE2& pattern, std::string_view source) {
   const std::string& argument = pattern.error_arg();
   const std::string_view shown = argument.empty() ? source : std::string_view(argument);
@@ -54,8 +61,9 @@ std::string go_message(const re2::RE2& pattern, std::string_view source) {
 }  // namespace
 
 const re2::RE2* find_pattern(std::string_view pattern, std::string& message) {
-  thread_local std::unordered_map<std::string, std::unique_ptr<re2::RE2>> kept;
-  const auto found = kept.find(std::string(pattern));
+  thread_local std::unordered_map<std::string, std::unique_ptr<re2::RE2>, Hash, std::equal_to<>>
+      kept;
+  const auto found = kept.find(pattern);
   if (found != kept.end()) return found->second.get();
   re2::RE2::Options options;
   options.set_log_errors(false);

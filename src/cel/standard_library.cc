@@ -167,7 +167,7 @@ Value matches(const Value* arguments, std::size_t) {
       re2::RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern));
 }
 
-void add_operators(Environment& environment) {
+void add_operators(Environment& environment, bool mixed_order) {
   const auto declare = [&](std::string_view name, std::initializer_list<std::string_view> all) {
     for (const std::string_view signature : all)
       environment.overload(name, make_overload({signature, nullptr, nullptr}));
@@ -190,9 +190,10 @@ void add_operators(Environment& environment) {
   for (const std::string_view name : {"_<_", "_<=_", "_>_", "_>=_"}) {
     declare(name, {"bool, bool -> bool", "int, int -> bool", "uint, uint -> bool",
                    "double, double -> bool", "string, string -> bool", "bytes, bytes -> bool",
-                   "timestamp, timestamp -> bool", "duration, duration -> bool",
-                   "int, uint -> bool", "int, double -> bool", "uint, int -> bool",
-                   "uint, double -> bool", "double, int -> bool", "double, uint -> bool"});
+                   "timestamp, timestamp -> bool", "duration, duration -> bool"});
+    if (mixed_order)
+      declare(name, {"int, uint -> bool", "int, double -> bool", "uint, int -> bool",
+                     "uint, double -> bool", "double, int -> bool", "double, uint -> bool"});
   }
   declare("@in", {"A, list(A) -> bool", "A, map(A, B) -> bool"});
   declare("_[_]", {"list(A), int -> A", "map(A, B), A -> B"});
@@ -200,7 +201,7 @@ void add_operators(Environment& environment) {
 
 }  // namespace
 
-void add_standard_library(Environment& environment) {
+void add_standard_library(Environment& environment, bool mixed_order) {
   for (const std::string_view name : {"bool", "int", "uint", "double", "string", "bytes",
                                       "google.protobuf.Timestamp", "google.protobuf.Duration"})
     environment.type_name(std::string(name), Type::parse(name));
@@ -208,7 +209,7 @@ void add_standard_library(Environment& environment) {
   environment.type_name("list", Type::list({}));
   environment.type_name("map", Type::map({}, {}));
   environment.type_name("type", Type::of_type({}));
-  add_operators(environment);
+  add_operators(environment, mixed_order);
   environment.function("size", {{"string -> int", size},
                                 {"bytes -> int", size},
                                 {"list(A) -> int", size},

@@ -5,7 +5,7 @@
 
 namespace dibs::cel {
 
-void add_standard_library(Environment& environment);
+void add_standard_library(Environment& environment, bool mixed_order);
 /// Timestamps and durations; part of the above.
 void add_time_functions(Environment& environment);
 

@@ -3,18 +3,29 @@
 #include "cel/calendar.h"
 #include "cel/operations.h"
 #include "cel/standard_library.h"
+#include "cel/time_zones.h"
 
 namespace dibs::cel {
 
 namespace {
 
-/// What a getter of timestamps reads.
-template <std::int64_t (*Part)(const Calendar&)>
-Value part(const Value* arguments, std::size_t count) {
+using Part = std::int64_t (*)(const Calendar&);
+using Zones = std::shared_ptr<const std::shared_ptr<const TimeZones>>;
+
+/// What a getter reads in a zone; the part null: milliseconds, which no zone changes.
+Value part_in_zone(Part part, const Zones& zones, const Value* arguments) {
+  const TimeZones* known = *zones != nullptr ? zones->get() : installed_time_zones();
   std::int64_t offset = 0;
-  if (count > 1 && !zone_offset(arguments[1].text(), arguments[0].timestamp_seconds(), offset))
-    return Value::error(cat("unknown time zone ", arguments[1].text()));
-  return Value::integer(Part(calendar_of(arguments[0].timestamp_seconds() + offset)));
+  std::string problem;
+  if (!zone_offset(known, arguments[1].text(), arguments[0].timestamp_seconds(), offset, problem))
+    return Value::error(std::move(problem));
+  if (part == nullptr) return Value::integer(arguments[0].timestamp_nanos() / 1'000'000);
+  return Value::integer(part(calendar_of(arguments[0].timestamp_seconds() + offset)));
+}
+
+template <std::int64_t (*Read)(const Calendar&)>
+Value part(const Value* arguments, std::size_t) {
+  return Value::integer(Read(calendar_of(arguments[0].timestamp_seconds())));
 }
 
 std::int64_t full_year(const Calendar& at) { return at.year; }
@@ -27,10 +38,7 @@ std::int64_t hours(const Calendar& at) { return at.hour; }
 std::int64_t minutes(const Calendar& at) { return at.minute; }
 std::int64_t seconds(const Calendar& at) { return at.second; }
 
-Value milliseconds(const Value* arguments, std::size_t count) {
-  std::int64_t offset = 0;
-  if (count > 1 && !zone_offset(arguments[1].text(), arguments[0].timestamp_seconds(), offset))
-    return Value::error(cat("unknown time zone ", arguments[1].text()));
+Value milliseconds(const Value* arguments, std::size_t) {
   return Value::integer(arguments[0].timestamp_nanos() / 1'000'000);
 }
 
@@ -73,19 +81,24 @@ void add_time_functions(Environment& environment) {
   environment.function("duration", {{"duration -> duration", same},
                                     {"string -> duration", duration_of_string},
                                     {"int -> duration", duration_of_int}});
-  const auto getter = [&](std::string_view name, Implementation call) {
-    environment.function(name, {{".timestamp -> int", call}, {".timestamp, string -> int", call}});
+  const auto getter = [&](std::string_view name, Implementation call, Part part) {
+    environment.function(name, {{".timestamp -> int", call}});
+    Overload in_zone = make_overload({".timestamp, string -> int"});
+    in_zone.bound = [part, zones = environment.time_zones()](const Value* arguments, std::size_t) {
+      return part_in_zone(part, zones, arguments);
+    };
+    environment.overload(name, std::move(in_zone));
   };
-  getter("getFullYear", part<full_year>);
-  getter("getMonth", part<month>);
-  getter("getDayOfYear", part<day_of_year>);
-  getter("getDayOfMonth", part<day_of_month>);
-  getter("getDate", part<date>);
-  getter("getDayOfWeek", part<day_of_week>);
-  getter("getHours", part<hours>);
-  getter("getMinutes", part<minutes>);
-  getter("getSeconds", part<seconds>);
-  getter("getMilliseconds", milliseconds);
+  getter("getFullYear", part<full_year>, full_year);
+  getter("getMonth", part<month>, month);
+  getter("getDayOfYear", part<day_of_year>, day_of_year);
+  getter("getDayOfMonth", part<day_of_month>, day_of_month);
+  getter("getDate", part<date>, date);
+  getter("getDayOfWeek", part<day_of_week>, day_of_week);
+  getter("getHours", part<hours>, hours);
+  getter("getMinutes", part<minutes>, minutes);
+  getter("getSeconds", part<seconds>, seconds);
+  getter("getMilliseconds", milliseconds, nullptr);
   constexpr std::int64_t kSecond = 1'000'000'000;
   environment.function("getHours", {{".duration -> int", whole<3600 * kSecond>}});
   environment.function("getMinutes", {{".duration -> int", whole<60 * kSecond>}});

@@ -56,7 +56,10 @@ class TypeReader {
       if (spelling.name == name || spelling.full == name)
         return {spelling.kind, "", std::move(parameters)};
     }
-    return {TypeKind::opaque, std::string(name), std::move(parameters)};
+    // Kubernetes declares its own types as objects, though without fields, and those of networks as
+    // opaque.
+    const bool object = name.starts_with("kubernetes.");
+    return {object ? TypeKind::object : TypeKind::opaque, std::string(name), std::move(parameters)};
   }
 
  private:

@@ -44,7 +44,8 @@ class Type {
   static Type optional(Type content) {
     return {TypeKind::opaque, "optional_type", {std::move(content)}};
   }
-  /// "map(K, list(int))": single capitals are parameters, unknown names opaque types.
+  /// "map(K, list(int))": single capitals are parameters, unknown names opaque types, or objects
+  /// where they begin with "kubernetes.".
   static Type parse(std::string_view text);
 
   TypeKind kind() const { return data_->kind; }

@@ -20,7 +20,11 @@ class Unifier {
 
   /// With parameters replaced by what is known; free ones become dyn when asked for.
   Type resolve(const Type& type, bool free_to_dyn) const;
+  /// A parameter that stands for anything yet. Their numbers are visible in messages, so they are
+  /// made in the order of the reference implementation, also where only it needs one: skip().
   Type fresh();
+  void skip(std::size_t count) { next_ += count; }
+  std::size_t made() const { return next_; }
   /// The type with its own parameters replaced by fresh ones, the same for the same name.
   Type instantiate(const Type& type, std::unordered_map<std::string, Type>& names);
 

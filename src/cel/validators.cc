@@ -6,6 +6,8 @@
 #include "base/time.h"
 #include "cel/calendar.h"
 #include "cel/environment.h"
+#include "cel/ext_format.h"
+#include "cel/operations.h"
 #include "cel/regex.h"
 
 namespace dibs::cel {
@@ -37,14 +39,18 @@ class Validator {
     issues_.push_back({node.position, std::move(message)});
   }
 
-  /// Arguments of a format may be of many types.
+  /// Arguments of a format may be of many types, and so may lists within them.
   void find_formats() {
     exempt_.resize(ast_.size());
-    for (NodeId id = 0; id < ast_.size(); ++id) {
+    for (NodeId id = static_cast<NodeId>(ast_.size()); id-- > 0;) {
+      // Nodes come after their children.
       const AstNode& node = ast_.node(id);
-      if (node.kind == NodeKind::call && node.receiver && node.count == 2 &&
-          ast_.name(node) == "format")
-        exempt_[ast_.child(node, 1)] = true;
+      const bool exempts =
+          exempt_[id] || (node.kind == NodeKind::call && ast_.name(node) == "format");
+      if (!exempts) continue;
+      for (std::size_t i = 0; i < node.count; ++i) {
+        if (ast_.child(node, i) != kNoNode) exempt_[ast_.child(node, i)] = true;
+      }
     }
   }
 
@@ -94,7 +100,8 @@ class Validator {
     if (duration) return value.is(Kind::string) && parse_duration(value.text()).ok();
     std::int64_t seconds;
     std::uint32_t nanos;
-    return !value.is(Kind::string) || parse_timestamp(value.text(), seconds, nanos);
+    if (value.is(Kind::integer)) return is_valid_timestamp(value.as_integer());
+    return value.is(Kind::string) && parse_timestamp(value.text(), seconds, nanos);
   }
 
   /// A literal format with a literal list of arguments.
@@ -104,63 +111,50 @@ class Validator {
     if (text == nullptr || !text->is(Kind::string) || arguments.kind != NodeKind::list) return;
     const std::string_view clauses = text->text();
     std::size_t used = 0;
-    for (std::size_t i = 0; i < clauses.size(); ++i) {
-      if (clauses[i] != '%') continue;
-      if (++i < clauses.size() && clauses[i] == '%') continue;
-      if (i < clauses.size() && clauses[i] == '.')
-        i = clauses.find_first_not_of("0123456789", i + 1);
-      if (i >= clauses.size()) {
-        issue(node, "could not parse formatting clause: unexpected end of string");
+    for (std::size_t i = 0; i < clauses.size();) {
+      if (clauses[i] != '%' || clauses.substr(i, 2) == "%%") {
+        i += clauses[i] == '%' ? 2 : 1;
+        continue;
+      }
+      std::string wrong;
+      FormatClause clause;
+      if (i + 1 >= clauses.size())
+        wrong = "unexpected end of string";
+      else if (used >= arguments.count)
+        wrong = cat("index ", used, " out of range");
+      else
+        wrong = read_clause(clauses, i, clause);
+      if (!wrong.empty()) {
+        issue(node, std::move(wrong));
         return;
       }
-      if (std::string_view("sdobxXef").find(clauses[i]) == std::string_view::npos) {
-        issue(node, cat("could not parse formatting clause: unrecognized formatting clause \"",
-                        clauses[i], "\""));
-        return;
-      }
-      if (used >= arguments.count) {
-        issue(node, cat("index ", used, " out of range"));
-        return;
-      }
-      const NodeId argument = ast_.child(arguments, used++);
-      const Type& type = checked_.nodes[argument].type;
-      const std::string_view rule = broken_rule(clauses[i], type);
-      if (!rule.empty()) {
-        issue(ast_.node(argument),
-              cat("error during formatting: ", rule, ", was given ", type.full_name()));
-        return;
-      }
+      if (!check_argument(clause.verb, ast_.child(arguments, used++))) return;
     }
+    if (options_.format_style == FormatStyle::literal && used < arguments.count)
+      issue(node, cat("too many arguments supplied to string.format (expected ", used, ", got ",
+                      arguments.count, ")"));
   }
 
-  /// What a clause demands, when the type does not meet it.
-  static std::string_view broken_rule(char clause, const Type& type) {
-    if (type.is(TypeKind::dyn)) return "";
-    const bool whole = type.is(TypeKind::integer) || type.is(TypeKind::uinteger);
-    const bool number = whole || type.is(TypeKind::real);
-    const bool text = type.is(TypeKind::string) || type.is(TypeKind::bytes);
-    switch (clause) {
-      case 's':
-        if (type.is(TypeKind::any) || type.is(TypeKind::opaque) || type.is(TypeKind::object))
-          return "string clause can only be used on strings, bools, bytes, ints, doubles, maps, "
-                 "lists, types, durations, and timestamps";
-        return "";
-      case 'd':
-        return whole ? "" : "decimal clause can only be used on integers";
-      case 'o':
-        return whole ? "" : "octal clause can only be used on integers";
-      case 'b':
-        return whole || type.is(TypeKind::boolean)
-                   ? ""
-                   : "only integers and bools can be formatted as binary";
-      case 'e':
-        return number ? "" : "scientific clause can only be used on doubles";
-      case 'f':
-        return number ? "" : "fixed-point clause can only be used on doubles";
-      default:
-        return whole || text ? ""
-                             : "only integers, byte buffers, and strings can be formatted as hex";
+  /// Lists and maps that are literals are looked into.
+  bool check_argument(char verb, NodeId id) {
+    const AstNode& node = ast_.node(id);
+    const Type& type = checked_.nodes[id].type;
+    const std::string_view rule = broken_format_rule(verb, type, options_.format_style);
+    if (!rule.empty()) {
+      issue(node, cat("error during formatting: ", rule, ", was given ", bare_name(type)));
+      return false;
     }
+    if (verb != 's' || (node.kind != NodeKind::list && node.kind != NodeKind::map)) return true;
+    for (std::size_t i = 0; i < node.count; ++i) {
+      if (!check_argument(verb, ast_.child(node, i))) return false;
+    }
+    return true;
+  }
+
+  /// Without parameters.
+  static std::string bare_name(const Type& type) {
+    const std::string name = type.full_name();
+    return name.substr(0, name.find('('));
   }
 
   const EnvironmentOptions& options_;

@@ -67,12 +67,19 @@ bool is_key(const Value& value) {
          value.is(Kind::string);
 }
 
+bool List::equals(const List&, Value&) const { return false; }
+bool List::plus(const List&, Value&) const { return false; }
+bool Map::equals(const Map&, Value&) const { return false; }
+
+const Value* Map::peek(const Value&) const { return nullptr; }
+
 bool Map::contains(const Value& key) const {
   Value unused;
   return find(key, unused);
 }
 
 bool Opaque::field(std::string_view, Value&) const { return false; }
+bool Opaque::identify(std::string&) const { return false; }
 
 void Value::release() noexcept {
   if (node_->refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete node_;
@@ -97,6 +104,13 @@ Value Value::borrow(std::string_view text, Kind kind) {
   made.kind_ = kind;
   made.text_ = text.data();
   made.size_ = static_cast<std::uint32_t>(text.size());
+  return made;
+}
+
+Value Value::shared_text(Kind kind, std::string_view text, const Node& owner) {
+  Value made = borrow(text, kind);
+  owner.refs_.fetch_add(1, std::memory_order_relaxed);
+  made.node_ = &owner;
   return made;
 }
 
@@ -171,7 +185,20 @@ class MapBuilder::Table final : public Map {
     return true;
   }
 
+  const Value* peek(const Value& key) const override {
+    const std::size_t at = position(key);
+    return at == kAbsent ? nullptr : &entries_[at].second;
+  }
+
   bool contains(const Value& key) const override { return position(key) != kAbsent; }
+
+  void set(Value key, Value value) {
+    const std::size_t at = position(key);
+    if (at == kAbsent)
+      add(std::move(key), std::move(value));
+    else
+      entries_[at].second = std::move(value);
+  }
 
   bool add(Value key, Value value) {
     if (position(key) != kAbsent) return false;
@@ -214,6 +241,8 @@ MapBuilder::~MapBuilder() { delete table_; }
 bool MapBuilder::add(Value key, Value value) {
   return table_->add(std::move(key), std::move(value));
 }
+
+void MapBuilder::set(Value key, Value value) { table_->set(std::move(key), std::move(value)); }
 
 bool MapBuilder::contains(const Value& key) const { return table_->contains(key); }
 

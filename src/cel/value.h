@@ -55,19 +55,28 @@ class List : public Node {
   virtual std::size_t size() const = 0;
   /// Requires index < size().
   virtual Value at(std::size_t index) const = 0;
+  /// Lists that are sets, or keyed, say here what `this == other` and `this + other` are. False: as
+  /// for any list.
+  virtual bool equals(const List& other, Value& out) const;
+  virtual bool plus(const List& other, Value& out) const;
 };
 
-/// Keys are booleans, ints, uints and strings; numbers are the same key when their value is.
+/// Keys are booleans, ints, uints and strings; numbers are the same key when their value is. What a
+/// map does follows from its class and its entries.
 class Map : public Node {
  public:
   virtual std::size_t size() const = 0;
   /// What m[key] and m.key give; false where that is an error.
   virtual bool find(const Value& key, Value& out) const = 0;
+  /// The value in place, where the map holds one. Null: ask find().
+  virtual const Value* peek(const Value& key) const;
   /// `key in m`.
   virtual bool contains(const Value& key) const;
   /// In an order of the map's own that does not change.
   virtual Value key_at(std::size_t index) const = 0;
   virtual Value value_at(std::size_t index) const = 0;
+  /// What `this == other` is where entries alone do not decide. False: they do.
+  virtual bool equals(const Map& other, Value& out) const;
 };
 
 /// A value of a type that the language knows by name only.
@@ -83,6 +92,8 @@ class Opaque : public Node {
   virtual bool comparable_with(const Opaque&) const { return true; }
   /// Fields, for object types. False: no such field.
   virtual bool field(std::string_view name, Value& out) const;
+  /// Appends what tells this value from others of its class. False: its address only.
+  virtual bool identify(std::string& out) const;
 };
 
 class Value {
@@ -127,6 +138,8 @@ class Value {
   static Value type(std::string name) { return text_value(Kind::type, std::move(name)); }
   /// Text that someone else keeps alive.
   static Value borrow(std::string_view text, Kind kind = Kind::string);
+  /// Text that lies within a node, which stays alive with the value.
+  static Value shared_text(Kind kind, std::string_view text, const Node& owner);
   /// A piece of this text (or bytes), sharing its owner.
   Value piece(std::string_view part) const;
   static Value list(std::vector<Value> items);
@@ -208,6 +221,8 @@ class MapBuilder {
   MapBuilder(MapBuilder&&) noexcept;
   /// False when the key is there already; the first value stays.
   bool add(Value key, Value value);
+  /// Replaces the value where the key is there already.
+  void set(Value key, Value value);
   bool contains(const Value& key) const;
   Value build();
 
