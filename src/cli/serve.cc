@@ -129,6 +129,10 @@ class Cluster {
 
     server::Options options;
     options.release = flags.release;
+    options.feature_gates = flags.feature_gates;
+    options.runtime_config = flags.runtime_config;
+    options.enabled_plugins = flags.enabled_plugins;
+    options.disabled_plugins = flags.disabled_plugins;
     options.service_range = flags.service_range;
     options.issuer = flags.issuer;
     if (!flags.token_auth_file.empty()) {

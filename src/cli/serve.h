@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dibs::cli {
 
@@ -11,7 +12,11 @@ struct ServeFlags {
   std::string bind = "127.0.0.1:6443";
   std::string kubeconfig_out;
   std::string store = "sqlite";
-  std::string release = "1.37";
+  std::string release;
+  std::string feature_gates;
+  std::string runtime_config;
+  std::vector<std::string> enabled_plugins;
+  std::vector<std::string> disabled_plugins;
   std::string token_auth_file;
   std::string service_range = "10.0.0.0/24";
   std::string issuer = "https://kubernetes.default.svc";

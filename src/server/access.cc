@@ -29,7 +29,12 @@ constexpr std::size_t kCachedTokens = 4096;
 struct Access::Parts {
   Parts(runtime::Runtime& runtime, Objects& objects, ResourceTable& resources,
         const Options& options)
-      : runtime(runtime), objects(objects), resources(resources), options(options) {}
+      : runtime(runtime),
+        objects(objects),
+        resources(resources),
+        options(options),
+        nodes(options.minor()),
+        authorizer(nodes, rbac, options.minor() >= 32) {}
 
   runtime::Runtime& runtime;
   Objects& objects;
@@ -37,7 +42,7 @@ struct Access::Parts {
   const Options& options;
   auth::Rbac rbac;
   auth::NodeAuthorizer nodes;
-  auth::Authorizer authorizer{nodes, rbac};
+  auth::Authorizer authorizer;
   auth::TokenOptions token_options;
   std::optional<net::JwtSigner> signer;
   net::JwtVerifier verifier;

@@ -116,13 +116,22 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
                                                    Options options) {
   auto parts = std::make_unique<Parts>(runtime, store, std::move(options));
   Parts& p = *parts;
-  DIBS_TRY(auto builtin, builtin_resources(p.options.release));
+  DIBS_TRY(auto builtin, builtin_resources(p.options));
+  if (!builtin.empty()) {
+    auto gates = p.metrics.gauge("kubernetes_feature_enabled",
+                                 "Feature gates of this server, 1 for those that are on.",
+                                 {"name", "stage"});
+    for (const auto& gate : builtin.front()->features->all())
+      gates.with({gate.name, gate.stage}).set(gate.on ? 1 : 0);
+  }
   p.definitions =
       std::make_unique<Definitions>(runtime, store, p.objects, p.resources, std::move(builtin));
+  p.definitions->on_end([&p](const std::string& prefix) { p.watches.end(prefix); });
   DIBS_CHECK(p.definitions->load());
   DIBS_TRY(p.access, Access::open(runtime, p.objects, p.resources, p.options));
   add_admission_plugins(p.admission,
                         {runtime, store, p.objects, p.resources, *p.access, p.options});
+  DIBS_CHECK(p.admission.choose(p.options.enabled_plugins, p.options.disabled_plugins));
   p.subresources = std::make_unique<Subresources>(p.objects, p.resources, *p.access);
   p.reviews = std::make_unique<Reviews>(*p.access);
   p.routes = std::make_unique<Routes>(Routes::Sources{

@@ -183,7 +183,8 @@ Result<> check_kind(const Expected& expected, const Value& raw, std::string_view
   std::string opening =
       cat(kind, " in version ", quoted(version), " cannot be handled as a ", want.kind, ": ");
   bool registered =
-      api::builtin_schema(group, version, kind) != nullptr || known_of_old(api_version, kind);
+      api::builtin_schema(group, version, kind, expected.release) != nullptr ||
+      known_of_old(api_version, kind);
   if (!registered) {
     return Error::bad_request(cat(opening, "no kind ", quoted(kind), " is registered for version ",
                                   quoted(api_version),
@@ -252,13 +253,15 @@ std::string echo(std::string_view body) {
 Expected expected_of(const Resource& resource) {
   return {{resource.group, resource.version, resource.kind},
           resource.schema,
-          resource.custom ? &resource : nullptr};
+          resource.custom ? &resource : nullptr,
+          resource.release};
 }
 
 Result<Value> decode_body(Context& context, const Expected& expected) {
   DIBS_TRY(Raw raw, parse_body(context, expected));
   DIBS_CHECK(check_kind(expected, raw.value, context.request.body));
   context.forget_managers = api::resets_managed_fields(raw.value);
+  context.sent = raw.value;
   std::vector<std::string> unknown;
   auto object = decode_by(expected, raw.value, unknown);
   if (!raw.strict_complete) raw.strict.insert(raw.strict.end(), unknown.begin(), unknown.end());

@@ -15,6 +15,7 @@ struct Expected {
   api::GroupVersionKind kind;
   const api::Schema* schema = nullptr;
   const Resource* custom = nullptr;  // for custom resources
+  int release = 0;                   // whose kinds are known; 0 for all
 };
 Expected expected_of(const Resource& resource);
 

@@ -109,7 +109,10 @@ std::vector<Named> wanted_objects(const Options& options) {
                                                     {"namespace", "kube-system"}})},
                         {"data", Value::object({{"client-ca-file", options.ca_pem}})}})});
   }
-  for (const Value& object : auth::bootstrap_roles()) {
+  auth::DeviceModels models = options.release.empty() ? auth::DeviceModels::both
+                              : options.minor() <= 30   ? auth::DeviceModels::classic
+                                                        : auth::DeviceModels::structured;
+  for (const Value& object : auth::bootstrap_roles(models)) {
     out.push_back({"rbac.authorization.k8s.io", {}, object});
   }
   return out;
@@ -134,7 +137,8 @@ Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects,
     object.set("apiVersion", resource->api_version());
     object.mut("metadata").set("uid", runtime::make_uuid(runtime.random));
     object.mut("metadata").set("creationTimestamp", now);
-    ops.push_back({key, share(encode_stored(with_defaults(*resource, std::move(object)))), 0});
+    DIBS_TRY(object, with_defaults(*resource, std::move(object)));
+    ops.push_back({key, share(encode_stored(object)), 0});
   }
   if (ops.empty()) return success();
   auto written = objects.store().commit(std::move(ops));

@@ -1,16 +1,17 @@
 #pragma once
-// The built-in resources that a release serves.
+// The built-in resources that a server serves: those of its release, as its flags have it.
 
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "server/options.h"
 #include "server/resource.h"
 
 namespace dibs::server {
 
-/// Errors: bad_request, naming the releases that can be emulated.
-Result<std::vector<ResourcePtr>> builtin_resources(std::string_view release);
+/// Errors: bad_request, for a release, gate or version that is not known, naming those that are.
+Result<std::vector<ResourcePtr>> builtin_resources(const Options& options);
 
 /// A set of these and those of custom kinds, with its catalog.
 ResourceSetPtr make_resource_set(const std::vector<ResourcePtr>& builtin,

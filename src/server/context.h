@@ -26,12 +26,15 @@ struct Context {
   Answer answer;
   Time now;
   std::vector<std::string> warnings;
+  bool by_server = false;  // a write that follows from one that admission policies have judged
 
   // Options of writes.
   bool dry_run = false;
   FieldValidation validation = FieldValidation::warn;
   std::string field_manager;     // as given, or from the User-Agent
   bool forget_managers = false;  // the body empties metadata.managedFields
+  Value sent;                    // the body before it was brought to normal form
+  Value as_sent;                 // what rules judge of a new object, where it is not the object
 
   void warn(std::string text) { warnings.push_back(std::move(text)); }
 };

@@ -1,5 +1,6 @@
 #include "server/custom_kinds.h"
 
+#include "api/expressions/crd_validator.h"
 #include "api/structural/crd_rules.h"
 #include "api/structural/custom_rules.h"
 #include "api/structural/defaults.h"
@@ -28,6 +29,7 @@ Result<std::shared_ptr<const CustomKind::Version>> compile_version(const Value& 
   const Value& subresources = version["subresources"];
   api::CustomVersion parts;
   DIBS_TRY(parts.schema, api::compile_schema(version["schema"]["openAPIV3Schema"]));
+  parts.cel = api::make_cel_validator(version["schema"]["openAPIV3Schema"]);
   parts.has_status = subresources.contains("status");
   if (const Value* scale = subresources.find("scale"); scale && scale->is_object()) {
     parts.scale =
@@ -69,7 +71,8 @@ Result<std::shared_ptr<const CustomKind>> compile_definition(const Value& defini
   return std::shared_ptr<const CustomKind>(std::move(kind));
 }
 
-std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind>& kind) {
+std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind>& kind,
+                                          bool ending) {
   std::vector<ResourcePtr> out;
   const Value& spec = kind->definition["spec"];
   const Value& names = spec["names"];
@@ -97,6 +100,7 @@ std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind
     resource->hub_group = group;
     resource->hub_version = storage;
     resource->custom = true;
+    resource->ending = ending;
     resource->openapi = version["schema"]["openAPIV3Schema"];
     const CustomKind::Version& compiled = version_of(*kind, resource->version);
     resource->schema = &compiled.schema->root();
@@ -116,7 +120,8 @@ std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind
     // always set. Fields that the other version does not have are dropped, as no conversion keeps
     // them.
     std::string stored = cat(group, "/", storage);
-    resource->to_storage = [stored, kind, storage](const Value& object) {
+    resource->to_storage = [stored, kind, storage](const Value& object, const Value*,
+                                                   bool) -> Result<Value> {
       Value out = with_api_version(object, stored);
       api::prune(out, version_of(*kind, storage).schema->root());
       return out;

@@ -28,8 +28,10 @@ struct CustomKind {
 /// Errors: invalid, for a definition that validation should not have let pass.
 Result<std::shared_ptr<const CustomKind>> compile_definition(const Value& definition);
 
-/// The served resources of a definition.
-std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind>& kind);
+/// The served resources of a definition. `ending`: it is being deleted, so that no more objects are
+/// made.
+std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind>& kind,
+                                          bool ending);
 
 /// Pruned and checked for the types of metadata; unknown fields go to `strict`.
 Result<Value> decode_custom(const CustomKind& kind, std::string_view version, const Value& raw,

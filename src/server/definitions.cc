@@ -4,12 +4,14 @@
 #include "base/strings.h"
 #include "server/builtin_resources.h"
 #include "server/custom_kinds.h"
+#include "server/definition_names.h"
 #include "server/stored.h"
 
 namespace dibs::server {
 namespace {
 
 constexpr std::string_view kFinalizer = "customresourcecleanup.apiextensions.k8s.io";
+constexpr std::string_view kInProgress = "InstanceDeletionInProgress";
 constexpr Duration kDeletionRetry = std::chrono::milliseconds(200);
 
 const Value& condition_of(const Value& definition, std::string_view type) {
@@ -47,6 +49,16 @@ void set_condition(Value& definition, std::string_view type, bool status, std::s
   definition.mut("status").set("conditions", std::move(conditions));
 }
 
+/// Where its objects lie.
+std::string prefix_of(const Value& definition) {
+  return cat("/registry/", definition["spec"]["group"].as_string(), "/",
+             definition["spec"]["names"]["plural"].as_string(), "/");
+}
+
+bool is_ending(const Value& definition) {
+  return definition["metadata"].contains("deletionTimestamp") || is_true(definition, "Terminating");
+}
+
 }  // namespace
 
 struct Definitions::Entry {
@@ -68,7 +80,8 @@ void Definitions::publish() {
   std::vector<ResourcePtr> custom;
   for (const auto& [key, entry] : entries_) {
     if (!entry->kind) continue;
-    for (auto& resource : custom_resources(entry->kind)) custom.push_back(std::move(resource));
+    for (auto& resource : custom_resources(entry->kind, is_ending(entry->definition)))
+      custom.push_back(std::move(resource));
   }
   resources_.replace(make_resource_set(builtin_, custom, ++generation_));
 }
@@ -144,52 +157,63 @@ void Definitions::follow() {
 }
 
 void Definitions::take(const store::Event& event) {
-  if (!event.now) {
-    std::lock_guard lock(mutex_);
-    entries_.erase(event.key());
-    publish();
+  if (event.now) {
+    auto definition = decode_stored(*event.now);
+    if (definition.ok()) settle(event.key(), *definition);
     return;
   }
-  auto definition = decode_stored(*event.now);
-  if (definition.ok()) settle(event.key(), *definition);
+  Value gone;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = entries_.find(event.key());
+    if (found == entries_.end()) return;
+    gone = found->second->definition;
+    entries_.erase(found);
+    publish();
+  }
+  if (end_) end_(prefix_of(gone));
+  settle_group(gone);
 }
 
-std::string Definitions::name_conflict(const Value& definition) const {
-  const Value& names = definition["spec"]["names"];
+std::vector<Value> Definitions::group_of(const Value& definition) const {
+  std::vector<Value> group;
   for (const auto& [key, entry] : entries_) {
-    if (entry->definition["metadata"]["name"] == definition["metadata"]["name"] || !entry->kind)
-      continue;
-    if (!(entry->definition["spec"]["group"] == definition["spec"]["group"])) continue;
-    const Value& taken = entry->definition["status"]["acceptedNames"];
-    for (std::string_view field : {"plural", "singular", "kind", "listKind"}) {
-      if (!names[field].as_string().empty() && names[field] == taken[field]) {
-        return cat(quoted(names[field].as_string()), " is already in use");
-      }
-    }
-    for (const Value& short_name : names["shortNames"].items()) {
-      for (const Value& other : taken["shortNames"].items()) {
-        if (short_name == other) return cat(quoted(short_name.as_string()), " is already in use");
-      }
+    if (entry && entry->definition["spec"]["group"] == definition["spec"]["group"])
+      group.push_back(entry->definition);
+  }
+  return group;
+}
+
+void Definitions::settle_group(const Value& definition) {
+  std::vector<std::pair<std::string, Value>> waiting;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [key, entry] : entries_) {
+      const Value& other = entry->definition;
+      if (other["spec"]["group"] == definition["spec"]["group"] &&
+          !(other["metadata"]["name"] == definition["metadata"]["name"]) && !is_ending(other) &&
+          !is_true(other, "NamesAccepted"))
+        waiting.emplace_back(key, other);
     }
   }
-  return {};
+  for (const auto& [key, other] : waiting) settle(key, other);
 }
 
 void Definitions::settle(const std::string& key, const Value& definition) {
-  bool deleting = definition["metadata"].contains("deletionTimestamp");
-  std::string conflict;
+  const bool deleting = definition["metadata"].contains("deletionTimestamp");
+  bool replaced = false;
   {
     std::lock_guard lock(mutex_);
     if (stopped_) return;
-    conflict = name_conflict(definition);
     auto& entry = entries_[key];
-    bool was_served = entry && entry->kind;
-    bool same_spec = was_served && entry->definition["spec"] == definition["spec"];
+    const bool was_served = entry && entry->kind;
+    const bool same_spec = was_served && entry->definition["spec"] == definition["spec"];
+    const bool was_ending = entry && is_ending(entry->definition);
     auto next = std::make_shared<Entry>();
     next->definition = definition;
     if (same_spec) {
       next->kind = entry->kind;
-    } else if (conflict.empty() || was_served) {
+    } else if (was_served || judge_names(definition, group_of(definition)).all) {
       auto kind = compile_definition(definition);
       if (kind.ok()) {
         next->kind = std::move(kind).value();
@@ -198,67 +222,89 @@ void Definitions::settle(const std::string& key, const Value& definition) {
                   {{"name", definition["metadata"]["name"].as_string()}, {"error", kind.error()}});
       }
     }
-    bool changed = !same_spec;
+    replaced = was_served && !same_spec;
+    const bool changed = !same_spec || was_ending != is_ending(definition);
     entry = std::move(next);
     if (changed) publish();
   }
-  if (deleting) return finish_deletion(definition);
+  if (replaced && end_) end_(prefix_of(definition));
+  if (deleting) {
+    finish_deletion(key, definition);
+  } else {
+    settle_names(key, definition);
+  }
+}
 
-  std::string now = format_rfc3339(runtime_.clock.now());
-  auto settled = write(definition, "status", [&](Value& object) {
-    if (conflict.empty()) {
-      object.mut("status").set("acceptedNames", object["spec"]["names"]);
-      set_condition(object, "NamesAccepted", true, "NoConflicts", "no conflicts found", now);
+void Definitions::settle_names(const std::string& key, const Value& definition) {
+  NameVerdict verdict;
+  {
+    std::lock_guard lock(mutex_);
+    verdict = judge_names(definition, group_of(definition));
+  }
+  const std::string now = format_rfc3339(runtime_.clock.now());
+  auto settled = write(key, definition, "status", [&](Value& object) {
+    object.mut("status").set("acceptedNames", verdict.accepted);
+    set_condition(object, "NamesAccepted", verdict.all, verdict.reason, verdict.message, now);
+    if (is_true(object, "Established")) return;
+    if (verdict.all) {
       set_condition(object, "Established", true, "InitialNamesAccepted",
                     "the initial names have been accepted", now);
     } else {
-      set_condition(object, "NamesAccepted", false, "Conflict", conflict, now);
-      if (!is_true(object, "Established")) {
-        set_condition(object, "Established", false, "NotAccepted", "not all names are accepted",
-                      now);
-      }
+      set_condition(object, "Established", false, "NotAccepted", "not all names are accepted", now);
     }
   });
   if (!settled.ok() && settled.error().code() != Code::not_found) {
     log::warn("definition's status cannot be written", {{"error", settled.error()}});
   }
+  // A change of names may have let go of some.
+  if (settled.ok() && !(verdict.accepted == definition["status"]["acceptedNames"]))
+    settle_group(definition);
 }
 
-void Definitions::finish_deletion(const Value& definition) {
+std::size_t Definitions::delete_objects(const Value& definition) {
+  ResourcePtr resource = resources_.get()->find_kind(
+      definition["spec"]["group"].as_string(), definition["spec"]["names"]["kind"].as_string());
+  if (!resource || resource->storage_prefix != prefix_of(definition)) return 0;
+  store::RangeQuery query;
+  query.prefix = resource->storage_prefix;
+  auto listing = store_.range(query);
+  if (!listing.ok()) return 1;
+  Context context;
+  context.user.name = "system:apiserver";
+  context.user.groups = {std::string(auth::kMasters)};
+  context.now = runtime_.clock.now();
+  context.by_server = true;
+  context.resource = resource;
+  context.resources = resources_.get();
+  std::size_t left = 0;
+  for (const auto& record : listing->records) {
+    auto object = decode_stored(*record);
+    if (!object.ok()) continue;
+    auto removed =
+        objects_.remove(context, *resource, (*object)["metadata"]["namespace"].as_string(),
+                        (*object)["metadata"]["name"].as_string(), {});
+    if (!removed.ok() ? removed.error().code() != Code::not_found : !removed->removed) ++left;
+  }
+  return left;
+}
+
+void Definitions::finish_deletion(const std::string& key, const Value& definition) {
   bool held = false;
   for (const Value& finalizer : definition["metadata"]["finalizers"].items()) {
     held = held || finalizer.as_string() == kFinalizer;
   }
   if (!held) return;
-  std::string now = format_rfc3339(runtime_.clock.now());
-  ResourcePtr resource = resources_.get()->find_kind(
-      definition["spec"]["group"].as_string(), definition["spec"]["names"]["kind"].as_string());
-  std::size_t left = 0;
-  if (resource) {
-    store::RangeQuery query;
-    query.prefix = resource->storage_prefix;
-    auto listing = store_.range(query);
-    Context context;
-    context.user.name = "system:apiserver";
-    context.user.groups = {std::string(auth::kMasters)};
-    context.now = runtime_.clock.now();
-    context.resource = resource;
-    context.resources = resources_.get();
-    if (listing.ok()) {
-      for (const auto& record : listing->records) {
-        auto object = decode_stored(*record);
-        if (!object.ok()) continue;
-        auto removed =
-            objects_.remove(context, *resource, (*object)["metadata"]["namespace"].as_string(),
-                            (*object)["metadata"]["name"].as_string(), {});
-        if (!removed.ok() ? removed.error().code() != Code::not_found : !removed->removed) ++left;
-      }
-    }
+  const std::string now = format_rfc3339(runtime_.clock.now());
+  // This may take a while. The write comes back as an event, which goes on here.
+  if (condition_of(definition, "Terminating")["reason"].as_string() != kInProgress) {
+    auto told = write(key, definition, "status", [&](Value& object) {
+      set_condition(object, "Terminating", true, kInProgress,
+                    "CustomResource deletion is in progress", now);
+    });
+    if (told.ok()) return;
   }
-  if (left == 0) {
-    (void)write(definition, "", [&](Value& object) {
-      set_condition(object, "Terminating", false, "InstanceDeletionCompleted",
-                    "removed all instances", now);
+  if (delete_objects(definition) == 0) {
+    (void)write(key, definition, "", [&](Value& object) {
       Value finalizers = Value::array();
       for (const Value& finalizer : object["metadata"]["finalizers"].items()) {
         if (finalizer.as_string() != kFinalizer) finalizers.push(finalizer);
@@ -270,14 +316,15 @@ void Definitions::finish_deletion(const Value& definition) {
   // Objects with finalizers of their own go when those who put them there let go.
   std::lock_guard lock(mutex_);
   if (stopped_) return;
-  timers_.push_back(runtime_.timers.after(kDeletionRetry, [this, definition] {
+  timers_.push_back(runtime_.timers.after(kDeletionRetry, [this, key, definition] {
     auto current = objects_.get(*resource_, "", definition["metadata"]["name"].as_string());
-    if (current.ok()) finish_deletion(*current);
+    if (current.ok()) finish_deletion(key, *current);
   }));
   if (timers_.size() > 256) timers_.erase(timers_.begin(), timers_.begin() + 128);
 }
 
-Result<> Definitions::write(const Value& definition, std::string_view subresource,
+Result<> Definitions::write(const std::string& key, const Value& definition,
+                            std::string_view subresource,
                             const std::function<void(Value&)>& change) {
   Context context;
   context.user.name = "system:apiserver";
@@ -295,6 +342,11 @@ Result<> Definitions::write(const Value& definition, std::string_view subresourc
                         return object;
                       });
   if (!written.ok()) return std::move(written).error();
+  // Others must see the names at once, not when the event comes.
+  std::lock_guard lock(mutex_);
+  auto found = entries_.find(key);
+  if (found != entries_.end() && found->second->definition["spec"] == written->object["spec"])
+    found->second->definition = written->object;
   return success();
 }
 

@@ -3,10 +3,14 @@
 //
 // Follows the stored definitions. A new one is first served, then said to be Established, so that
 // who waits for the condition can use it at once. One that is being deleted takes its objects with
-// it before it goes. One task at a time does all this; the served set is replaced as a whole.
+// it before it goes; until then no more can be made. Watches end when what they show changes its
+// definition or loses it. One task at a time does all this; the served set is replaced as a whole.
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -23,6 +27,10 @@ class Definitions {
               ResourceTable& resources, std::vector<ResourcePtr> builtin);
   ~Definitions();
 
+  /// Called with the storage prefix of objects whose definition was changed or is gone. To be set
+  /// before start().
+  void on_end(std::function<void(const std::string& prefix)> end) { end_ = std::move(end); }
+
   /// Serves what is stored. Errors: of the store.
   Result<> load();
   void start();
@@ -34,12 +42,19 @@ class Definitions {
   void follow();
   void take(const store::Event& event);
   void settle(const std::string& key, const Value& definition);
-  void finish_deletion(const Value& definition);
-  Result<> write(const Value& definition, std::string_view subresource,
+  /// Gives the definition the names it can have and says so in its status.
+  void settle_names(const std::string& key, const Value& definition);
+  /// Names may have become free for the others of the group.
+  void settle_group(const Value& definition);
+  void finish_deletion(const std::string& key, const Value& definition);
+  /// How many objects of the definition are still there.
+  std::size_t delete_objects(const Value& definition);
+  /// Errors: not_found when it is gone.
+  Result<> write(const std::string& key, const Value& definition, std::string_view subresource,
                  const std::function<void(Value&)>& change);
   void publish();
-  /// Why the names cannot be had, or "".
-  std::string name_conflict(const Value& definition) const;
+  /// All definitions of the group, as they were last seen or written. Requires mutex_.
+  std::vector<Value> group_of(const Value& definition) const;
 
   runtime::Runtime& runtime_;
   store::Store& store_;
@@ -47,6 +62,7 @@ class Definitions {
   ResourceTable& resources_;
   std::vector<ResourcePtr> builtin_;
   ResourcePtr resource_;  // customresourcedefinitions itself
+  std::function<void(const std::string& prefix)> end_;
 
   std::mutex mutex_;
   std::unique_ptr<store::Watch> watch_;                    // guarded by mutex_

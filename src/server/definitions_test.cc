@@ -94,6 +94,102 @@ TEST_F(DefinitionsTest, a_taken_name_is_refused_by_a_condition) {
   EXPECT_EQ(api.get("/apis/e.com/v1/namespaces/default/gadgets").status, 404);
 }
 
+TEST_F(DefinitionsTest, a_name_that_becomes_free_goes_to_who_waits_for_it) {
+  define(definition());
+  define(definition("gadgets", "Thing"));
+  Value waiting = get("gadgets.e.com");
+  EXPECT_EQ(condition_of(waiting, "NamesAccepted")["reason"].as_string(), "ListKindConflict");
+  EXPECT_EQ(condition_of(waiting, "NamesAccepted")["message"].as_string(),
+            "\"ThingList\" is already in use");
+  // What it can have it has.
+  EXPECT_EQ(to_text(waiting["status"]["acceptedNames"]["plural"]), "'gadgets'");
+  EXPECT_EQ(to_text(waiting["status"]["acceptedNames"]["kind"]), "''");
+
+  api.remove(cat(kDefinitions, "/things.e.com"));
+  api.sim.advance(std::chrono::seconds(1));
+
+  Value made = get("gadgets.e.com");
+  EXPECT_EQ(condition_of(made, "NamesAccepted")["status"].as_string(), "True");
+  EXPECT_EQ(condition_of(made, "Established")["status"].as_string(), "True");
+  EXPECT_EQ(api.get("/apis/e.com/v1/namespaces/default/gadgets").status, 200);
+}
+
+TEST_F(DefinitionsTest, nothing_is_made_while_the_definition_goes) {
+  define(definition());
+  Value held = thing("a");
+  held.mut("metadata").set("finalizers", from_text("['e.com/x']"));
+  api.post(kThings, held);
+  api.remove(cat(kDefinitions, "/things.e.com"));
+  api.sim.run_until_idle();
+
+  Reply made = api.post(kThings, thing("b"));
+  Reply applied = api.patch(cat(kThings, "/c?fieldManager=m"), "apply",
+                            "{apiVersion: e.com/v1, kind: Thing}");
+
+  EXPECT_EQ(made.status, 403) << made.text;
+  EXPECT_EQ(made.message(),
+            "things.e.com \"b\" is forbidden: create not allowed while custom resource definition "
+            "is terminating");
+  EXPECT_EQ(applied.status, 403) << applied.text;
+  EXPECT_EQ(api.patch(cat(kThings, "/a"), "merge", "{'spec':{'size':'l'}}").status, 200);
+  EXPECT_EQ(condition_of(get("things.e.com"), "Terminating")["reason"].as_string(),
+            "InstanceDeletionInProgress");
+}
+
+TEST_F(DefinitionsTest, watches_end_with_the_definition) {
+  define(definition());
+  api.post(kThings, thing("a"));
+  auto stream = api.watch(cat(kThings, "?watch=1"));
+  stream->take();
+
+  api.remove(cat(kDefinitions, "/things.e.com"));
+  api.sim.advance(std::chrono::seconds(1));
+
+  EXPECT_THAT(stream->take_short(), ElementsAre("DELETED a"));
+  EXPECT_TRUE(stream->finished());
+}
+
+TEST_F(DefinitionsTest, watches_end_with_a_change_of_the_definition) {
+  define(definition());
+  auto stream = api.watch(cat(kThings, "?watch=1"));
+  auto others = api.watch("/api/v1/namespaces/default/configmaps?watch=1");
+
+  api.patch(cat(kDefinitions, "/things.e.com"), "json",
+            "[{'op':'remove','path':'/spec/versions/0/additionalPrinterColumns'}]");
+  api.sim.run_until_idle();
+
+  EXPECT_TRUE(stream->finished());
+  EXPECT_FALSE(others->finished());
+}
+
+TEST_F(DefinitionsTest, rules_in_expressions_are_compiled_and_kept) {
+  Value with_rules = definition();
+  Value schema = definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+  schema.mut("properties").mut("spec").set(
+      "x-kubernetes-validations",
+      from_text("[{'rule':'self.replicas < 5','message':'too many','fieldPath':'.replicas'}]"));
+  with_rules.mut("spec").mut("versions").mut(0).mut("schema").set("openAPIV3Schema", schema);
+  define(with_rules);
+
+  EXPECT_EQ(api.post(kThings, thing("a", "{'replicas':4}")).status, 201);
+  Reply broken = api.post(kThings, thing("b", "{'replicas':5}"));
+  EXPECT_EQ(broken.status, 422);
+  EXPECT_EQ(broken.message(),
+            "Thing.e.com \"b\" is invalid: spec.replicas: Invalid value: too many");
+
+  // What was there before the rule only warns.
+  schema.mut("properties").mut("spec").set("x-kubernetes-validations",
+                                           from_text("[{'rule':'self.replicas < 3'}]"));
+  with_rules = get("things.e.com");
+  with_rules.mut("spec").mut("versions").mut(0).mut("schema").set("openAPIV3Schema", schema);
+  ASSERT_EQ(api.put(cat(kDefinitions, "/things.e.com"), with_rules).status, 200);
+  api.sim.run_until_idle();
+  Reply kept = api.patch(cat(kThings, "/a"), "merge", "{'metadata':{'labels':{'a':'b'}}}");
+  EXPECT_EQ(kept.status, 200) << kept.text;
+  EXPECT_THAT(kept.warnings(),
+              ElementsAre("299 - \"spec: Invalid value: failed rule: self.replicas < 3\""));
+}
+
 TEST_F(DefinitionsTest, objects_are_pruned_defaulted_and_judged) {
   define(definition());
 

@@ -176,14 +176,21 @@ Result<Deleted> Objects::remove(Context& context, const Resource& resource,
     if (is_namespace(resource)) object.mut("status").set("phase", "Terminating");
     if (is_definition(resource)) mark_definition(object, format_rfc3339(context.now));
 
-    if (context.dry_run || options.dry_run) return Deleted{std::move(object), !waits};
+    // What has no time to wait is shown as it was.
+    bool at_once = !waits && !graceful && !terminating;
+    if (context.dry_run || options.dry_run) {
+      return at_once ? Deleted{old, true} : Deleted{std::move(object), !waits};
+    }
     if (waits && object == old) return Deleted{old, false};
     auto revision =
         store_.commit({{key, waits ? share(encode_stored(object)) : nullptr, record->modified}});
     if (revision.ok()) {
       if (waits) object.mut("metadata").set("resourceVersion", cat(*revision));
-      // What had no time to wait is shown as it was.
-      if (!waits && !graceful && !terminating) return Deleted{old, true};
+      if (at_once) {
+        Value gone = old;
+        gone.mut("metadata").set("resourceVersion", cat(*revision));
+        return Deleted{std::move(gone), true};
+      }
       return Deleted{std::move(object), !waits};
     }
     if (revision.error().code() != Code::conflict) return std::move(revision).error();

@@ -4,6 +4,7 @@
 #include "api/schema/decode.h"
 #include "base/strings.h"
 #include "server/body.h"
+#include "server/plugins/admission_policies_bodies.h"
 #include "server/presenting.h"
 #include "server/status.h"
 #include "server/stored.h"
@@ -40,6 +41,7 @@ Context inner_context(const Context& context, const ResourcePtr& resource,
   inner.resource = resource;
   inner.resources = context.resources;
   inner.now = context.now;
+  inner.by_server = true;
   inner.dry_run = context.dry_run;
   inner.field_manager = context.field_manager;
   return inner;
@@ -99,6 +101,8 @@ Result<net::Response> Subresources::evict(Context& context) {
   DIBS_CHECK(access_.check_node_write(context.user, auth::NodeOperation::create, *context.resource,
                                       "eviction", context.info.name_space, context.info.name,
                                       &eviction, nullptr));
+  DIBS_CHECK(admit_body(objects_.admission(), context, Operation::create, eviction));
+  context.by_server = true;
   DIBS_TRY(Value pod, objects_.get(*context.resource, context.info.name_space, context.info.name));
   const Value& raw = eviction["deleteOptions"];
   DeleteOptions options;

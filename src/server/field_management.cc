@@ -3,6 +3,38 @@
 #include "base/strings.h"
 
 namespace dibs::server {
+namespace {
+
+/// Built-in kinds that are served in forms of their own; custom ones only change their name.
+bool has_own_form(const Resource& resource) { return resource.from_storage && !resource.custom; }
+
+ResourcePtr of_version(const Context& context, const Resource& resource,
+                       std::string_view api_version) {
+  if (!context.resources) return nullptr;
+  auto slash = api_version.find('/');
+  if (slash == std::string_view::npos)
+    return context.resources->find("", api_version, resource.plural);
+  return context.resources->find(api_version.substr(0, slash), api_version.substr(slash + 1),
+                                 resource.plural);
+}
+
+/// Through the stored form. Versions that are not served are not known.
+api::VersionConverter converter(const Context& context, const Resource& resource) {
+  return [&context, &resource](const Value& object, std::string_view api_version)
+             -> Result<std::optional<api::VersionedObject>> {
+    ResourcePtr target = of_version(context, resource, api_version);
+    ResourcePtr source = of_version(context, resource, object["apiVersion"].as_string());
+    if (!target || !source) return std::optional<api::VersionedObject>();
+    Value stored = object;
+    if (source->to_storage) {
+      DIBS_TRY(stored, source->to_storage(object, nullptr, false));
+    }
+    return std::optional(api::VersionedObject{
+        target->from_storage ? target->from_storage(stored) : stored, target->schema});
+  };
+}
+
+}  // namespace
 
 WriterOf::WriterOf(const Context& context, const Resource& resource)
     : api_version_(resource.hub_group.empty()
@@ -10,7 +42,8 @@ WriterOf::WriterOf(const Context& context, const Resource& resource)
                        : cat(resource.hub_group, "/", resource.hub_version)) {
   bool status_write =
       context.info.subresource == "status" || context.info.subresource == "approval";
-  if (resource.custom) api_version_ = resource.api_version();
+  if (resource.custom || has_own_form(resource)) api_version_ = resource.api_version();
+  if (has_own_form(resource)) convert_ = converter(context, resource);
   if (status_write && resource.schema) {
     for (const api::Field& field : resource.schema->fields) {
       if (field.name == "status" || field.name == "metadata" || field.name == "kind" ||
@@ -34,13 +67,25 @@ WriterOf::WriterOf(const Context& context, const Resource& resource)
   writer_.reset = &reset_;
   writer_.custom = resource.custom;
   writer_.now = context.now;
+  if (convert_) writer_.convert = &convert_;
 }
 
 Value track_write(const Context& context, const Resource& resource, const Value* old,
                   Value object) {
   if (!resource.schema) return object;
   WriterOf writer(context, resource);
-  return api::track_update(writer.get(), old, std::move(object), context.forget_managers);
+  if (!has_own_form(resource))
+    return api::track_update(writer.get(), old, std::move(object), context.forget_managers);
+  std::optional<Value> live;
+  if (old) live = resource.from_storage(*old);
+  Value tracked = api::track_update(writer.get(), live ? &*live : nullptr,
+                                    resource.from_storage(object), context.forget_managers);
+  if (const Value* entries = tracked["metadata"].find("managedFields")) {
+    object.mut("metadata").set("managedFields", *entries);
+  } else {
+    object.mut("metadata").erase("managedFields");
+  }
+  return object;
 }
 
 std::string field_manager_of(const net::Request& request, const net::Target& target) {

@@ -19,12 +19,13 @@ class WriterOf {
 
  private:
   std::string api_version_;
+  api::VersionConverter convert_;
   api::FieldSet reset_;
   api::FieldWriter writer_;
 };
 
 /// The object (stored version) with its managedFields brought up to date; `old` is null for a new
-/// object.
+/// object. Fields are told apart in the version of the request, as clients know them.
 Value track_write(const Context& context, const Resource& resource, const Value* old, Value object);
 
 /// The field manager of a request: the parameter, or what stands before the "/" of the User-Agent.

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/strings.h"
+#include "server/plugins/admission_policies_bodies.h"
 #include "server/status.h"
 #include "server/subresources.h"
 
@@ -88,6 +89,7 @@ Result<> check_log_options(const Context& context) {
 Result<net::Response> Subresources::reach_node(Context& context) {
   const Resource& resource = *context.resource;
   const std::string& what = context.info.subresource;
+  if (what != "log") DIBS_CHECK(admit_stream(objects_.admission(), context));
   if (resource.plural != "pods") {
     DIBS_TRY(Value object, objects_.get(resource, context.info.name_space, context.info.name));
     return Error::unavailable(cat("no endpoints available for ", resource.singular, " ",

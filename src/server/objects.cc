@@ -29,6 +29,16 @@ Error invalid(const FieldErrors& errors, const Resource& resource, std::string_v
   return errors.to_error(resource.kind, resource.hub_group, name);
 }
 
+/// Finalizers without a domain must be well known. Definitions and their objects may have any.
+bool has_core_metadata(const Resource& resource) {
+  return !resource.custom && resource.group != "apiextensions.k8s.io";
+}
+
+/// The minor number of the release that is answered as.
+int release_of(const Resource& resource) {
+  return resource.features ? resource.features->minor() : 37;
+}
+
 /// What Go says of text that is no unsigned number; empty when it is one.
 std::string version_fault(std::string_view text) {
   std::uint64_t number = 0;
@@ -156,6 +166,7 @@ Result<Value> Objects::create(Context& context, const Resource& resource,
                              .name = metadata["name"].str(),
                              .subresource = {},
                              .object = &object};
+  if (resource.rules->set_times) resource.rules->set_times(object, context.now);
   object = track_write(context, resource, nullptr, std::move(object));
   DIBS_CHECK(admission_.mutate(admission));
 
@@ -169,7 +180,7 @@ Result<Value> Objects::create(Context& context, const Resource& resource,
 Result<Value> Objects::commit_new(Context& context, const Resource& resource,
                                   AdmissionRequest& admission, Value object) {
   const api::KindRules& rules = *resource.rules;
-  api::RuleContext rule_context{context.now, context.info.subresource};
+  api::RuleContext rule_context{context.now, context.info.subresource, resource.features.get()};
   std::string generate(object["metadata"]["generateName"].as_string());
   bool generated = object["metadata"]["name"].as_string().empty() && !generate.empty();
 
@@ -190,15 +201,26 @@ Result<Value> Objects::commit_new(Context& context, const Resource& resource,
     if (rules.prepare_create) rules.prepare_create(made, rule_context);
 
     FieldErrors errors;
-    api::validate_metadata(made, resource.namespaced, rules.name_rule, errors, !resource.custom);
-    if (rules.validate) rules.validate(made, errors);
+    admission.object = &made;
+    admission.name = name;
+    admission_.judge(admission, errors);
+    api::validate_metadata(made, resource.namespaced, rules.name_rule, errors,
+                           has_core_metadata(resource), release_of(resource));
+    if (rules.validate && context.as_sent.is_object()) {
+      Value judged = context.as_sent;
+      judged.set("metadata", made["metadata"]);
+      if (rules.set_times) rules.set_times(judged, context.now);
+      if (rules.prepare_create) rules.prepare_create(judged, rule_context);
+      rules.validate(judged, errors);
+    } else if (rules.validate) {
+      rules.validate(made, errors);
+    }
+    for (const std::string& text : errors.warnings()) context.warn(text);
     if (!errors.empty()) return invalid(errors, resource, name);
     if (rules.warnings) {
       for (auto& text : rules.warnings(made, nullptr)) context.warn(std::move(text));
     }
 
-    admission.object = &made;
-    admission.name = name;
     DIBS_CHECK(admission_.validate(admission));
 
     std::string key = resource.key(admission.name_space, name);
@@ -213,6 +235,7 @@ Result<Value> Objects::commit_new(Context& context, const Resource& resource,
     }
     auto revision = store_.commit({{key, share(encode_stored(made)), 0}});
     if (revision.ok()) {
+      admission_.stored(admission);
       made.mut("metadata").set("resourceVersion", cat(*revision));
       return made;
     }
@@ -244,6 +267,7 @@ Result<Written> Objects::update(Context& context, const Resource& resource,
                                  .name = std::string(name),
                                  .subresource = {},
                                  .object = &object};
+      if (resource.rules->set_times) resource.rules->set_times(object, context.now);
       if (kind != UpdateKind::apply)
         object = track_write(context, resource, nullptr, std::move(object));
       DIBS_CHECK(admission_.mutate(admission));
@@ -267,9 +291,10 @@ Result<Written> Objects::update(Context& context, const Resource& resource,
                                .subresource = context.info.subresource,
                                .object = &object,
                                .old = &old};
+    if (resource.rules->set_times) resource.rules->set_times(object, context.now);
     if (kind != UpdateKind::apply) object = track_write(context, resource, &old, std::move(object));
     DIBS_CHECK(admission_.mutate(admission));
-    DIBS_TRY(object, prepare_update(context, resource, std::move(object), old));
+    DIBS_TRY(object, prepare_update(context, resource, admission, std::move(object), old));
     object = api::keep_times(old, std::move(object));
     admission.object = &object;
     DIBS_CHECK(admission_.validate(admission));
@@ -290,6 +315,7 @@ Result<Written> Objects::update(Context& context, const Resource& resource,
     auto revision =
         store_.commit({{key, done ? nullptr : share(encode_stored(object)), record->modified}});
     if (revision.ok()) {
+      admission_.stored(admission);
       // Upstream shows a deleted object at the version it last had.
       if (!done) object.mut("metadata").set("resourceVersion", cat(*revision));
       return Written{std::move(object), false, done};
@@ -300,10 +326,11 @@ Result<Written> Objects::update(Context& context, const Resource& resource,
   return conflict_error(resource.group, resource.plural, name, kModifiedText);
 }
 
-Result<Value> Objects::prepare_update(Context& context, const Resource& resource, Value object,
+Result<Value> Objects::prepare_update(Context& context, const Resource& resource,
+                                      AdmissionRequest& admission, Value object,
                                       const Value& old) {
   const api::KindRules& rules = rules_for(context, resource);
-  api::RuleContext rule_context{context.now, context.info.subresource};
+  api::RuleContext rule_context{context.now, context.info.subresource, resource.features.get()};
   bool status_write =
       context.info.subresource == "status" || context.info.subresource == "approval";
   if (resource.namespaced) {
@@ -350,10 +377,14 @@ Result<Value> Objects::prepare_update(Context& context, const Resource& resource
   api::keep_metadata(object, old);
 
   FieldErrors errors;
-  api::validate_metadata_update(object, old, errors, !resource.custom);
+  admission.object = &object;
+  admission_.judge(admission, errors);
+  api::validate_metadata_update(object, old, errors, has_core_metadata(resource),
+                                release_of(resource));
   const auto& validate = status_write ? rules.validate_status : rules.validate_update;
   // A binding sets what no update may.
   if (validate && context.info.subresource != "binding") validate(object, old, errors);
+  for (const std::string& text : errors.warnings()) context.warn(text);
   if (!errors.empty()) return invalid(errors, resource, object["metadata"]["name"].as_string());
   if (rules.warnings && !status_write) {
     for (auto& text : rules.warnings(object, &old)) context.warn(std::move(text));

@@ -70,13 +70,15 @@ class Objects {
   Result<Deleted> remove(Context& context, const Resource& resource, std::string_view name_space,
                          std::string_view name, const DeleteOptions& options);
 
+  const AdmissionChain& admission() const { return admission_; }
   store::Store& store() { return store_; }
   runtime::Runtime& runtime() { return runtime_; }
 
  private:
   Result<Value> commit_new(Context& context, const Resource& resource, AdmissionRequest& admission,
                            Value object);
-  Result<Value> prepare_update(Context& context, const Resource& resource, Value object,
+  Result<Value> prepare_update(Context& context, const Resource& resource,
+                               AdmissionRequest& admission, Value object,
                                const Value& old);
 
   runtime::Runtime& runtime_;

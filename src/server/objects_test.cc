@@ -762,7 +762,7 @@ TEST(Restart, keeps_objects_and_versions) {
 class Races : public testing::Test {
  protected:
   Races() {
-    auto builtin = builtin_resources("1.37");
+    auto builtin = builtin_resources(Options{});
     EXPECT_TRUE(builtin.ok());
     resources_ = make_resource_set(*builtin, {}, 1);
     resource_ = resources_->find("", "v1", "configmaps");

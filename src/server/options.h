@@ -1,13 +1,23 @@
 #pragma once
 // What an API server is told at its start.
 
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dibs::server {
 
 struct Options {
-  std::string release = "1.37";
+  /// The release to answer as, exactly; "" is the newest, with all that is older beside it.
+  std::string release;
+  /// "Gate=true,…", changes to the release's defaults.
+  std::string feature_gates;
+  /// "group/version=false,group/version/resource=true,api/beta=false,…"
+  std::string runtime_config;
+  /// Names of admission plugins; all are on unless disabled.
+  std::vector<std::string> enabled_plugins;
+  std::vector<std::string> disabled_plugins;
   std::string issuer = "https://kubernetes.default.svc";
   std::string service_range = "10.0.0.0/24";
   /// Contents of a --token-auth-file: token,user,uid,"group,group" a line.
@@ -18,6 +28,12 @@ struct Options {
   std::string ca_pem;
   /// host:port that clients reach, for discovery and the kubernetes Service.
   std::string advertise = "127.0.0.1:6443";
+
+  std::string_view answers_as() const {
+    return release.empty() ? std::string_view("1.37") : std::string_view(release);
+  }
+  /// 37 for "1.37".
+  int minor() const { return std::atoi(std::string(answers_as().substr(2)).c_str()); }
 };
 
 }  // namespace dibs::server

@@ -121,9 +121,19 @@ Value list_metadata(const ListMeta& meta, bool bare) {
   return out;
 }
 
-bool plain_bytes(const Context& context, const Resource& resource) {
+/// The answer is made of stored bytes, as far as the version shows those as they are.
+bool plain_form(const Context& context) {
   return context.answer.form == Form::object && context.answer.media == Media::json &&
-         !context.answer.pretty && !resource.from_storage;
+         !context.answer.pretty;
+}
+
+/// Items of a list have no kind and apiVersion, but those of custom resources do.
+Value as_item(const Resource& resource, Value object) {
+  if (!resource.custom) {
+    object.erase("kind");
+    object.erase("apiVersion");
+  }
+  return object;
 }
 
 }  // namespace
@@ -146,7 +156,7 @@ net::Response present_value(const Context& context, int status, const Value& val
 
 net::Response present_object(const Context& context, const Resource& resource, int status,
                              const Value& stored) {
-  if (plain_bytes(context, resource) && stored["metadata"].is_object()) {
+  if (plain_form(context) && !resource.from_storage && stored["metadata"].is_object()) {
     auto version = stored["metadata"]["resourceVersion"].as_string();
     std::string body;
     append_wire(body, encode_stored(stored), version);
@@ -158,7 +168,7 @@ net::Response present_object(const Context& context, const Resource& resource, i
 
 Result<net::Response> present_record(const Context& context, const Resource& resource,
                                      const store::Record& record) {
-  if (plain_bytes(context, resource)) {
+  if (plain_form(context) && resource.shows_stored(*record.value)) {
     std::string body;
     body.reserve(record.value->size() + 48);
     append_wire(body, *record.value, cat(record.modified));
@@ -185,11 +195,7 @@ net::Response present_values(const Context& context, const Resource& resource,
       items.push(metadata_only(context.answer, object));
       continue;
     }
-    if (!resource.custom) {
-      object.erase("kind");
-      object.erase("apiVersion");
-    }
-    items.push(std::move(object));
+    items.push(as_item(resource, std::move(object)));
   }
   Value list =
       Value::object({{"kind", resource.list_kind}, {"apiVersion", resource.api_version()}});
@@ -206,7 +212,7 @@ net::Response present_values(const Context& context, const Resource& resource,
 Result<net::Response> present_list(const Context& context, const Resource& resource,
                                    const std::vector<store::RecordPtr>& records,
                                    const ListMeta& meta) {
-  if (plain_bytes(context, resource)) {
+  if (plain_form(context) && (!resource.from_storage || !resource.shown_as_stored.empty())) {
     std::size_t total = 256;
     for (const auto& record : records) total += record->value->size() + 48;
     std::string body;
@@ -219,7 +225,10 @@ Result<net::Response> present_list(const Context& context, const Resource& resou
     for (const auto& record : records) {
       if (!first) body.push_back(',');
       first = false;
-      if (resource.custom) {
+      if (!resource.shows_stored(*record->value)) {
+        DIBS_TRY(Value object, decode_stored(*record));
+        json::write_to(body, as_item(resource, to_served(resource, object)));
+      } else if (resource.custom) {
         append_wire(body, *record->value, cat(record->modified));
       } else {
         append_wire_item(body, *record->value, cat(record->modified));

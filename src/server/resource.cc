@@ -18,6 +18,17 @@ std::string Resource::namespace_prefix(std::string_view name_space) const {
   return namespaced && !name_space.empty() ? cat(storage_prefix, name_space, "/") : storage_prefix;
 }
 
+bool Resource::shows_stored(std::string_view bytes) const {
+  if (!from_storage) return true;
+  if (shown_as_stored.empty()) return false;
+  // What is stored begins with its kind and apiVersion.
+  constexpr std::string_view kVersion = "\"apiVersion\":\"";
+  std::size_t at = bytes.find(kVersion);
+  if (at == std::string_view::npos) return false;
+  std::string_view rest = bytes.substr(at + kVersion.size());
+  return rest.starts_with(shown_as_stored) && rest.substr(shown_as_stored.size()).starts_with('"');
+}
+
 ResourcePtr ResourceSet::find(std::string_view group, std::string_view version,
                               std::string_view plural) const {
   auto found = by_path.find(cat(group, "/", version, "/", plural));

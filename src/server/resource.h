@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "api/schema/catalog.h"
+#include "api/schema/features.h"
 #include "api/schema/kind.h"
+#include "base/result.h"
 
 namespace dibs::server {
 
@@ -20,17 +22,32 @@ struct CustomKind;  // custom_kinds.h
 
 struct Resource : api::ResourceInfo {
   const api::KindRules* rules = nullptr;
+  /// What `rules` points to, where no other resource shares them.
+  std::shared_ptr<const api::KindRules> own_rules;
   std::string deprecation;  // text of a Warning sent with every answer, or ""
-  /// Between this version and the stored one; empty where they are the same.
-  std::function<Value(const Value&)> to_storage;
+  /// Between this version and the stored one; empty where they are the same. `existing` is the
+  /// object as it is stored, null for a new one: it keeps what this version cannot show.
+  /// `status_write`: the object came through /status.
+  using ToStorage =
+      std::function<Result<Value>(const Value& object, const Value* existing, bool status_write)>;
+  ToStorage to_storage;
   std::function<Value(const Value&)> from_storage;
+  /// Objects that are stored with this apiVersion go out as they are, though others of the resource
+  /// are converted. "" for none.
+  std::string shown_as_stored;
+  /// The gates of the server; null in tests of parts of it.
+  std::shared_ptr<const api::Features> features;
   /// Set for custom resources.
   std::shared_ptr<const CustomKind> custom_kind;
+  /// Its definition is being deleted: nothing new may be made.
+  bool ending = false;
 
   bool has_verb(std::string_view verb) const;
   std::string key(std::string_view name_space, std::string_view name) const;
   /// The prefix of a namespace's objects, or of all for "".
   std::string namespace_prefix(std::string_view name_space) const;
+  /// True when stored bytes are what this version shows.
+  bool shows_stored(std::string_view bytes) const;
 };
 using ResourcePtr = std::shared_ptr<const Resource>;
 

@@ -34,8 +34,9 @@ std::string aggregated_version(const Context& context, const Options& options) {
   std::string accept;
   for (std::string_view value : context.request.headers.all("Accept"))
     append(accept, accept.empty() ? "" : ",", value);
-  bool old_release = options.release == "1.27" || options.release == "1.30" ||
-                     options.release == "1.32" || options.release == "1.34";
+  std::string_view release = options.answers_as();
+  bool old_release =
+      release == "1.27" || release == "1.30" || release == "1.32" || release == "1.34";
   for (std::string_view clause : split(accept, ',')) {
     if (clause.find("as=APIGroupDiscoveryList") == std::string_view::npos ||
         clause.find("g=apidiscovery.k8s.io") == std::string_view::npos) {
@@ -48,7 +49,7 @@ std::string aggregated_version(const Context& context, const Options& options) {
       v2 = v2 || part == "v=v2";
       beta = beta || part == "v=v2beta1";
     }
-    if (v2 && options.release != "1.27") return "v2";
+    if (v2 && release != "1.27") return "v2";
     if (beta && old_release) return "v2beta1";
   }
   return {};
@@ -89,7 +90,7 @@ net::Response Routes::handle(const Context& context) {
   }
   if (path == "/version" || path == "/version/") {
     if (method != "GET") return status_response(method_not_allowed_error());
-    auto body = version_document(sources_.options->release);
+    auto body = version_document(sources_.options->answers_as());
     net::Response response;
     response.headers.add("Content-Type", "application/json");
     response.headers.add("Cache-Control", "no-cache, private");
@@ -225,7 +226,7 @@ net::Response Routes::discovery(const Context& context, std::string_view path) {
 
 net::Response Routes::openapi(const Context& context, std::string_view path) {
   const api::Catalog& catalog = context.resources->catalog;
-  std::string release = cat("v", sources_.options->release, ".0");
+  std::string release = cat("v", sources_.options->answers_as(), ".0");
   bool protobuf = path == "/openapi/v2" && context.request.headers.get("Accept").find(
                                                "proto-openapi.spec.v2") != std::string_view::npos;
   std::string key = cat(path, protobuf ? "|pb" : "");

@@ -8,6 +8,7 @@
 #include "server/body.h"
 #include "server/custom_kinds.h"
 #include "server/field_management.h"
+#include "server/plugins/admission_policies_bodies.h"
 #include "server/presenting.h"
 #include "server/status.h"
 #include "server/writing.h"
@@ -190,7 +191,7 @@ Result<net::Response> Subresources::scale(Context& context) {
         scaled->mut("metadata").set("managedFields", std::move(owners));
       }
     }
-    return resource.to_storage ? resource.to_storage(*scaled) : *scaled;
+    return resource.to_storage ? resource.to_storage(*scaled, existing, false) : *scaled;
   };
   // The owners are settled here, as those of a Scale.
   DIBS_TRY(Written written, objects_.update(context, resource, context.info.name_space,
@@ -204,6 +205,7 @@ Result<net::Response> Subresources::token(Context& context) {
   DIBS_CHECK(read_write_options(context, "CreateOptions"));
   DIBS_TRY(Value request, decode_body(context, expected_body(*resource.subresource("token"))));
   DIBS_TRY(Value account, objects_.get(resource, context.info.name_space, context.info.name));
+  DIBS_CHECK(admit_body(objects_.admission(), context, Operation::create, request));
   DIBS_TRY(Value answer, access_.issue_token(context, account, request));
   return present_value(context, 201, answer);
 }

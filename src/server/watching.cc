@@ -112,6 +112,8 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     }
   }
 
+  bool is_under(const std::string& prefix) const { return resource().storage_prefix == prefix; }
+
   void stop(bool properly) {
     std::vector<runtime::TimerId> timers;
     std::unique_ptr<store::Watch> watch;
@@ -130,8 +132,8 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
 
  private:
   const Resource& resource() const { return *context_->resource; }
-  bool plain() const {
-    return context_->answer.form == Form::object && !resource().from_storage &&
+  bool plain(const store::Record& record) const {
+    return context_->answer.form == Form::object && resource().shows_stored(*record.value) &&
            !context_->answer.pretty;
   }
 
@@ -295,7 +297,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   }
 
   SharedBytes encode_value(const store::Record& record, store::Revision revision, Change change) {
-    if (plain()) {
+    if (plain(record)) {
       std::string out = cat("{\"type\":\"", change_name(change), "\",\"object\":");
       append_wire(out, *record.value, cat(revision));
       out.append("}\n");
@@ -396,6 +398,20 @@ void Watches::serve_ready() {
 void Watches::forget(const std::shared_ptr<WatchStream>& stream) {
   std::lock_guard lock(mutex_);
   streams_.erase(stream);
+}
+
+void Watches::end(const std::string& prefix) {
+  std::vector<std::shared_ptr<WatchStream>> streams;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& stream : streams_) {
+      if (stream->is_under(prefix)) streams.push_back(stream);
+    }
+  }
+  for (const auto& stream : streams) {
+    stream->pump();
+    stream->stop(true);
+  }
 }
 
 void Watches::close() {

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -27,6 +28,8 @@ class Watches {
   /// Answers a watch request: with an error at once, or with a stream that lives on by itself.
   void open(std::shared_ptr<Context> context, std::shared_ptr<net::Exchange> exchange);
 
+  /// Ends the streams of what lies under the prefix, after what has happened there so far.
+  void end(const std::string& prefix);
   /// Ends all streams properly and refuses new ones.
   void close();
   std::size_t count() const;

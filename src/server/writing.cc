@@ -24,8 +24,9 @@ constexpr std::string_view kJobWarning =
 
 /// Kinds whose DELETE answers with the object even when it is gone.
 bool answers_with_object(const Resource& resource) {
-  if (!resource.group.empty())
-    return resource.group == "resource.k8s.io" && resource.version == "v1alpha3";
+  if (resource.group == "resource.k8s.io")
+    return resource.kind != "DeviceTaintRule" || resource.version != "v1";
+  if (!resource.group.empty()) return false;
   return resource.plural == "pods" || resource.plural == "services" ||
          resource.plural == "persistentvolumeclaims" || resource.plural == "serviceaccounts";
 }
@@ -142,22 +143,42 @@ Result<DeleteOptions> read_delete_options(Context& context) {
   return options;
 }
 
-Value with_defaults(const Resource& resource, Value object) {
+Result<Value> with_defaults(const Resource& resource, Value object, const Value* existing,
+                            bool status_write) {
   if (resource.custom) {
     apply_custom_defaults(*resource.custom_kind, resource.version, object);
   } else {
     api::apply_defaults(object, *resource.schema);
     if (resource.rules->set_defaults) resource.rules->set_defaults(object);
   }
-  return resource.to_storage ? resource.to_storage(object) : object;
+  if (!resource.to_storage) return object;
+  return resource.to_storage(object, existing, status_write);
 }
+
+namespace {
+
+/// The rules of devices tell an empty list from none, where a client sent one.
+Result<> keep_as_sent(Context& context, const Resource& resource, const Value& object) {
+  if (resource.group != "resource.k8s.io" || !resource.schema) return success();
+  auto sent = api::decode_as_sent(context.sent, *resource.schema);
+  if (!sent.ok()) return success();
+  sent->set("kind", object["kind"]);
+  sent->set("apiVersion", object["apiVersion"]);
+  if (*sent == object) return success();
+  DIBS_TRY(context.as_sent, with_defaults(resource, std::move(sent).value()));
+  return success();
+}
+
+}  // namespace
 
 Result<net::Response> handle_create(Context& context, Objects& objects) {
   const Resource& resource = *context.resource;
   DIBS_CHECK(read_write_options(context, "CreateOptions"));
   DIBS_TRY(Value object, decode_body(context, expected_of(resource)));
+  DIBS_CHECK(keep_as_sent(context, resource, object));
+  DIBS_TRY(object, with_defaults(resource, std::move(object)));
   DIBS_TRY(Value made, objects.create(context, resource, context.info.name_space,
-                                      with_defaults(resource, std::move(object))));
+                                      std::move(object)));
   return present_object(context, resource, 201, made);
 }
 
@@ -180,11 +201,14 @@ Result<net::Response> handle_update(Context& context, Objects& objects) {
     return Error::bad_request(
         "the namespace of the provided object does not match the namespace sent on the request");
   }
-  Value wanted = with_defaults(resource, std::move(object));
+  bool status_write = context.info.subresource == "status";
+  auto make = [&](const Value* existing) -> Result<Value> {
+    return with_defaults(resource, object, existing, status_write);
+  };
   bool may_create = resource.rules->allow_create_on_update && context.info.subresource.empty();
   DIBS_TRY(Written written,
            objects.update(context, resource, context.info.name_space, name, UpdateKind::put,
-                          may_create, [&](const Value*) -> Result<Value> { return wanted; }));
+                          may_create, make));
   return present_object(context, resource, written.created ? 201 : 200, written.object);
 }
 
@@ -197,7 +221,8 @@ Result<net::Response> handle_patch(Context& context, Objects& objects) {
     std::optional<Value> served;
     if (existing) served = to_served(resource, *existing);
     DIBS_TRY(Value object, patched(context, expected, resource, served ? &*served : nullptr));
-    return with_defaults(resource, std::move(object));
+    return with_defaults(resource, std::move(object), existing,
+                         context.info.subresource == "status");
   };
   bool may_create = apply && context.info.subresource.empty();
   DIBS_TRY(Written written,

@@ -17,8 +17,10 @@ Result<net::Response> handle_delete_collection(Context& context, Objects& object
 /// DeleteOptions of the body or, where there is none, of the query.
 Result<DeleteOptions> read_delete_options(Context& context);
 
-/// Versioned defaults, then the stored version.
-Value with_defaults(const Resource& resource, Value object);
+/// Versioned defaults, then the stored version, over `existing` (stored; null for a new object).
+/// Errors: of the conversion, which may refuse to change what the version cannot show.
+Result<Value> with_defaults(const Resource& resource, Value object, const Value* existing = nullptr,
+                            bool status_write = false);
 
 /// The object after a patch of any type, decoded and in the stored version; `served` is what the
 /// patch is applied to, in the version of `expected` (null: there is none yet, for apply).

@@ -11,6 +11,7 @@ Each file runs on a fresh server, in an empty folder, with KUBECONFIG set. A lin
   "% start NAME COMMAND"      runs the command in the background; what it prints goes to the file NAME
   "% await NAME REGEX"        waits until a line of the file NAME holds the expression, at most 30 s
   "% end NAME"                ends that command (SIGINT, as by Ctrl-C)
+  "% flags FLAG..."           flags of the server: ahead of the first command it starts with them, later they hold from the next restart on
 In what is expected, "~ REGEX" stands for one line that the whole expression matches, and "..." for any number of lines.
 What differs from run to run is written as a mark: <uid> <time> <rv> <age> <token> <port>; runs of blanks count as one.
 --update writes what was printed into the files where it does not match.
@@ -20,6 +21,7 @@ import concurrent.futures
 import difflib
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -87,6 +89,16 @@ def parse(path):
     return blocks
 
 
+def first_flags(blocks):
+    """The flags that the server starts with."""
+    for block in blocks:
+        if block.kind == "command":
+            break
+        if block.text.startswith("flags"):
+            return shlex.split(block.text)[1:]
+    return []
+
+
 def matches(expected, got):
     """Whether the lines are as expected, "~" and "..." taken into account."""
     if not expected:
@@ -115,11 +127,12 @@ class Run:
         self.work = tempfile.mkdtemp(prefix="dibs-e2e-")
         blocks = parse(self.path)
         try:
-            with cluster.Server() as self.server:
+            with cluster.Server(first_flags(blocks)) as self.server:
                 self.environment = self.server.kubectl_environment()
                 os.mkdir(os.path.join(self.work, "bin"))
                 os.mkdir(os.path.join(self.work, "here"))
                 os.symlink(cluster.kubectl(), os.path.join(self.work, "bin", "kubectl"))
+                os.symlink(cluster.binary(), os.path.join(self.work, "bin", "dibs"))
                 self.environment["PATH"] = os.path.join(self.work, "bin") + ":" + self.environment["PATH"]
                 try:
                     for block in blocks:
@@ -166,6 +179,10 @@ class Run:
             self.server.restart()
         elif words[0] == "kill":
             self.server.restart(kill=True)
+        elif words[0] == "flags":
+            self.server.flags = shlex.split(text)[1:]
+            # What kubectl remembers of the server holds no longer.
+            shutil.rmtree(os.path.join(self.environment["HOME"], ".kube", "cache"), ignore_errors=True)
         elif words[0] == "start":
             folder = os.path.join(self.work, "here")
             with open(os.path.join(folder, words[1]), "wb") as output:

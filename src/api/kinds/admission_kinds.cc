@@ -1,6 +1,7 @@
 #include <set>
 #include <vector>
 
+#include "api/kinds/admission_expressions.h"
 #include "api/kinds/admission_parts.h"
 #include "api/kinds/checks.h"
 #include "api/kinds/metadata.h"
@@ -91,7 +92,7 @@ void check_side_effects(const Value& effects, bool require_none, const Path& pat
 }
 
 void validate_hook(const Value& hook, bool is_mutating, const HookOptions& options,
-                   const Path& path, FieldErrors& errors) {
+                   ExpressionJudge* judge, const Path& path, FieldErrors& errors) {
   check_hook_name(hook["name"], path.child("name"), errors);
   Path rules = path.child("rules");
   std::size_t i = 0;
@@ -111,18 +112,18 @@ void validate_hook(const Value& hook, bool is_mutating, const HookOptions& optio
   if (is_mutating) check_choice(hook, "reinvocationPolicy", {"IfNeeded", "Never"}, path, errors);
   check_client_config(hook["clientConfig"], path.child("clientConfig"), errors);
   if (!options.skip_conditions) {
-    check_match_conditions(hook["matchConditions"], path.child("matchConditions"), errors);
+    check_match_conditions(hook["matchConditions"], judge, path.child("matchConditions"), errors);
   }
 }
 
 void validate_webhooks(const Value& object, bool is_mutating, const HookOptions& options,
-                       FieldErrors& errors) {
+                       ExpressionJudge* judge, FieldErrors& errors) {
   Path hooks("webhooks");
   std::set<std::string_view> names;
   std::size_t i = 0;
   for (const Value& hook : object["webhooks"].items()) {
     Path at = hooks.index(i++);
-    validate_hook(hook, is_mutating, options, at, errors);
+    validate_hook(hook, is_mutating, options, judge, at, errors);
     check_review_versions(hook["admissionReviewVersions"], options.require_known_versions,
                           at.child("admissionReviewVersions"), errors);
     std::string_view name = hook["name"].as_string();
@@ -166,15 +167,17 @@ KindRules admission_rules() {
   return rules;
 }
 
-KindRules webhook_rules(bool is_mutating) {
+KindRules webhook_rules(bool is_mutating, const MakeJudge& make) {
   KindRules rules = admission_rules();
   rules.set_defaults = [is_mutating](Value& object) { set_webhook_defaults(object, is_mutating); };
-  rules.validate = [is_mutating](const Value& object, FieldErrors& errors) {
-    validate_webhooks(object, is_mutating, {}, errors);
+  rules.validate = [is_mutating, make](const Value& object, FieldErrors& errors) {
+    auto judge = make ? make({}) : nullptr;
+    validate_webhooks(object, is_mutating, {}, judge.get(), errors);
   };
-  rules.validate_update = [is_mutating](const Value& object, const Value& old,
-                                        FieldErrors& errors) {
-    validate_webhooks(object, is_mutating, options_for_update(object, old), errors);
+  rules.validate_update = [is_mutating, make](const Value& object, const Value& old,
+                                              FieldErrors& errors) {
+    auto judge = make ? make({}) : nullptr;
+    validate_webhooks(object, is_mutating, options_for_update(object, old), judge.get(), errors);
   };
   return rules;
 }
@@ -189,7 +192,7 @@ void set_policy_defaults(Value& object) {
 
 /// What both kinds of policy share, up to and with the variables.
 void validate_policy_frame(const Value& spec, const Value* old_spec, bool is_mutating,
-                           const Path& path, FieldErrors& errors) {
+                           ExpressionJudge* judge, const Path& path, FieldErrors& errors) {
   check_failure_policy(spec, true, path, errors);
   if (is_set(spec, "paramKind")) {
     check_param_kind(spec["paramKind"], path.child("paramKind"), errors);
@@ -207,30 +210,38 @@ void validate_policy_frame(const Value& spec, const Value* old_spec, bool is_mut
   bool unchanged = old_spec && (*old_spec)["paramKind"] == spec["paramKind"] &&
                    (*old_spec)["matchConditions"] == spec["matchConditions"];
   if (!unchanged) {
-    check_match_conditions(spec["matchConditions"], path.child("matchConditions"), errors);
+    check_match_conditions(spec["matchConditions"], judge, path.child("matchConditions"), errors);
   }
   Path variables = path.child("variables");
   std::size_t i = 0;
   for (const Value& variable : spec["variables"].items()) {
-    check_variable(variable, variables.index(i++), errors);
+    check_variable(variable, judge, variables.index(i++), errors);
   }
 }
 
-void check_validation(const Value& validation, const Path& path, FieldErrors& errors) {
-  if (trim(validation["expression"].as_string()).empty()) {
+void check_validation(const Value& validation, ExpressionJudge* judge, const Path& path,
+                      FieldErrors& errors) {
+  const Value& expression = validation["expression"];
+  if (trim(expression.as_string()).empty()) {
     errors.required(path.child("expression"), "expression is not specified");
+  } else {
+    check_expression(judge, ExpressionRole::validation, expression.as_string(), expression,
+                     path.child("expression"), errors);
   }
   const Value& by_expression = validation["messageExpression"];
   if (!by_expression.as_string().empty() && trim(by_expression.as_string()).empty()) {
     errors.invalid(path.child("messageExpression"), by_expression,
                    "must be non-empty if specified");
+  } else if (!by_expression.as_string().empty()) {
+    check_expression(judge, ExpressionRole::message, by_expression.as_string(), by_expression,
+                     path.child("messageExpression"), errors);
   }
   const Value& message = validation["message"];
   std::string_view text = trim(message.as_string());
   if (!message.as_string().empty() && text.empty()) {
-    errors.invalid(path.child("message"), message, "must be non-empty if specified");
-  } else if (text.find('\n') != std::string_view::npos) {
-    errors.invalid(path.child("message"), message, "must not contain line breaks");
+    errors.invalid(path.child("message"), message, "message must be non-empty if specified");
+  } else if (text.find_first_of("\n\r") != std::string_view::npos) {
+    errors.invalid(path.child("message"), message, "message must not contain line breaks");
   }
   const Value& reason = validation["reason"];
   if (!reason.is_null() &&
@@ -240,8 +251,8 @@ void check_validation(const Value& validation, const Path& path, FieldErrors& er
   }
 }
 
-void check_audit_annotations(const Value& annotations, std::string_view policy, const Path& path,
-                             FieldErrors& errors) {
+void check_audit_annotations(const Value& annotations, std::string_view policy,
+                             ExpressionJudge* judge, const Path& path, FieldErrors& errors) {
   constexpr std::size_t kMost = 20;
   constexpr std::size_t kLongest = 5 * 1024;
   if (annotations.size() > kMost) {
@@ -254,10 +265,10 @@ void check_audit_annotations(const Value& annotations, std::string_view policy, 
     // The key is told of together with the name of the policy, so both must fit.
     std::string_view key = annotation["key"].as_string();
     if (policy.empty()) {
-      add_invalid(is_qualified_name(key), annotation["key"], at.child("key"), errors);
+      errors.invalid(at.child("key"), annotation["key"], "requires metadata.name be non-empty");
     } else {
-      add_invalid(is_qualified_name(cat(policy, "/", key)), annotation["key"], at.child("key"),
-                  errors);
+      std::string full = cat(policy, "/", key);
+      add_invalid(is_qualified_name(full), full, at.child("key"), errors);
     }
     std::string_view expression = annotation["valueExpression"].as_string();
     if (trim(expression).empty()) {
@@ -265,15 +276,19 @@ void check_audit_annotations(const Value& annotations, std::string_view policy, 
     } else if (trim(expression).size() > kLongest) {
       errors.required(at.child("valueExpression"),
                       cat("must not exceed ", kLongest, " bytes in length"));
+    } else {
+      check_expression(judge, ExpressionRole::annotation, trim(expression),
+                       annotation["valueExpression"], at.child("valueExpression"), errors);
     }
     if (!keys.insert(key).second) errors.duplicate(at.child("key"), annotation["key"]);
   }
 }
 
-void validate_policy(const Value& object, const Value* old, FieldErrors& errors) {
+void validate_policy(const Value& object, const Value* old, ExpressionJudge* judge,
+                     FieldErrors& errors) {
   const Value& spec = object["spec"];
   Path path("spec");
-  validate_policy_frame(spec, old ? &(*old)["spec"] : nullptr, false, path, errors);
+  validate_policy_frame(spec, old ? &(*old)["spec"] : nullptr, false, judge, path, errors);
   Path validations = path.child("validations");
   Path audits = path.child("auditAnnotations");
   if (spec["validations"].empty() && spec["auditAnnotations"].empty()) {
@@ -285,10 +300,10 @@ void validate_policy(const Value& object, const Value* old, FieldErrors& errors)
   }
   std::size_t i = 0;
   for (const Value& validation : spec["validations"].items()) {
-    check_validation(validation, validations.index(i++), errors);
+    check_validation(validation, judge, validations.index(i++), errors);
   }
-  check_audit_annotations(spec["auditAnnotations"], object["metadata"]["name"].as_string(), audits,
-                          errors);
+  check_audit_annotations(spec["auditAnnotations"], object["metadata"]["name"].as_string(), judge,
+                          audits, errors);
 }
 
 void validate_policy_status(const Value& object, const Value&, FieldErrors& errors) {
@@ -334,10 +349,11 @@ void check_mutation(const Value& mutation, const Path& path, FieldErrors& errors
   errors.not_supported(path.child("patchType"), type, {"ApplyConfiguration", "JSONPatch"});
 }
 
-void validate_mutating_policy(const Value& object, const Value* old, FieldErrors& errors) {
+void validate_mutating_policy(const Value& object, const Value* old, ExpressionJudge* judge,
+                              FieldErrors& errors) {
   const Value& spec = object["spec"];
   Path path("spec");
-  validate_policy_frame(spec, old ? &(*old)["spec"] : nullptr, true, path, errors);
+  validate_policy_frame(spec, old ? &(*old)["spec"] : nullptr, true, judge, path, errors);
   Path mutations = path.child("mutations");
   if (spec["mutations"].empty()) {
     errors.required(mutations, "mutations must contain at least one item");
@@ -353,15 +369,18 @@ void validate_mutating_policy(const Value& object, const Value* old, FieldErrors
   }
 }
 
-KindRules policy_rules(bool is_mutating) {
+KindRules policy_rules(bool is_mutating, const MakeJudge& make) {
   KindRules rules = admission_rules();
   rules.set_defaults = set_policy_defaults;
   auto* validate = is_mutating ? validate_mutating_policy : validate_policy;
-  rules.validate = [validate](const Value& object, FieldErrors& errors) {
-    validate(object, nullptr, errors);
+  rules.validate = [validate, make](const Value& object, FieldErrors& errors) {
+    auto judge = make ? make(object["spec"]) : nullptr;
+    validate(object, nullptr, judge.get(), errors);
   };
-  rules.validate_update = [validate](const Value& object, const Value& old, FieldErrors& errors) {
-    validate(object, &old, errors);
+  rules.validate_update = [validate, make](const Value& object, const Value& old,
+                                           FieldErrors& errors) {
+    auto judge = make ? make(object["spec"]) : nullptr;
+    validate(object, &old, judge.get(), errors);
   };
   if (is_mutating) return rules;
   rules.has_status = true;
@@ -432,14 +451,21 @@ KindRules binding_rules(bool is_mutating) {
 
 }  // namespace
 
+KindRules make_admission_rules(std::string_view kind, MakeJudge make) {
+  bool is_mutating = kind.starts_with("Mutating");
+  if (kind.ends_with("WebhookConfiguration")) return webhook_rules(is_mutating, make);
+  if (kind.ends_with("Binding")) return binding_rules(is_mutating);
+  return policy_rules(is_mutating, make);
+}
+
 void add_admission_rules(RuleTable& table) {
-  std::string group = "admissionregistration.k8s.io";
-  table[{group, "ValidatingWebhookConfiguration"}] = webhook_rules(false);
-  table[{group, "MutatingWebhookConfiguration"}] = webhook_rules(true);
-  table[{group, "ValidatingAdmissionPolicy"}] = policy_rules(false);
-  table[{group, "MutatingAdmissionPolicy"}] = policy_rules(true);
-  table[{group, "ValidatingAdmissionPolicyBinding"}] = binding_rules(false);
-  table[{group, "MutatingAdmissionPolicyBinding"}] = binding_rules(true);
+  for (std::string_view form : {"Validating", "Mutating"}) {
+    for (std::string_view what :
+         {"WebhookConfiguration", "AdmissionPolicy", "AdmissionPolicyBinding"}) {
+      std::string kind = cat(form, what);
+      table[{"admissionregistration.k8s.io", kind}] = make_admission_rules(kind);
+    }
+  }
 }
 
 }  // namespace dibs::api

@@ -252,14 +252,30 @@ void check_mutating_operations(const Value& resources, const Path& path, FieldEr
   }
 }
 
-void check_match_conditions(const Value& conditions, const Path& path, FieldErrors& errors) {
+void check_expression(ExpressionJudge* judge, ExpressionRole role, std::string_view text,
+                      const Value& shown, const Path& path, FieldErrors& errors,
+                      std::string_view name) {
+  if (judge == nullptr) return;
+  if (std::string fault = judge->fault(role, text, name); !fault.empty()) {
+    errors.invalid(path, shown, fault);
+  }
+}
+
+void check_match_conditions(const Value& conditions, ExpressionJudge* judge, const Path& path,
+                            FieldErrors& errors) {
   constexpr std::size_t kMost = 64;
   if (conditions.size() > kMost) errors.too_many(path, conditions.size(), kMost);
   std::set<std::string_view> names;
   std::size_t i = 0;
   for (const Value& condition : conditions.items()) {
     Path at = path.index(i++);
-    if (trim(condition["expression"].as_string()).empty()) errors.required(at.child("expression"));
+    std::string_view expression = trim(condition["expression"].as_string());
+    if (expression.empty()) {
+      errors.required(at.child("expression"));
+    } else {
+      check_expression(judge, ExpressionRole::match_condition, expression, expression,
+                       at.child("expression"), errors);
+    }
     std::string_view name = condition["name"].as_string();
     if (name.empty()) {
       errors.required(at.child("name"));
@@ -270,14 +286,19 @@ void check_match_conditions(const Value& conditions, const Path& path, FieldErro
   }
 }
 
-void check_variable(const Value& variable, const Path& path, FieldErrors& errors) {
+void check_variable(const Value& variable, ExpressionJudge* judge, const Path& path,
+                    FieldErrors& errors) {
   if (trim(variable["name"].as_string()).empty()) {
     errors.required(path.child("name"), "name is not specified");
   } else if (!is_cel_identifier(variable["name"].as_string())) {
-    errors.invalid(path.child("name"), variable["name"], "must be a valid CEL identifier");
+    errors.invalid(path.child("name"), variable["name"], "name is not a valid CEL identifier");
   }
-  if (trim(variable["expression"].as_string()).empty()) {
+  const Value& expression = variable["expression"];
+  if (trim(expression.as_string()).empty()) {
     errors.required(path.child("expression"), "expression is not specified");
+  } else {
+    check_expression(judge, ExpressionRole::variable, expression.as_string(), expression,
+                     path.child("expression"), errors, variable["name"].as_string());
   }
 }
 

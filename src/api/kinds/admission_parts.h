@@ -2,13 +2,13 @@
 // What webhook configurations, admission policies and their bindings have in common. For
 // admission_*.cc only.
 //
-// Expressions are checked for being there; whether they compile is for the server to say, which has
-// the compiler.
+// Where a judge of expressions is asked for, it may be null: expressions then need only be there.
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "api/kinds/admission_expressions.h"
 #include "api/schema/field_error.h"
 #include "api/schema/kind.h"
 
@@ -29,8 +29,14 @@ void check_rule(const Value& rule, const Path& path, FieldErrors& errors);
 void check_match_resources(const Value& resources, const Path& path, FieldErrors& errors);
 /// A mutation can be made on all operations but DELETE.
 void check_mutating_operations(const Value& resources, const Path& path, FieldErrors& errors);
-void check_match_conditions(const Value& conditions, const Path& path, FieldErrors& errors);
-void check_variable(const Value& variable, const Path& path, FieldErrors& errors);
+/// An expression that is there: `text` is what is compiled, `shown` what the fault tells of.
+void check_expression(ExpressionJudge* judge, ExpressionRole role, std::string_view text,
+                      const Value& shown, const Path& path, FieldErrors& errors,
+                      std::string_view name = {});
+void check_match_conditions(const Value& conditions, ExpressionJudge* judge, const Path& path,
+                            FieldErrors& errors);
+void check_variable(const Value& variable, ExpressionJudge* judge, const Path& path,
+                    FieldErrors& errors);
 void check_param_kind(const Value& kind, const Path& path, FieldErrors& errors);
 void check_param_reference(const Value& reference, const Path& path, FieldErrors& errors);
 /// url or service of a webhook.

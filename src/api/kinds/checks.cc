@@ -94,15 +94,17 @@ void validate_conditions(const Value& conditions, const Path& path, FieldErrors&
     Path at = path.index(i++);
     std::string_view type = condition["type"].as_string();
     if (std::find(seen.begin(), seen.end(), type) != seen.end()) {
-      errors.duplicate(at.child("type"), condition["type"]);
+      errors.duplicate(at, condition["type"]);
     }
     seen.push_back(type);
     if (type.empty()) {
-      errors.required(at.child("type"));
+      errors.required(at.child("type"), "is required");
     } else {
       add_invalid(is_qualified_name(type), condition["type"], at.child("type"), errors);
     }
-    if (!is_one_of(condition["status"].as_string(), {"True", "False", "Unknown"})) {
+    if (condition["status"].as_string().empty()) {
+      errors.required(at.child("status"));
+    } else if (!is_one_of(condition["status"].as_string(), {"True", "False", "Unknown"})) {
       errors.not_supported(at.child("status"), condition["status"].str(),
                            {"False", "True", "Unknown"});
     }
@@ -111,7 +113,7 @@ void validate_conditions(const Value& conditions, const Path& path, FieldErrors&
                      "must be greater than or equal to zero");
     }
     if (condition["lastTransitionTime"].is_null()) {
-      errors.required(at.child("lastTransitionTime"), "must be set");
+      errors.required(at.child("lastTransitionTime"));
     }
     std::string_view reason = condition["reason"].as_string();
     if (reason.empty()) {

@@ -29,11 +29,17 @@ Value shown_owner_reference(const Value& reference) {
   return shown;
 }
 
-void validate_owner_reference(const Value& reference, const Path& path, FieldErrors& errors) {
+constexpr int kOwnersByIndexSince = 33;
+
+void validate_owner_reference(const Value& reference, const Path& path, bool named_only,
+                              FieldErrors& errors) {
   std::string_view api_version = reference["apiVersion"].as_string();
   auto parts = split(api_version, '/');
   bool valid_version = true;
-  if (api_version.empty()) {
+  if (api_version.empty() && named_only) {
+    errors.invalid(path.child("apiVersion"), "", "version must not be empty");
+    valid_version = false;
+  } else if (api_version.empty()) {
     errors.required(path.child("apiVersion"), "must not be empty");
     valid_version = false;
   } else if (parts.size() > 2) {
@@ -42,7 +48,12 @@ void validate_owner_reference(const Value& reference, const Path& path, FieldErr
     valid_version = false;
   }
   for (const char* key : {"kind", "name", "uid"}) {
-    if (reference[key].as_string().empty()) errors.required(path.child(key), "must not be empty");
+    if (!reference[key].as_string().empty()) continue;
+    if (named_only) {
+      errors.invalid(path.child(key), "", cat(key, " must not be empty"));
+    } else {
+      errors.required(path.child(key), "must not be empty");
+    }
   }
   // Events are short-lived: nothing may hang on them.
   if (valid_version && parts.back() == "v1" && reference["kind"].as_string() == "Event" &&
@@ -53,14 +64,15 @@ void validate_owner_reference(const Value& reference, const Path& path, FieldErr
 }
 
 // What holds of metadata at every write, in the order of the API.
-void validate_common(const Value& metadata, const Path& path, FieldErrors& errors) {
+void validate_common(const Value& metadata, const Path& path, FieldErrors& errors, int release) {
   if (metadata["generation"].as_int() < 0) {
     errors.invalid(path.child("generation"), metadata["generation"],
                    "must be greater than or equal to 0");
   }
   validate_labels(metadata["labels"], path.child("labels"), errors);
   validate_annotations(metadata["annotations"], path.child("annotations"), errors);
-  validate_owner_references(metadata["ownerReferences"], path.child("ownerReferences"), errors);
+  validate_owner_references(metadata["ownerReferences"], path.child("ownerReferences"), errors,
+                            release);
   validate_finalizers(metadata["finalizers"], path.child("finalizers"), errors);
   validate_managed_fields(metadata["managedFields"], path.child("managedFields"), errors);
 }
@@ -99,7 +111,7 @@ void validate_no_new_finalizers(const Value& finalizers, const Value& old, const
 }  // namespace
 
 void validate_metadata(const Value& object, bool is_namespaced, NameRule rule, FieldErrors& errors,
-                       bool builtin) {
+                       bool builtin, int release) {
   Path path("metadata");
   const Value& metadata = object["metadata"];
   const Value& generate_name = metadata["generateName"];
@@ -124,20 +136,20 @@ void validate_metadata(const Value& object, bool is_namespaced, NameRule rule, F
   } else if (!name_space.as_string().empty()) {
     errors.forbidden(path.child("namespace"), "not allowed on this type");
   }
-  validate_common(metadata, path, errors);
+  validate_common(metadata, path, errors, release);
   if (builtin) {
     validate_known_finalizers(metadata["finalizers"], path.child("finalizers"), errors);
   }
 }
 
 void validate_metadata_update(const Value& object, const Value& old, FieldErrors& errors,
-                              bool builtin) {
+                              bool builtin, int release) {
   Path path("metadata");
   const Value& metadata = object["metadata"];
   const Value& old_metadata = old["metadata"];
   add_invalid(is_path_segment_name(metadata["name"].as_string()), metadata["name"],
               path.child("name"), errors);
-  validate_common(metadata, path, errors);
+  validate_common(metadata, path, errors, release);
 
   if (!old_metadata["deletionTimestamp"].is_null()) {
     validate_no_new_finalizers(metadata["finalizers"], old_metadata["finalizers"],
@@ -234,11 +246,14 @@ void validate_finalizers(const Value& finalizers, const Path& path, FieldErrors&
   }
 }
 
-void validate_owner_references(const Value& references, const Path& path, FieldErrors& errors) {
+void validate_owner_references(const Value& references, const Path& path, FieldErrors& errors,
+                               int release) {
+  // Once a fault named the list alone.
+  bool named_only = release < kOwnersByIndexSince;
   std::string first;
   std::size_t i = 0;
   for (const Value& reference : references.items()) {
-    validate_owner_reference(reference, path.index(i), errors);
+    validate_owner_reference(reference, named_only ? path : path.index(i), named_only, errors);
     if (reference["controller"].as_bool()) {
       std::string current = cat(reference["kind"].as_string(), "/", reference["name"].as_string());
       if (first.empty()) {

@@ -14,13 +14,14 @@ namespace dibs::api {
 /// Judges object["metadata"] of a new object. The order of faults is that of the API: names,
 /// namespace, generation, labels, annotations, owner references, finalizers, managedFields.
 /// `builtin`: finalizers without a domain must be well known; custom resources may have any.
+/// `release` is the minor number of the release to answer as; old ones had other words.
 void validate_metadata(const Value& object, bool is_namespaced, NameRule rule, FieldErrors& errors,
-                       bool builtin = true);
+                       bool builtin = true, int release = 37);
 
 /// Judges the metadata of an object that replaces `old`: the rules above but for the name's
 /// spelling, and what may not change.
 void validate_metadata_update(const Value& object, const Value& old, FieldErrors& errors,
-                              bool builtin = true);
+                              bool builtin = true, int release = 37);
 
 /// Takes over from `old` what a client may leave out or not change: uid, creationTimestamp,
 /// deletionTimestamp and its grace period. Call before validate_metadata_update.
@@ -37,7 +38,8 @@ void validate_annotations(const Value& annotations, const Path& path, FieldError
 void validate_finalizers(const Value& finalizers, const Path& path, FieldErrors& errors);
 /// One finalizer's name, as in metadata.finalizers and Namespace spec.finalizers.
 void validate_finalizer_name(std::string_view name, const Path& path, FieldErrors& errors);
-void validate_owner_references(const Value& references, const Path& path, FieldErrors& errors);
+void validate_owner_references(const Value& references, const Path& path, FieldErrors& errors,
+                               int release = 37);
 
 /// The name of a field manager: up to 128 bytes, printable.
 void validate_field_manager(std::string_view manager, const Path& path, FieldErrors& errors);

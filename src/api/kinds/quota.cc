@@ -141,6 +141,22 @@ Amounts compute_usage(const Amounts& requests, const Amounts& limits) {
   return usage;
 }
 
+constexpr std::string_view kExtendedClaim = "resource.kubernetes.io/extended-resource-claim";
+constexpr std::string_view kClassPrefix = "requests.deviceclass.resource.kubernetes.io/";
+
+// Devices count under the names by which pods could have asked for them as well. A claim that was
+// made for a pod that did has been counted with the pod.
+void add_extended_usage(const Value& claim, const Amounts& devices, const ExtendedNameOf& extended,
+                        Amounts& usage) {
+  if (!extended || claim["metadata"]["annotations"][kExtendedClaim].as_string() == "true") return;
+  for (const auto& [name, amount] : devices) {
+    std::string device_class = name.substr(0, name.find(".deviceclass.resource.k8s.io/devices"));
+    add_amounts(usage, {{cat(kClassPrefix, device_class), amount}});
+    std::string other = extended(device_class);
+    if (!other.empty()) add_amounts(usage, {{cat("requests.", other), amount}});
+  }
+}
+
 void add_claim_usage(const Value& claim, Amounts& usage) {
   auto devices_of = [](const Value& request) {
     if (request["allocationMode"].as_string() == "All") return std::int64_t{32};
@@ -331,7 +347,7 @@ std::string joined_faults(const std::vector<std::string>& faults) {
 }
 
 Amounts quota_usage(std::string_view group, std::string_view resource, const Value& object,
-                    Time now) {
+                    Time now, const ExtendedNameOf& extended) {
   Amounts usage;
   std::string counted = group.empty() ? std::string(resource) : cat(resource, ".", group);
   if (group.empty()) {
@@ -349,6 +365,7 @@ Amounts quota_usage(std::string_view group, std::string_view resource, const Val
     }
   } else if (group == "resource.k8s.io" && resource == "resourceclaims") {
     add_claim_usage(object, usage);
+    add_extended_usage(object, Amounts(usage), extended, usage);
   }
   usage.emplace(cat("count/", counted), Quantity(1));
   return usage;
@@ -374,10 +391,11 @@ bool quota_matches(const Value& quota, std::string_view group, std::string_view 
 
 Result<std::vector<Value>> charge_quotas(const std::vector<Value>& quotas, std::string_view group,
                                          std::string_view resource, const Value& object,
-                                         const Value* old, Time now) {
-  Amounts delta = quota_usage(group, resource, object, now);
+                                         const Value* old, Time now,
+                                         const ExtendedNameOf& extended) {
+  Amounts delta = quota_usage(group, resource, object, now, extended);
   if (old != nullptr) {
-    for (const auto& [name, amount] : quota_usage(group, resource, *old, now)) {
+    for (const auto& [name, amount] : quota_usage(group, resource, *old, now, extended)) {
       auto found = delta.find(name);
       if (found != delta.end()) found->second.subtract(amount);
     }

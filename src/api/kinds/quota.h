@@ -5,6 +5,7 @@
 // Pure functions; whoever admits objects looks up the LimitRanges and quotas and writes the usage
 // back.
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,10 +26,14 @@ std::vector<std::string> limit_range_faults(std::string_view resource, const Val
 /// "a" or "[a, b]"
 std::string joined_faults(const std::vector<std::string>& faults);
 
+/// The extended resource that stands for the devices of a class, "" for none. Empty where pods
+/// cannot ask for devices that way.
+using ExtendedNameOf = std::function<std::string(std::string_view device_class)>;
+
 /// What an object counts for: "pods", "count/pods", "requests.cpu", "count/deployments.apps", ….
 /// `resource` is the plural. `now` decides whether a pod past its deletion still counts.
 Amounts quota_usage(std::string_view group, std::string_view resource, const Value& object,
-                    Time now);
+                    Time now, const ExtendedNameOf& extended = {});
 
 /// The quota's scopes take in this object.
 bool quota_matches(const Value& quota, std::string_view group, std::string_view resource,
@@ -39,7 +44,8 @@ bool quota_matches(const Value& quota, std::string_view group, std::string_view 
 /// forbidden, "exceeded quota: …" or "failed quota: …", without the name of the object.
 Result<std::vector<Value>> charge_quotas(const std::vector<Value>& quotas, std::string_view group,
                                          std::string_view resource, const Value& object,
-                                         const Value* old, Time now);
+                                         const Value* old, Time now,
+                                         const ExtendedNameOf& extended = {});
 
 /// status.used of a quota over all objects' usage: every resource of spec.hard, zero where nothing
 /// counts.

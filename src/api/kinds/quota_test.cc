@@ -175,5 +175,29 @@ TEST(Quota, scopes_select_pods) {
   EXPECT_TRUE(quota_matches(by_class, "", "pods", burstable));
 }
 
+TEST(Quota, counts_devices_under_the_names_of_extended_resources) {
+  Value claim = *json::parse(
+      R"({"metadata":{},"spec":{"devices":{"requests":[{"name":"a","exactly":{
+      "deviceClassName":"gpu","allocationMode":"ExactCount","count":2}}]}}})");
+  auto name_of = [](std::string_view) { return std::string("example.com/gpu"); };
+  auto counts = [&](const ExtendedNameOf& extended) {
+    std::string text;
+    for (const auto& [name, amount] :
+         quota_usage("resource.k8s.io", "resourceclaims", claim, {}, extended)) {
+      append(text, name, "=", amount.str(), " ");
+    }
+    return text;
+  };
+  EXPECT_EQ(counts({}),
+            "count/resourceclaims.resource.k8s.io=1 gpu.deviceclass.resource.k8s.io/devices=2 ");
+  EXPECT_EQ(counts(name_of),
+            "count/resourceclaims.resource.k8s.io=1 gpu.deviceclass.resource.k8s.io/devices=2 "
+            "requests.deviceclass.resource.kubernetes.io/gpu=2 requests.example.com/gpu=2 ");
+  // Made for a pod, which has been charged.
+  claim.mut("metadata").mut("annotations").set("resource.kubernetes.io/extended-resource-claim",
+                                               "true");
+  EXPECT_EQ(counts(name_of), counts({}));
+}
+
 }  // namespace
 }  // namespace dibs::api

@@ -1,3 +1,4 @@
+#include "api/kinds/pod_claim_gates.h"
 #include "api/kinds/rule_table.h"
 
 namespace dibs::api {
@@ -16,6 +17,7 @@ RuleTable make_table() {
   add_access_rules(table);
   add_event_rules(table);
   add_admission_rules(table);
+  add_pod_claim_gates(table);
   return table;
 }
 

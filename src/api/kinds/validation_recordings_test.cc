@@ -46,7 +46,7 @@ Target target_of(std::string_view path, bool is_create) {
     target.name_space = parts[at + 1];
     at += 2;
   }
-  target.resource = builtin_catalog().find(group, version, parts[at]);
+  target.resource = builtin_catalog(37).find(group, version, parts[at]);
   std::size_t name = at + 1;
   if (!is_create && parts.size() > name + 1) target.subresource = parts[name + 1];
   if (is_create && parts.size() > name) target.resource = nullptr;

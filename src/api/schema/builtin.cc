@@ -4,6 +4,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <unordered_map>
 
 #include "api/schema/schema_text.h"
@@ -12,32 +14,51 @@
 namespace dibs::api {
 namespace {
 
-const SchemaBook& book() {
-  static const SchemaBook& the_book = []() -> const SchemaBook& {
-    auto read = read_schemas(schema_texts());
-    if (!read.ok()) {
-      // The texts are part of the binary: only a build gone wrong comes here.
-      std::fprintf(stderr, "schema: %s\n", read.error().message().c_str());
-      std::abort();
-    }
-    return *std::move(read).value().release();
-  }();
+using Kinds = std::unordered_map<const Schema*, GroupVersionKind>;
+
+struct Book : SchemaBook {
+  Kinds schema_kinds;
+};
+
+const Book* read_book(int release) {
+  auto read = read_schemas(schema_texts(), release);
+  if (!read.ok()) {
+    // The texts are part of the binary: only a build gone wrong comes here.
+    std::fprintf(stderr, "schema: %s\n", read.error().message().c_str());
+    std::abort();
+  }
+  auto made = new Book{std::move(**read), {}};
+  for (const auto& [path, schema] : made->kinds) {
+    auto parts = split(path, '/');
+    made->schema_kinds[schema] = {std::string(parts[0]), std::string(parts[1]),
+                                  std::string(parts[2])};
+  }
+  for (const auto& [kind, schema] : made->meta_kinds) made->schema_kinds[schema] = {"", "v1", kind};
+  return made;
+}
+
+const Book& book() {
+  static const Book& the_book = *read_book(0);
   return the_book;
 }
 
-using Kinds = std::unordered_map<const Schema*, GroupVersionKind>;
+/// The books of emulated releases, as far as they were asked for.
+struct Shelf {
+  std::mutex mutex;
+  std::map<int, const Book*> books;
+};
 
-const Kinds& kinds() {
-  static const Kinds& the_kinds = *[] {
-    auto found = new Kinds;
-    for (const auto& [path, schema] : book().kinds) {
-      auto parts = split(path, '/');
-      (*found)[schema] = {std::string(parts[0]), std::string(parts[1]), std::string(parts[2])};
-    }
-    for (const auto& [kind, schema] : book().meta_kinds) (*found)[schema] = {"", "v1", kind};
-    return found;
-  }();
-  return the_kinds;
+Shelf& shelf() {
+  static Shelf& the_shelf = *new Shelf;
+  return the_shelf;
+}
+
+const Book& book(int release) {
+  if (release == 0) return book();
+  std::lock_guard lock(shelf().mutex);
+  const Book*& found = shelf().books[release];
+  if (!found) found = read_book(release);
+  return *found;
 }
 
 using Descriptions = std::unordered_map<std::string_view, std::string_view>;
@@ -58,15 +79,16 @@ const Descriptions& descriptions() {
 
 }  // namespace
 
-const Catalog& builtin_catalog() { return book().catalog; }
+const Catalog& builtin_catalog(int release) { return book(release).catalog; }
 
 const Schema* builtin_schema(std::string_view group, std::string_view version,
-                             std::string_view kind) {
-  auto it = book().kinds.find(cat(group, '/', version, '/', kind));
-  if (it != book().kinds.end()) return it->second;
-  auto meta = book().meta_kinds.find(kind);
-  return meta != book().meta_kinds.end() && builtin_version(group, version) ? meta->second
-                                                                            : nullptr;
+                             std::string_view kind, int release) {
+  const Book& of_release = book(release);
+  auto it = of_release.kinds.find(cat(group, '/', version, '/', kind));
+  if (it != of_release.kinds.end()) return it->second;
+  auto meta = of_release.meta_kinds.find(kind);
+  bool known = of_release.versions.contains(cat(group, '/', version));
+  return meta != of_release.meta_kinds.end() && known ? meta->second : nullptr;
 }
 
 bool builtin_version(std::string_view group, std::string_view version) {
@@ -79,8 +101,14 @@ const Schema* builtin_type(std::string_view name) {
 }
 
 const GroupVersionKind* builtin_kind(const Schema& schema) {
-  auto it = kinds().find(&schema);
-  return it == kinds().end() ? nullptr : &it->second;
+  if (auto it = book().schema_kinds.find(&schema); it != book().schema_kinds.end())
+    return &it->second;
+  std::lock_guard lock(shelf().mutex);
+  for (const auto& [release, other] : shelf().books) {
+    if (auto it = other->schema_kinds.find(&schema); it != other->schema_kinds.end())
+      return &it->second;
+  }
+  return nullptr;
 }
 
 const std::string& builtin_digest() {

@@ -13,14 +13,16 @@
 
 namespace dibs::api {
 
-/// Everything known, all versions; a server leaves out what it does not serve.
-const Catalog& builtin_catalog();
+/// Everything known, all versions; a server leaves out what it does not serve. With a release's
+/// minor number: resources and fields as that release has them; 0 is the newest release, with the
+/// fields of older ones that are still taken.
+const Catalog& builtin_catalog(int release = 0);
 
 /// The schema of a kind, also of those that are bodies only (DeleteOptions, Status, Scale,
 /// Eviction, TokenRequest, lists). Kinds of meta/v1 are found in every group-version. Null when
 /// unknown.
 const Schema* builtin_schema(std::string_view group, std::string_view version,
-                             std::string_view kind);
+                             std::string_view kind, int release = 0);
 /// True when the group-version itself is known.
 bool builtin_version(std::string_view group, std::string_view version);
 

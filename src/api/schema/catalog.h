@@ -42,6 +42,8 @@ struct ResourceInfo {
   std::string hub_group;
   std::string hub_version;
   bool custom = false;
+  /// The minor number of the release whose schemas these are; 0 where none is emulated.
+  int release = 0;
   json::Value openapi;  // of a custom resource: its openAPIV3Schema, or null
 
   std::string api_version() const { return group.empty() ? version : group + "/" + version; }

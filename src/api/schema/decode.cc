@@ -125,8 +125,8 @@ std::size_t base64_fault(std::string_view text) {
 
 class Decoder {
  public:
-  Decoder(bool told, std::vector<std::string>& strict_errors)
-      : told_(told), strict_errors_(strict_errors) {}
+  Decoder(bool told, std::vector<std::string>& strict_errors, bool keeps_empty = false)
+      : told_(told), keeps_empty_(keeps_empty), strict_errors_(strict_errors) {}
 
   Result<Value> run(const Value& raw, const Schema& schema) {
     Place root;
@@ -219,6 +219,7 @@ class Decoder {
     if (field.pointer) return changed ? Fate::changed : Fate::same;
     const Value& now = changed ? out : value;
     bool container = schema.shape == Shape::list || schema.shape == Shape::map;
+    if (container && keeps_empty_) return changed ? Fate::changed : Fate::same;
     if (field.zero == Zero::omit) {
       return is_zero(now) && schema.shape != Shape::object ? Fate::absent
              : changed                                     ? Fate::changed
@@ -548,6 +549,7 @@ class Decoder {
   }
 
   bool told_;
+  bool keeps_empty_;
   bool fatal_ = false;
   int depth_ = 0;
   std::optional<Error> fault_;
@@ -567,6 +569,11 @@ Result<Value> decode(const Value& raw, const Schema& schema, Strictness strictne
   if (strictness == Strictness::strict && !strict_errors.empty())
     return strict_error(strict_errors);
   return value;
+}
+
+Result<Value> decode_as_sent(const Value& raw, const Schema& schema) {
+  std::vector<std::string> ignored;
+  return Decoder(false, ignored, true).run(raw, schema);
 }
 
 }  // namespace dibs::api

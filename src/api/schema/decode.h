@@ -30,6 +30,10 @@ enum class Strictness : std::uint8_t { ignore, warn, strict };
 Result<json::Value> decode(const json::Value& raw, const Schema& schema, Strictness strictness,
                            std::vector<std::string>& strict_errors);
 
+/// The same, but empty lists and maps that were sent stay: rules may tell them from none, though
+/// the store does not. Unknown fields are dropped.
+Result<json::Value> decode_as_sent(const json::Value& raw, const Schema& schema);
+
 /// The faults of a JSON text in the order of the document, unknown and duplicate fields mixed as Go
 /// tells them; needed only when the parser met a duplicate. The text must be valid JSON.
 std::vector<std::string> strict_errors_of(std::string_view text, const Schema& schema);

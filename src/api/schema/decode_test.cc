@@ -206,6 +206,22 @@ TEST(DecodeRecorded, errors_are_those_of_a_real_server) {
   EXPECT_GT(compared, 60u);
 }
 
+TEST(DecodeAsSent, keeps_empty_lists_and_maps) {
+  const Schema* schema = builtin_schema("resource.k8s.io", "v1", "ResourceSlice");
+  auto raw = json::parse(R"({"spec":{"driver":"d","devices":[],"sharedCounters":null,
+    "unknown":1}})");
+  ASSERT_TRUE(raw.ok());
+  auto sent = decode_as_sent(*raw, *schema);
+  ASSERT_TRUE(sent.ok());
+  EXPECT_TRUE((*sent)["spec"]["devices"].is_array());
+  EXPECT_FALSE((*sent)["spec"].contains("sharedCounters"));
+  EXPECT_FALSE((*sent)["spec"].contains("unknown"));
+  std::vector<std::string> strict;
+  auto normal = decode(*raw, *schema, Strictness::ignore, strict);
+  ASSERT_TRUE(normal.ok());
+  EXPECT_FALSE((*normal)["spec"].contains("devices"));
+}
+
 TEST(DecodeRecorded, warnings_are_those_of_a_real_server) {
   std::size_t compared = 0;
   auto check = [&](const std::string& session, std::size_t index, const Value& step) {

@@ -73,16 +73,20 @@ class FieldErrors {
   void internal(const Path& path, std::string_view detail);
   /// Any other form: `text` is all that follows "field: ".
   void add(Fault fault, const Path& path, std::string text);
+  /// Something that is let pass, but not in silence.
+  void warn(std::string text) { warnings_.push_back(std::move(text)); }
 
   bool empty() const { return errors_.empty(); }
   std::size_t size() const { return errors_.size(); }
   const std::vector<FieldError>& errors() const { return errors_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
   /// 422 `Kind.group "name" is invalid: …` with one cause per fault; equal faults are told once.
   Error to_error(std::string_view kind, std::string_view group, std::string_view name) const;
 
  private:
   std::vector<FieldError> errors_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace dibs::api

@@ -14,6 +14,8 @@
 
 namespace dibs::api {
 
+class Features;  // features.h
+
 using json::Value;
 
 struct GroupVersionKind {
@@ -39,6 +41,8 @@ struct RuleContext {
   Time now;
   /// The sub-resource written to, "" for the object itself.
   std::string_view subresource;
+  /// The gates of the server; null where a test has none.
+  const Features* features = nullptr;
 };
 
 /// A field that field selectors know beside metadata.name and metadata.namespace.
@@ -55,6 +59,9 @@ struct SelectableField {
 struct KindRules {
   /// Versioned defaults, beside the constant ones of the schema.
   std::function<void(Value& object)> set_defaults;
+  /// Defaults that are the time of the write, in the stored form; set before fields are told apart
+  /// by who wrote them.
+  std::function<void(Value& object, Time now)> set_times;
   /// What the server sets or clears on a new object: status, generation is done by
   /// `tracks_generation`.
   std::function<void(Value& object, const RuleContext&)> prepare_create;

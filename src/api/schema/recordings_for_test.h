@@ -73,7 +73,7 @@ inline const Schema* schema_of_path(std::string_view path) {
   if (parts[at] == "namespaces" && parts.size() > at + 2 && parts[at + 2] != "status" &&
       parts[at + 2] != "finalize")
     at += 2;
-  const ResourceInfo* resource = builtin_catalog().find(group, version, parts[at]);
+  const ResourceInfo* resource = builtin_catalog(37).find(group, version, parts[at]);
   if (resource == nullptr) return nullptr;
   if (parts.size() > at + 2) {
     const SubresourceInfo* sub = resource->subresource(parts[at + 2]);

@@ -37,6 +37,25 @@ std::vector<std::string> comma_list(std::string_view text) {
   return {pieces.begin(), pieces.end()};
 }
 
+/// Minor numbers of releases, both ends included; 0 is open.
+struct Releases {
+  int first = 0;
+  int last = 0;
+};
+
+/// "27-30", "31-", "-33", "30"
+Releases releases_of(std::string_view text) {
+  auto ends = split(text, '-');
+  int first = number_of(ends[0]);
+  return {first, ends.size() > 1 ? number_of(ends[1]) : first};
+}
+
+bool covers(Releases releases, int minor) {
+  return releases.first <= minor && (releases.last == 0 || minor <= releases.last);
+}
+
+constexpr int kNewest = 37;
+
 /// What the flags of a field say of its schema.
 struct TypeFlags {
   std::string_view go;
@@ -97,7 +116,8 @@ bool is_struct(const Schema& schema) {
 
 class Reader {
  public:
-  explicit Reader(SchemaBook& book) : book_(book) {}
+  Reader(SchemaBook& book, int minor)
+      : book_(book), minor_(minor == 0 ? kNewest : minor), emulating_(minor != 0) {}
 
   Result<> read(const SchemaText& text) {
     package_ = {};
@@ -147,9 +167,9 @@ class Reader {
       version_info_ = &versions_[{std::string(group_), std::string(version_)}];
       version_info_->version = version_;
     } else if (word == "releases" && words.size() == 2 && version_info_ != nullptr) {
-      auto ends = split(words[1], '-');
-      version_info_->first_release = number_of(ends[0]);
-      version_info_->last_release = ends.size() > 1 ? number_of(ends[1]) : 0;
+      Releases releases = releases_of(words[1]);
+      version_info_->first_release = releases.first;
+      version_info_->last_release = releases.last;
     } else if (word == "order" && words.size() >= 3) {
       order_.push_back({words[1] == "\"\"" ? "" : std::string(words[1]), strings_of(words, 2)});
     } else if (word == "resource" && words.size() == 3 && version_info_ != nullptr) {
@@ -217,9 +237,18 @@ class Reader {
     else if (word == "prefix") {
       resource_->storage_prefix =
           words[1][0] == '/' ? cat(words[1], '/') : cat("/registry/", words[1], '/');
-    } else if (word == "storage")
-      resource_->storage_version = words[1];
-    else if (word == "hub") {
+    } else if (word == "storage") {
+      if (words.size() < 3 || covers(releases_of(words[2]), minor_))
+        resource_->storage_version = words[1];
+    } else if (word == "releases") {
+      if (!covers(releases_of(words[1]), minor_))
+        left_out_.insert(cat(group_, '/', version_, '/', resource_->plural));
+    } else if (word == "sub-releases" && words.size() == 3) {
+      if (!covers(releases_of(words[2]), minor_)) {
+        std::erase_if(resource_->subresources,
+                      [&](const SubresourceInfo& sub) { return sub.name == words[1]; });
+      }
+    } else if (word == "hub") {
       std::size_t slash = words[1].find('/');
       resource_->hub_group = slash == std::string_view::npos ? "" : words[1].substr(0, slash);
       resource_->hub_version =
@@ -262,6 +291,8 @@ class Reader {
     TypeFlags flags;
     bool keep = false;
     bool omit = false;
+    bool beside = false;
+    Releases releases;
     for (std::size_t i = 3; i < words.size(); ++i) {
       std::string_view flag = words[i];
       std::size_t equals = flag.find('=');
@@ -273,6 +304,12 @@ class Reader {
         omit = true;
       else if (flag == "required")
         field.required = true;
+      else if (flag == "since")
+        releases.first = number_of(value);
+      else if (flag == "until")
+        releases.last = number_of(value);
+      else if (flag == "beside")
+        beside = true;
       else if (flag == "set")
         flags.set = true;
       else if (flag == "keys")
@@ -300,6 +337,7 @@ class Reader {
       }
     }
     DIBS_TRY(Schema * schema, schema_of(kind, flags));
+    if (!covers(releases, minor_) || (beside && emulating_)) return success();
     field.schema = schema;
     bool always = !field.pointer && !omit && (keep || is_struct_type(*schema));
     field.zero = always || (field.pointer && keep) ? Zero::keep : Zero::omit;
@@ -472,16 +510,36 @@ class Reader {
     }
   }
 
+  /// Group-versions that an emulated release does not have are as unknown as any other name.
+  void leave_out_versions() {
+    std::erase_if(versions_, [&](const auto& item) {
+      const VersionInfo& info = item.second;
+      if (covers({info.first_release, info.last_release}, minor_)) return false;
+      std::string path = cat(item.first.first, '/', item.first.second);
+      book_.versions.erase(path);
+      std::erase_if(book_.kinds,
+                    [&](const auto& kind) { return kind.first.starts_with(cat(path, '/')); });
+      return true;
+    });
+  }
+
   void finish_catalog() {
+    if (emulating_) leave_out_versions();
     for (auto& [group, versions] : order_) {
       GroupInfo info;
       info.name = group;
       for (const std::string& version : versions) {
         auto it = versions_.find({group, version});
-        if (it == versions_.end() || it->second.resources.empty()) continue;
+        if (it == versions_.end()) continue;
+        std::erase_if(it->second.resources, [this](const ResourceInfo& resource) {
+          return left_out_.contains(
+              cat(resource.group, '/', resource.version, '/', resource.plural));
+        });
+        if (it->second.resources.empty()) continue;
         for (ResourceInfo& resource : it->second.resources) {
           auto kind = book_.kinds.find(cat(group, '/', version, '/', resource.kind));
           if (kind != book_.kinds.end()) resource.schema = kind->second;
+          resource.release = emulating_ ? minor_ : 0;
           bool listed = std::find(resource.verbs.begin(), resource.verbs.end(), "list") !=
                         resource.verbs.end();
           if (listed) resource.list_kind = resource.kind + "List";
@@ -493,6 +551,9 @@ class Reader {
   }
 
   SchemaBook& book_;
+  const int minor_;
+  const bool emulating_;
+  std::set<std::string> left_out_;  // resources that other releases have
   std::string_view package_;
   std::string_view full_prefix_;
   std::string_view go_package_;
@@ -513,9 +574,10 @@ class Reader {
 
 }  // namespace
 
-Result<std::unique_ptr<SchemaBook>> read_schemas(const std::vector<SchemaText>& texts) {
+Result<std::unique_ptr<SchemaBook>> read_schemas(const std::vector<SchemaText>& texts,
+                                                 int minor) {
   auto book = std::make_unique<SchemaBook>();
-  Reader reader(*book);
+  Reader reader(*book, minor);
   for (const SchemaText& text : texts) DIBS_CHECK(reader.read(text));
   DIBS_CHECK(reader.finish());
   return book;

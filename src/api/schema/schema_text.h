@@ -31,8 +31,10 @@ struct SchemaText {
   std::string_view text;
 };
 
+/// As the release of this minor number has it; 0 is the newest with what older ones leave beside.
 /// Errors: internal, naming file and line.
-Result<std::unique_ptr<SchemaBook>> read_schemas(const std::vector<SchemaText>& texts);
+Result<std::unique_ptr<SchemaBook>> read_schemas(const std::vector<SchemaText>& texts,
+                                                 int minor = 0);
 
 /// The embedded texts; made by the build.
 const std::vector<SchemaText>& schema_texts();

@@ -200,16 +200,31 @@ void check_deprecation(const Value& version, const Path& path, FieldErrors& erro
 }
 
 /// A form's parts at `path`: the spec's, or those of one version.
-void validate_schema_part(const Value& holder, const Path& path, bool has_status,
+void validate_schema_part(const Value& holder, const Path& path, bool has_status, bool is_stored,
                           const CelChecker& cel, FieldErrors& errors) {
   const Value& schema = holder["openAPIV3Schema"];
-  if (!schema.is_null()) validate_definition_schema(schema, path, has_status, cel, errors);
+  if (!schema.is_null())
+    validate_definition_schema(schema, path, has_status, is_stored, cel, errors);
 }
 
-void validate_version(const Value& version, const Path& path, bool has_status,
+/// The version's schema is what it was.
+bool same_schema(const Value& spec, const Value* old, std::string_view version) {
+  if (old == nullptr) return false;
+  for (const Value& candidate : spec["versions"].items()) {
+    if (candidate["name"].as_string() != version) continue;
+    for (const Value& before : (*old)["spec"]["versions"].items()) {
+      if (before["name"].as_string() == version)
+        return candidate["schema"]["openAPIV3Schema"] == before["schema"]["openAPIV3Schema"];
+    }
+  }
+  return false;
+}
+
+void validate_version(const Value& version, const Path& path, bool has_status, bool is_stored,
                       const CelChecker& cel, FieldErrors& errors) {
   check_deprecation(version, path.child("deprecationWarning"), errors);
-  validate_schema_part(version["schema"], path.child("schema"), has_status, cel, errors);
+  validate_schema_part(version["schema"], path.child("schema"), has_status, is_stored, cel,
+                       errors);
   validate_scale(version["subresources"]["scale"], path.child("subresources"), errors);
   validate_columns(version["additionalPrinterColumns"], path.child("additionalPrinterColumns"),
                    errors);
@@ -235,8 +250,8 @@ bool has_default(const Value& spec) {
 
 bool has_status(const Value& subresources) { return !subresources["status"].is_null(); }
 
-void validate_versions(const Hoisted& form, const Path& path, const CelChecker& cel,
-                       FieldErrors& errors) {
+void validate_versions(const Hoisted& form, const Value& spec, const Value* old, const Path& path,
+                       const CelChecker& cel, FieldErrors& errors) {
   std::set<std::string_view> names;
   std::size_t storage = 0;
   bool unique = true;
@@ -250,7 +265,8 @@ void validate_versions(const Hoisted& form, const Path& path, const CelChecker& 
     }
     const bool status =
         has_status(form.subresources.is_null() ? version["subresources"] : form.subresources);
-    validate_version(version, at, status, cel, errors);
+    validate_version(version, at, status, same_schema(spec, old, version["name"].as_string()), cel,
+                     errors);
   }
   auto invalid = [&](std::string_view detail) {
     errors.add(Fault::invalid, path,
@@ -293,7 +309,7 @@ void validate_spec(const Value& definition, const Value* old, const CelChecker& 
     errors.invalid(path.child("preserveUnknownFields"), true,
                    "must be false in order to use defaults in the schema");
   }
-  validate_versions(form, versions, cel, errors);
+  validate_versions(form, spec, old, versions, cel, errors);
   if (!form.versions.empty()) check_label(form.versions[0]["name"], path.child("version"), errors);
 
   const Path names = path.child("names");
@@ -304,7 +320,8 @@ void validate_spec(const Value& definition, const Value* old, const CelChecker& 
   bool any_status = has_status(form.subresources);
   for (const Value& version : form.versions.items())
     any_status = any_status || has_status(version["subresources"]);
-  validate_schema_part(form.schema, path.child("validation"), any_status, cel, errors);
+  validate_schema_part(form.schema, path.child("validation"), any_status,
+                       same_schema(spec, old, form.versions[0]["name"].as_string()), cel, errors);
   validate_scale(form.subresources["scale"], path.child("subresources"), errors);
   validate_columns(form.columns, path.child("additionalPrinterColumns"), errors);
   if (!form.selectable.empty()) {

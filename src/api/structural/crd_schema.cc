@@ -69,38 +69,56 @@ void validate_root(const Value& schema, const Path& path, FieldErrors& errors) {
   }
 }
 
+/// The work that rules may spend on all defaults of a definition.
+constexpr std::int64_t kDefaultsBudget = 10'000'000;
+
 /// Defaults are values of their own schema. What stands under additionalProperties has none.
-void validate_defaults(const Value& source, const Schema& schema, const Path& path,
-                       bool inside_metadata, FieldErrors& errors) {
-  if (schema.rules == nullptr) return;
-  if (const Value& value = source["default"]; !value.is_null()) {
+class DefaultRules {
+ public:
+  DefaultRules(const CelChecker& cel, FieldErrors& errors) : cel_(cel), errors_(errors) {}
+
+  void run(const Value& source, const Schema& schema, const Path& path, bool inside_metadata,
+           bool is_root) {
+    if (schema.rules == nullptr || budget_ < 0) return;
+    if (!source["default"].is_null()) judge(source, schema, path, inside_metadata, is_root);
+    if (schema.rules->items != nullptr) {
+      run(source["items"], *schema.rules->items, path.child("items"), inside_metadata, false);
+    }
+    const Path properties = path.child("properties");
+    for (const auto& [key, property] : source["properties"].members()) {
+      const bool is_meta =
+          schema.embedded_resource && (key == "metadata" || key == "apiVersion" || key == "kind");
+      const Field* field = schema.field(key);
+      const Schema* child = is_meta && key == "metadata" ? schema.rules->metadata
+                            : field != nullptr           ? field->schema
+                                                         : nullptr;
+      if (child == nullptr) continue;
+      run(property, *child, properties.key(key),
+          (inside_metadata && !child->embedded_resource) || is_meta, false);
+    }
+  }
+
+ private:
+  void judge(const Value& source, const Schema& schema, const Path& path, bool inside_metadata,
+             bool is_root) {
+    const Value& value = source["default"];
     const Path at = path.child("default");
     Value pruned = value;
     if (!inside_metadata) prune_value(pruned, schema);
     FieldErrors found;
-    if (!(pruned == value)) errors.invalid(at, value, "must not have unknown fields");
+    if (!(pruned == value)) errors_.invalid(at, value, "must not have unknown fields");
     if (!inside_metadata) validate_embedded_value(value, schema, at, found);
     if (found.empty()) validate_value(value, schema, at, found);
+    if (found.empty() && cel_.defaults)
+      cel_.defaults({source, at, is_root || schema.embedded_resource, budget_}, found);
     for (const FieldError& error : found.errors())
-      errors.add(error.fault, Path(error.field), error.text);
+      errors_.add(error.fault, Path(error.field), error.text);
   }
-  if (schema.rules->items != nullptr) {
-    validate_defaults(source["items"], *schema.rules->items, path.child("items"), inside_metadata,
-                      errors);
-  }
-  const Path properties = path.child("properties");
-  for (const auto& [key, property] : source["properties"].members()) {
-    const bool is_meta =
-        schema.embedded_resource && (key == "metadata" || key == "apiVersion" || key == "kind");
-    const Field* field = schema.field(key);
-    const Schema* child = is_meta && key == "metadata" ? schema.rules->metadata
-                          : field != nullptr           ? field->schema
-                                                       : nullptr;
-    if (child == nullptr) continue;
-    validate_defaults(property, *child, properties.key(key),
-                      (inside_metadata && !child->embedded_resource) || is_meta, errors);
-  }
-}
+
+  const CelChecker& cel_;
+  FieldErrors& errors_;
+  std::int64_t budget_ = kDefaultsBudget;
+};
 
 /// One step of a path: '.', '[' and ']' stand alone, everything between them is one piece, quoted
 /// text too.
@@ -118,6 +136,22 @@ std::string_view next_token(std::string_view& rest) {
   const auto token = rest.substr(0, length);
   rest.remove_prefix(length);
   return token;
+}
+
+/// What stands between single quotes. False: an escape that there is not.
+bool unescape(std::string_view text, std::string& out) {
+  constexpr std::string_view kNames = "abfnrtv'\\";
+  constexpr std::string_view kMeant = "\a\b\f\n\r\t\v'\\";
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 1 == text.size() || text[i + 1] == '\n') {
+      out += text[i];
+      continue;
+    }
+    const std::size_t found = kNames.find(text[++i]);
+    if (found == std::string_view::npos) return false;
+    out += kMeant[found];
+  }
+  return true;
 }
 
 /// The schema of a member, or null.
@@ -146,12 +180,18 @@ void for_each_schema(const Value& schema, const std::function<void(const Value&)
   }
 }
 
-Result<const Value*> schema_at_path(std::string_view path, const Value& schema, bool brackets) {
+Result<const Value*> schema_at_path(std::string_view path, const Value& schema, bool brackets,
+                                    std::string* normalized) {
   const Value* at = &schema;
+  std::string shown;
   auto step = [&](std::string_view name) {
-    const Value* next = member_schema(*at, name);
-    at = next;
-    return next != nullptr;
+    if ((*at)["properties"].is_object()) {
+      append(shown, shown.empty() ? "" : ".", name);
+    } else {
+      append(shown, "[", name, "]");
+    }
+    at = member_schema(*at, name);
+    return at != nullptr;
   };
   while (!path.empty()) {
     const auto token = next_token(path);
@@ -162,8 +202,10 @@ Result<const Value*> schema_at_path(std::string_view path, const Value& schema, 
       if (name.size() < 2 || name.front() != '\'' || name.back() != '\'') {
         return Error::invalid(cat("expected single quoted string but got ", name));
       }
-      if (!step(name.substr(1, name.size() - 2)))
-        return Error::invalid("does not refer to a valid field");
+      std::string plain;
+      if (!unescape(name.substr(1, name.size() - 2), plain))
+        return Error::invalid(cat("invalid string literal: ", name));
+      if (!step(plain)) return Error::invalid("does not refer to a valid field");
       if (path.empty()) return Error::invalid("unexpected end of JSON path");
       if (const auto end = next_token(path); end != "]")
         return Error::invalid(cat("expected ] but got ", end));
@@ -174,11 +216,12 @@ Result<const Value*> schema_at_path(std::string_view path, const Value& schema, 
       return Error::invalid(cat("expected [ or . but got: ", token));
     }
   }
+  if (normalized != nullptr) *normalized = std::move(shown);
   return at;
 }
 
 void validate_definition_schema(const Value& schema, const Path& path, bool has_status,
-                                const CelChecker& cel, FieldErrors& errors) {
+                                bool is_stored, const CelChecker& cel, FieldErrors& errors) {
   const Path at = path.child("openAPIV3Schema");
   // Before anything that recurses.
   if (const auto size = check_schema_size(schema); !size.ok()) {
@@ -191,17 +234,22 @@ void validate_definition_schema(const Value& schema, const Path& path, bool has_
     found.forbidden(path.child("openAPIV3Schema.nullable"), "nullable cannot be true at the root");
   }
   const auto compiled = compile_schema(schema);
+  FieldErrors structural;
   if (compiled.ok()) {
-    FieldErrors structural;
     validate_structural(schema, at, structural);
-    if (structural.empty()) validate_defaults(schema, (*compiled)->root(), at, false, structural);
+    if (structural.empty())
+      DefaultRules(cel, structural).run(schema, (*compiled)->root(), at, false, true);
     for (const FieldError& error : structural.errors())
       found.add(error.fault, Path(error.field), error.text);
   }
-  validate_openapi(schema, at, found);
+  FieldErrors faults;
+  validate_openapi(schema, at, faults);
+  for (const FieldError& error : faults.errors())
+    found.add(error.fault, Path(error.field), error.text);
   // What keeps a schema from being compiled is mostly told better by the rules above.
   if (found.empty() && !compiled.ok()) found.invalid(at, "", compiled.error().message());
-  if (found.empty() && cel && (*compiled)->has_validations()) cel(schema, at, found);
+  if (compiled.ok() && structural.empty() && cel.rules && (*compiled)->has_validations())
+    cel.rules({schema, at, faults, is_stored}, found);
   for (const FieldError& error : found.errors())
     errors.add(error.fault, Path(error.field), error.text);
 }

@@ -25,8 +25,11 @@ Decision Authorizer::authorize(const RequestAttributes& attributes) const {
   Decision by_role = rbac_.authorize(attributes);
   if (by_role.allowed) return by_role;
   std::string reason;
-  if (!by_node.reason.empty()) append(reason, "node: ", by_node.reason);
-  if (!by_role.reason.empty()) append(reason, reason.empty() ? "" : "\n", "rbac: ", by_role.reason);
+  if (!by_node.reason.empty()) append(reason, names_judges_ ? "node: " : "", by_node.reason);
+  if (!by_role.reason.empty()) {
+    append(reason, reason.empty() ? "" : "\n", names_judges_ ? "rbac: " : "RBAC: ",
+           by_role.reason);
+  }
   return {false, std::move(reason)};
 }
 

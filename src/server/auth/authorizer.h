@@ -13,7 +13,9 @@ namespace dibs::server::auth {
 /// Borrows its parts; thread-safe as they are.
 class Authorizer {
  public:
-  Authorizer(const NodeAuthorizer& nodes, const Rbac& rbac) : nodes_(nodes), rbac_(rbac) {}
+  /// `names_judges`: false for old releases, which did not.
+  Authorizer(const NodeAuthorizer& nodes, const Rbac& rbac, bool names_judges = true)
+      : nodes_(nodes), rbac_(rbac), names_judges_(names_judges) {}
 
   /// The reason of a refusal says who had what to say: "node: no relationship found …".
   Decision authorize(const RequestAttributes& attributes) const;
@@ -24,6 +26,7 @@ class Authorizer {
  private:
   const NodeAuthorizer& nodes_;
   const Rbac& rbac_;
+  const bool names_judges_;
 };
 
 /// What is refused, in the words of the API: `User "u" cannot get resource "pods/log" in API group

@@ -172,7 +172,8 @@ cluster-role system:controller:resource-claim-controller
   patch,update resource.k8s.io resourceclaims,resourceclaims/status
   patch,update core pods/status
   create,patch,update core,events.k8s.io events
-  patch,update resource.k8s.io resourceclaims/binding
+  structured: patch,update resource.k8s.io resourceclaims/binding
+  classic: create,get,list,watch resource.k8s.io podschedulingcontexts
 cluster-role system:controller:resourcequota-controller
   list,watch * *
   update core resourcequotas/status

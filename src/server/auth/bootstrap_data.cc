@@ -114,14 +114,17 @@ cluster-role system:kube-scheduler
   read core namespaces
   read storage.k8s.io csidrivers
   read storage.k8s.io csistoragecapacities
-  read resource.k8s.io deviceclasses
+  structured: read resource.k8s.io deviceclasses
   get,list,patch,update,watch resource.k8s.io resourceclaims
   get,list,patch,update,watch resource.k8s.io resourceclaims/status
   update core pods/finalizers
   read resource.k8s.io resourceslices
-  create,delete resource.k8s.io resourceclaims
-  read resource.k8s.io devicetaintrules
-  patch,update resource.k8s.io resourceclaims/binding
+  structured: create,delete resource.k8s.io resourceclaims
+  structured: read resource.k8s.io devicetaintrules
+  structured: patch,update resource.k8s.io resourceclaims/binding
+  classic: read resource.k8s.io resourceclaimparameters,resourceclasses,resourceclassparameters
+  classic: manage resource.k8s.io podschedulingcontexts
+  classic: read resource.k8s.io podschedulingcontexts/status
 cluster-role system:kubelet-api-admin
   read core nodes
   proxy core nodes

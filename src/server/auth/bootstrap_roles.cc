@@ -120,10 +120,19 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-void read_into(std::vector<Value>& objects, std::string_view text) {
+/// A rule may begin with the model of resource.k8s.io that it is for. True when it is not wanted.
+bool left_out(std::vector<std::string_view>& words, DeviceModels models) {
+  bool structured = words[0] == "structured:";
+  if (!structured && words[0] != "classic:") return false;
+  words.erase(words.begin());
+  return models == (structured ? DeviceModels::classic : DeviceModels::structured);
+}
+
+void read_into(std::vector<Value>& objects, std::string_view text, DeviceModels models) {
   for (const std::string& line : lines_of(text)) {
     std::vector<std::string_view> words = split(trim(line), ' ');
     if (line.starts_with("  ")) {
+      if (left_out(words, models)) continue;
       objects.back().mut("rules").push(rule_of(words));
     } else if (words[0] == "cluster-role" || words[0] == "role") {
       objects.push_back(role_of(words, words[0] == "cluster-role"));
@@ -135,12 +144,10 @@ void read_into(std::vector<Value>& objects, std::string_view text) {
 
 }  // namespace
 
-std::vector<Value> bootstrap_roles() {
+std::vector<Value> bootstrap_roles(DeviceModels models) {
   std::vector<Value> objects;
-  read_into(objects, kClusterRoles);
-  read_into(objects, kControllerRoles);
-  read_into(objects, kClusterBindings);
-  read_into(objects, kNamespaced);
+  for (std::string_view text : {kClusterRoles, kControllerRoles, kClusterBindings, kNamespaced})
+    read_into(objects, text, models);
   return objects;
 }
 

@@ -7,8 +7,11 @@
 
 namespace dibs::server::auth {
 
+/// Which models of resource.k8s.io the server serves.
+enum class DeviceModels : char { structured, classic, both };
+
 /// ClusterRoles, ClusterRoleBindings, Roles and RoleBindings, each with apiVersion, kind and
 /// metadata.
-std::vector<json::Value> bootstrap_roles();
+std::vector<json::Value> bootstrap_roles(DeviceModels models = DeviceModels::structured);
 
 }  // namespace dibs::server::auth

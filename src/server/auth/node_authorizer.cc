@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kNodePrefix = "system:node:";
 constexpr std::string_view kNodeGroup = "system:nodes";
 constexpr std::string_view kLeaseNamespace = "kube-node-lease";
+constexpr int kClaimGraphSince = 28;
 
 Decision allow() { return {true, ""}; }
 Decision no_opinion(std::string reason = {}) { return {false, std::move(reason)}; }
@@ -47,7 +48,7 @@ std::optional<std::string> node_identity(const UserInfo& user) {
   return user.name.substr(kNodePrefix.size());
 }
 
-NodeAuthorizer::NodeAuthorizer() {
+NodeAuthorizer::NodeAuthorizer(int release) : claims_by_graph_(release >= kClaimGraphSince) {
   for (const Value& object : bootstrap_roles()) {
     if (object["kind"].as_string() == "ClusterRole" &&
         object["metadata"]["name"].as_string() == "system:node") {
@@ -343,7 +344,7 @@ Decision NodeAuthorizer::authorize(const RequestAttributes& what) const {
       if (resource == "nodes") return authorize_node(*node, what);
       if (resource == "pods") return authorize_pod(*node, what);
     } else if (what.group == "resource.k8s.io") {
-      if (resource == "resourceclaims") return authorize_get(*node, what);
+      if (resource == "resourceclaims" && claims_by_graph_) return authorize_get(*node, what);
       if (resource == "resourceslices") return authorize_slice(*node, what);
     } else if (what.group == "storage.k8s.io") {
       if (resource == "volumeattachments") return authorize_get(*node, what);

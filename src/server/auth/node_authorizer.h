@@ -29,7 +29,9 @@ std::optional<std::string> node_identity(const UserInfo& user);
 
 class NodeAuthorizer {
  public:
-  NodeAuthorizer();
+  /// `release` is the minor number of the release to answer as: old ones let every node read every
+  /// claim.
+  explicit NodeAuthorizer(int release = 37);
 
   /// A Pod, PersistentVolume, VolumeAttachment, ResourceSlice or PodCertificateRequest as it is
   /// now; other kinds are ignored.
@@ -71,6 +73,7 @@ class NodeAuthorizer {
   Decision authorize_certificate(const std::string& node, const RequestAttributes& what) const;
   Decision authorize_pod(const std::string& node, const RequestAttributes& what) const;
 
+  const bool claims_by_graph_;
   std::vector<PolicyRule> rules_;  // of all nodes, for what is not judged by relation
 
   mutable RwLock mutex_;

@@ -42,7 +42,9 @@ void visit_volume(const Value& pod, const Value& volume, const VisitReference& v
 void visit_claims(const Value& pod, const VisitReference& visitor) {
   const Value& status = pod["status"];
   for (const Value& claim : pod["spec"]["resourceClaims"].items()) {
-    const Value& direct = claim["resourceClaimName"];
+    // Releases up to 1.30 have the names one level deeper.
+    const Value& source = claim["source"].is_object() ? claim["source"] : claim;
+    const Value& direct = source["resourceClaimName"];
     if (!direct.as_string().empty()) {
       visitor("resourceclaims", direct.as_string());
       continue;

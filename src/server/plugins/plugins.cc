@@ -46,8 +46,13 @@ void add_admission_plugins(AdmissionChain& chain, PluginSources sources) {
   chain.add(make_certificates(sources));
   chain.add(make_role_escalation(sources));
   chain.add(make_service_addresses(sources));
+  chain.add(make_admission_policies(sources));
+  chain.add(make_admin_access(sources));
+  chain.add(make_claim_status_authorization(sources));
+  chain.add(make_device_names(sources));
   // Last, so that nothing refused by others is counted.
   chain.add(make_resource_quota(sources));
+  chain.add(make_unique_devices(sources));
 }
 
 }  // namespace dibs::server

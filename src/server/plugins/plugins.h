@@ -46,7 +46,12 @@ PluginPtr make_default_storage_class(PluginSources sources);
 PluginPtr make_certificates(PluginSources sources);
 PluginPtr make_role_escalation(PluginSources sources);
 PluginPtr make_service_addresses(PluginSources sources);
+PluginPtr make_admission_policies(PluginSources sources);
 PluginPtr make_resource_quota(PluginSources sources);
+PluginPtr make_admin_access(PluginSources sources);
+PluginPtr make_claim_status_authorization(PluginSources sources);
+PluginPtr make_device_names(PluginSources sources);
+PluginPtr make_unique_devices(PluginSources sources);
 
 /// 403 about the object of the request.
 Error refuse(const AdmissionRequest& request, std::string_view why);

@@ -276,6 +276,14 @@ func basics(config *rest.Config, namespace string) int {
 		{"dynamic_and_metadata", c.dynamicAndMetadata},
 		{"discovery", c.discovery},
 		{"scale_and_status", c.scaleAndStatus},
+		{"claims_of_all_versions", c.claimsOfAllVersions},
+		{"updates_of_all_versions", c.updatesOfAllVersions},
+		{"slices_of_all_versions", c.slicesOfAllVersions},
+		{"applies_of_all_versions", c.appliesOfAllVersions},
+		{"other_kinds_of_all_versions", c.otherKindsOfAllVersions},
+		{"classic_beside_new", c.classicBesideNew},
+		{"device_status_by_many_drivers", c.deviceStatusByManyDrivers},
+		{"pods_with_claims", c.podsWithClaims},
 	} {
 		if err := check.run(); err != nil {
 			failed++
@@ -410,6 +418,7 @@ func main() {
 		os.Exit(1)
 	}
 	config.QPS, config.Burst = 1000, 1000
+	config.WarningHandler = rest.NoWarnings{} // older versions are deprecated; that is not what fails here
 	if len(os.Args) > 3 && os.Args[3] == "protobuf" {
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON

@@ -1,0 +1,124 @@
+#include "server/plugins/device_index.h"
+
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "json/parse.h"
+
+namespace dibs::server {
+namespace {
+
+Value parsed(std::string text) {
+  for (char& c : text) {
+    if (c == '\'') c = '"';
+  }
+  auto value = json::parse(text);
+  EXPECT_TRUE(value.ok()) << text;
+  return value.ok() ? *value : Value();
+}
+
+/// A claim that holds devices: {'driver':…} objects, joined by commas.
+Value holding(std::string_view results) {
+  return parsed(cat("{'status':{'allocation':{'devices':{'results':[", results, "]}}}}"));
+}
+
+std::string device(std::string_view name, std::string_view more = "") {
+  return cat("{'driver':'d','pool':'p','device':'", name, "'", more, "}");
+}
+
+std::string share(std::string_view id, std::string_view memory = "1Gi") {
+  return device("gpu", cat(",'shareID':'", id, "','consumedCapacity':{'memory':'", memory, "'}"));
+}
+
+Value slice(std::string_view generation, std::string_view device) {
+  return parsed(cat("{'spec':{'driver':'d','pool':{'name':'p','generation':", generation,
+                    "},'devices':[", device, "]}}"));
+}
+
+std::string holder(const DeviceIndex& index, const std::string& claim, const Value& object) {
+  auto conflict = index.conflict(claim, holds_of(object));
+  return conflict ? conflict->holder : "";
+}
+
+TEST(DeviceIndex, gives_a_device_to_one_claim) {
+  DeviceIndex index;
+  index.put_claim("n/a", holding(device("gpu")));
+
+  EXPECT_EQ(holder(index, "n/b", holding(device("gpu"))), "n/a");
+  EXPECT_EQ(holder(index, "n/b", holding(device("other"))), "");
+  EXPECT_EQ(holder(index, "n/a", holding(device("gpu"))), "");
+
+  index.put_claim("n/a", parsed("{'status':{}}"));
+  EXPECT_EQ(holder(index, "n/b", holding(device("gpu"))), "");
+  EXPECT_EQ(index.held_devices(), 0U);
+}
+
+TEST(DeviceIndex, does_not_count_access_for_administration) {
+  DeviceIndex index;
+  index.put_claim("n/admin", holding(device("gpu", ",'adminAccess':true")));
+  EXPECT_EQ(holder(index, "n/b", holding(device("gpu"))), "");
+  index.put_claim("n/b", holding(device("gpu")));
+  EXPECT_EQ(holder(index, "n/other", holding(device("gpu", ",'adminAccess':true"))), "");
+}
+
+TEST(DeviceIndex, holds_devices_of_writes_on_their_way) {
+  DeviceIndex index;
+  int first = 0;
+  index.reserve(&first, "n/a", holds_of(holding(device("gpu"))));
+  EXPECT_EQ(holder(index, "n/b", holding(device("gpu"))), "n/a");
+  index.release(&first);
+  EXPECT_EQ(holder(index, "n/b", holding(device("gpu"))), "");
+  index.release(&first);
+}
+
+TEST(DeviceIndex, lets_shares_live_side_by_side) {
+  DeviceIndex index;
+  index.put_claim("n/a", holding(share("1")));
+
+  EXPECT_EQ(holder(index, "n/b", holding(share("2"))), "");
+  EXPECT_EQ(holder(index, "n/b", holding(share("1"))), "n/a");
+  EXPECT_EQ(holder(index, "n/b", holding(device("gpu"))), "n/a");
+}
+
+TEST(DeviceIndex, believes_the_newest_slice_about_sharing) {
+  DeviceIndex index;
+  index.put_claim("n/a", holding(share("1")));
+  index.put_slice("s1", slice("1", "{'name':'gpu','allowMultipleAllocations':true}"));
+  EXPECT_EQ(holder(index, "n/b", holding(share("2"))), "");
+
+  index.put_slice("s2", slice("2", "{'name':'gpu'}"));
+  EXPECT_EQ(holder(index, "n/b", holding(share("2"))), "n/a");
+
+  index.remove_slice("s2");
+  EXPECT_EQ(holder(index, "n/b", holding(share("2"))), "");
+}
+
+TEST(DeviceIndex, gives_out_no_more_than_there_is) {
+  DeviceIndex index;
+  index.put_slice("s", slice("1",
+                             "{'name':'gpu','allowMultipleAllocations':true,'capacity':{'d/memory':"
+                             "{'value':'3Gi'}}}"));
+  index.put_claim("n/a", holding(share("1", "1Gi")));
+  EXPECT_EQ(holder(index, "n/b", holding(share("2", "2Gi"))), "");
+  auto conflict = index.conflict("n/b", holds_of(holding(share("2", "2049Mi"))));
+  ASSERT_TRUE(conflict);
+  EXPECT_EQ(conflict->why,
+            "together they would use 3073Mi of its d/memory, which is 3Gi");
+
+  // The share of a write counts once, though it is stored by now.
+  int write = 0;
+  index.reserve(&write, "n/a", holds_of(holding(share("1", "1Gi"))));
+  EXPECT_EQ(holder(index, "n/b", holding(share("2", "2Gi"))), "");
+}
+
+TEST(DeviceIndex, knows_named_resources_of_the_classic_model) {
+  DeviceIndex index;
+  Value classic = parsed(
+      "{'status':{'allocation':{'resourceHandles':[{'driverName':'d','structuredData':{'nodeName':"
+      "'n1','results':[{'namedResources':{'name':'gpu'}}]}}]}}}");
+  index.put_claim("n/a", classic);
+  EXPECT_EQ(holder(index, "n/b", classic), "n/a");
+}
+
+}  // namespace
+}  // namespace dibs::server

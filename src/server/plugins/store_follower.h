@@ -1,0 +1,62 @@
+#pragma once
+// A view of the objects below a prefix of the store, brought up to date when it is asked for.
+//
+// catch_up() takes in every write whose commit had returned before the call: it reads on from where
+// it stopped, so a write costs its one event. Where the history has been compacted meanwhile it
+// starts over from a listing. Not thread-safe.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "store/store.h"
+
+namespace dibs::server {
+
+class StoreFollower {
+ public:
+  StoreFollower(store::Store& store, std::string prefix)
+      : store_(store), prefix_(std::move(prefix)) {}
+
+  /// `reset`: forget everything, all objects follow. `take`: the key is what stands behind the
+  /// prefix ("namespace/name"); `now` is null for a removal.
+  using Take = std::function<void(const std::string& key, const store::Record* now)>;
+  void catch_up(const std::function<void()>& reset, const Take& take) {
+    for (;;) {
+      if (!watch_ && !start(reset, take)) return;
+      auto events = watch_->next(256);
+      if (!events.ok()) {
+        watch_.reset();
+        continue;
+      }
+      if (events->empty()) return;
+      for (const auto& event : *events) take(rest(event->key()), event->now.get());
+    }
+  }
+
+ private:
+  std::string rest(const std::string& key) const {
+    std::size_t from = prefix_.size();
+    if (from < key.size() && key[from] == '/') ++from;
+    return key.substr(from);
+  }
+
+  bool start(const std::function<void()>& reset, const Take& take) {
+    store::RangeQuery query;
+    query.prefix = prefix_;
+    auto listing = store_.range(query);
+    if (!listing.ok()) return false;
+    auto watch = store_.watch(prefix_, listing->revision, [] {});
+    if (!watch.ok()) return false;
+    reset();
+    for (const auto& record : listing->records) take(rest(record->key), record.get());
+    watch_ = std::move(watch).value();
+    return true;
+  }
+
+  store::Store& store_;
+  std::string prefix_;
+  std::unique_ptr<store::Watch> watch_;
+};
+
+}  // namespace dibs::server

@@ -1,0 +1,113 @@
+// UniqueDevices: no write puts a device into two live allocations, whoever writes it.
+//
+// Allocators look before they write, but two of them, or one with an old view, may choose the same
+// device. This is the last word: the devices of an allocation are held from the judgement of the
+// write to its end, and from then on by the stored claim. Shares of a device that is published as
+// shareable may be many, as long as what they consume fits; access for administration takes
+// nothing. The index is made from the store, so a restart begins with what is stored.
+#include <mutex>
+#include <optional>
+
+#include "base/strings.h"
+#include "server/plugins/device_index.h"
+#include "server/plugins/plugins.h"
+#include "server/plugins/store_follower.h"
+#include "server/status.h"
+#include "server/stored.h"
+
+namespace dibs::server {
+namespace {
+
+constexpr std::string_view kGroup = "resource.k8s.io";
+
+class UniqueDevices : public AdmissionPlugin {
+ public:
+  explicit UniqueDevices(PluginSources sources) : sources_(sources) {}
+  std::string_view name() const override { return "UniqueDevices"; }
+
+  Result<> validate(AdmissionRequest& request) override {
+    if (!concerns(request)) return success();
+    std::vector<DeviceHold> holds = holds_of(*request.object);
+    // What a claim keeps it has had since it was judged.
+    if (holds.empty() || (request.old != nullptr && (*request.object)["status"]["allocation"] ==
+                                                        (*request.old)["status"]["allocation"])) {
+      return success();
+    }
+    std::string key = cat(request.name_space, "/", request.name);
+    std::lock_guard lock(mutex_);
+    catch_up();
+    if (auto conflict = index_.conflict(key, holds)) {
+      std::string text = cat("device ", conflict->device, " cannot be allocated to claim ", key,
+                             ": it is allocated to claim ", conflict->holder);
+      if (!conflict->why.empty()) append(text, ", and ", conflict->why);
+      return conflict_error(kGroup, request.resource.plural, request.name, text);
+    }
+    index_.reserve(&request, key, std::move(holds));
+    return success();
+  }
+
+  void stored(const AdmissionRequest& request) override { release(request); }
+  void roll_back(const AdmissionRequest& request) override { release(request); }
+
+ private:
+  static bool concerns(const AdmissionRequest& request) {
+    return request.is(kGroup, "resourceclaims") && request.operation != Operation::remove &&
+           request.object != nullptr;
+  }
+
+  /// Once the claim is stored, catch_up() finds it; before, its write has failed.
+  void release(const AdmissionRequest& request) {
+    if (!concerns(request)) return;
+    std::lock_guard lock(mutex_);
+    index_.release(&request);
+  }
+
+  /// Requires mutex_.
+  void catch_up() {
+    follow("resourceclaims", claims_);
+    follow("resourceslices", slices_);
+    if (claims_) {
+      claims_->catch_up([this] { index_.clear_claims(); },
+                        [this](const std::string& key, const store::Record* now) {
+                          take(key, now, true);
+                        });
+    }
+    if (slices_) {
+      slices_->catch_up([this] { index_.clear_slices(); },
+                        [this](const std::string& key, const store::Record* now) {
+                          take(key, now, false);
+                        });
+    }
+  }
+
+  void follow(std::string_view plural, std::optional<StoreFollower>& follower) {
+    if (follower) return;
+    auto resource = sources_.resources.get()->find_plural(kGroup, plural);
+    if (resource) follower.emplace(sources_.store, resource->storage_prefix);
+  }
+
+  void take(const std::string& key, const store::Record* now, bool claim) {
+    if (now == nullptr) {
+      claim ? index_.remove_claim(key) : index_.remove_slice(key);
+      return;
+    }
+    auto object = decode_stored(*now);
+    if (!object.ok()) return;
+    claim ? index_.put_claim(key, *object) : index_.put_slice(key, *object);
+  }
+
+  PluginSources sources_;
+  std::mutex mutex_;
+  // All guarded by mutex_.
+  DeviceIndex index_;
+  std::optional<StoreFollower> claims_;
+  std::optional<StoreFollower> slices_;
+};
+
+}  // namespace
+
+PluginPtr make_unique_devices(PluginSources sources) {
+  return std::make_unique<UniqueDevices>(sources);
+}
+
+}  // namespace dibs::server
