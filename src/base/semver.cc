@@ -107,28 +107,25 @@ Result<SemanticVersion> SemanticVersion::parse(std::string_view text) {
 }
 
 Result<SemanticVersion> SemanticVersion::parse_tolerant(std::string_view text) {
-  text = trim(text);
   if (text.starts_with('v')) text.remove_prefix(1);
-  std::size_t core_end = std::min(text.find_first_of("+-"), text.size());
-  std::vector<std::string> numbers;
-  std::string_view core = text.substr(0, core_end);
   // Only the first two dots separate numbers; whatever comes after them is the patch's own problem.
-  while (numbers.size() < 2 && core.find('.') != core.npos) {
-    std::size_t dot = core.find('.');
-    numbers.emplace_back(core.substr(0, dot));
-    core.remove_prefix(dot + 1);
+  std::vector<std::string> numbers;
+  while (numbers.size() < 2 && text.find('.') != text.npos) {
+    const std::size_t dot = text.find('.');
+    numbers.emplace_back(text.substr(0, dot));
+    text.remove_prefix(dot + 1);
   }
-  numbers.emplace_back(core);
+  numbers.emplace_back(text);
   for (std::string& number : numbers) {
-    if (number.size() > 1) {
-      number.erase(0, std::min(number.find_first_not_of('0'), number.size() - 1));
-    }
+    if (number.size() < 2) continue;
+    number.erase(0, std::min(number.find_first_not_of('0'), number.size()));
+    if (number.empty() || number[0] < '0' || number[0] > '9') number.insert(0, "0");
   }
-  if (numbers.size() < 3 && core_end < text.size()) {
+  if (numbers.size() < 3 && numbers.back().find_first_of("+-") != std::string::npos) {
     return Error::bad_request("Short version cannot contain PreRelease/Build meta data");
   }
   while (numbers.size() < 3) numbers.emplace_back("0");
-  return parse(cat(join(numbers, "."), text.substr(core_end)));
+  return parse(join(numbers, "."));
 }
 
 std::string SemanticVersion::str() const {

@@ -107,6 +107,10 @@ std::string format_issues(std::string_view source, const std::vector<Issue>& iss
       append(out, "-1:0: ", issue.message);
       continue;
     }
+    if (source.empty()) {
+      append(out, "1:0: ", issue.message);
+      continue;
+    }
     const Place place = place_of(source, issue.position);
     append(out, place.line, ":", place.column, ": ", issue.message);
     if (place.text.size() > kLongestLine) continue;

@@ -112,7 +112,8 @@ class Ast {
 
 /// By position, those without one first; otherwise as they are.
 void sort_issues(std::vector<Issue>& issues);
-/// The issues as users see them: position, message, the line and a mark below it; a hundred at most.
+/// The issues as users see them: position, message, the line and a mark below it; a hundred of
+/// them at most.
 std::string format_issues(std::string_view source, const std::vector<Issue>& issues);
 
 }  // namespace dibs::cel

@@ -97,7 +97,8 @@ bool is_date(std::string_view text) {
          day >= 1 && day <= days_in_month(year, month);
 }
 
-bool parse_timestamp(std::string_view text, std::int64_t& seconds, std::uint32_t& nanos) {
+bool parse_timestamp(std::string_view text, std::int64_t& seconds, std::uint32_t& nanos,
+                     std::int16_t* zone) {
   DigitReader reader(text);
   int year, month, day, hour, minute, second;
   if (!reader.number(4, year) || !reader.take('-') || !reader.number(2, month) ||
@@ -128,17 +129,21 @@ bool parse_timestamp(std::string_view text, std::int64_t& seconds, std::uint32_t
     offset = (hours * 60 + minutes) * 60 * (negative ? -1 : 1);
   }
   seconds = days_since_1970(year, month, day) * kDay + hour * 3600 + minute * 60 + second - offset;
+  if (zone != nullptr) *zone = static_cast<std::int16_t>(offset / 60);
   return reader.done() && is_valid_timestamp(seconds);
 }
 
-std::string show_timestamp(std::int64_t seconds, std::uint32_t nanos) {
-  const Calendar at = calendar_of(seconds);
+std::string show_timestamp(std::int64_t seconds, std::uint32_t nanos, std::int16_t zone) {
+  const Calendar at = calendar_of(seconds + zone * 60);
   char text[80];
   std::snprintf(text, sizeof text, "%04lld-%02d-%02dT%02d:%02d:%02d",
                 static_cast<long long>(at.year), at.month, at.day, at.hour, at.minute, at.second);
   std::string out = text;
   append_fraction(out, nanos);
-  return out + "Z";
+  if (zone == 0) return out + "Z";
+  const int minutes = zone < 0 ? -zone : zone;
+  std::snprintf(text, sizeof text, "%c%02d:%02d", zone < 0 ? '-' : '+', minutes / 60, minutes % 60);
+  return out + text;
 }
 
 std::string show_duration(std::int64_t nanoseconds) {

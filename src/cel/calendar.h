@@ -24,9 +24,11 @@ std::int64_t days_since_1970(std::int64_t year, int month, int day);
 
 /// "2006-01-02", any year from 0.
 bool is_date(std::string_view text);
-bool parse_timestamp(std::string_view text, std::int64_t& seconds, std::uint32_t& nanos);
-/// In UTC, with as many digits of the fraction as it takes.
-std::string show_timestamp(std::int64_t seconds, std::uint32_t nanos);
+/// `zone`: where given, the minutes east of UTC in which it was written.
+bool parse_timestamp(std::string_view text, std::int64_t& seconds, std::uint32_t& nanos,
+                     std::int16_t* zone = nullptr);
+/// With as many digits of the fraction as it takes.
+std::string show_timestamp(std::int64_t seconds, std::uint32_t nanos, std::int16_t zone = 0);
 /// "1.5s".
 std::string show_duration(std::int64_t nanoseconds);
 

@@ -50,7 +50,8 @@ class Checker {
     visit(ast_.root);
     for (NodeFacts& facts : checked_.nodes) facts.type = unifier_.resolve(facts.type, true);
     checked_.type = checked_.nodes[ast_.root].type;
-    checked_.last_key_wins = environment_.options.last_key_wins;
+    checked_.as_in_go = environment_.options.as_in_go;
+    checked_.or_of_anything = environment_.options.or_of_anything;
     return std::move(checked_);
   }
 
@@ -153,8 +154,8 @@ class Checker {
     const std::string& name = ast_.name(node);
     if (refer(id, node.rooted ? cat(".", name) : name)) return facts(id).type;
     facts(id).reference = Reference::unresolved;
-    facts(id).text = cat("undeclared reference to '", name, "' (in container '",
-                         environment_.options.container, "')");
+    facts(id).text = cat("undeclared reference to '", node.rooted ? "." : "", name,
+                         "' (in container '", environment_.options.container, "')");
     issue(node, facts(id).text);
     return environment_.options.unchecked ? TypeKind::dyn : TypeKind::error;
   }
@@ -210,19 +211,26 @@ class Checker {
     }
   }
 
-  void expect(const AstNode& at, const Type& expected, const Type& found) {
-    if (!unifier_.assignable(expected, found))
-      issue(at, cat("expected type '", expected.str(), "' but found '", found.str(), "'"));
+  bool expect(const AstNode& at, const Type& expected, const Type& found) {
+    if (unifier_.assignable(expected, found)) return true;
+    issue(at, cat("expected type '", expected.str(), "' but found '", found.str(), "'"));
+    return false;
   }
 
   DIBS_OWN_FRAME Type call(NodeId id, const AstNode& node) {
     const std::string& name = ast_.name(node);
     if (name == "_&&_" || name == "_||_") {
+      // There a chain is a balanced tree of pairs; only what is wrong at its root is seen above.
+      const std::size_t pairs = node.count - 1;
+      const std::size_t root = pairs / 2;
+      bool fits = true;
       for (std::size_t i = 0; i < node.count; ++i) {
         const NodeId term = ast_.child(node, i);
-        expect(ast_.node(term), TypeKind::boolean, visit(term));
+        const bool fit = expect(ast_.node(term), TypeKind::boolean, visit(term));
+        const bool at_root = (root == 0 && i == 0) || (root == pairs - 1 && i == node.count - 1);
+        if (at_root) fits = fit && fits;
       }
-      return TypeKind::boolean;
+      return fits || environment_.options.unchecked ? TypeKind::boolean : TypeKind::error;
     }
     NodeFacts& found = facts(id);
     found.function = function_of(id, node);
@@ -232,9 +240,7 @@ class Checker {
       arguments.push_back(visit(ast_.child(node, i)));
     if (facts(id).function == nullptr) {
       facts(id).reference = Reference::unresolved;
-      const std::string_view shown =
-          name.starts_with('.') ? std::string_view(name).substr(1) : name;
-      facts(id).text = cat("undeclared reference to '", shown, "' (in container '",
+      facts(id).text = cat("undeclared reference to '", name, "' (in container '",
                            environment_.options.container, "')");
       issue(node, facts(id).text);
       return environment_.options.unchecked ? TypeKind::dyn : TypeKind::error;
@@ -284,7 +290,8 @@ class Checker {
         const std::size_t at = std::min(i, overload.parameters.size() - 1);
         parameters.push_back(unifier_.instantiate(overload.parameters[at], names));
       }
-      if (!unifier_.assignable(parameters, arguments)) continue;
+      // In this order a parameter of the function becomes what is known of the argument.
+      if (!unifier_.assignable(arguments, parameters)) continue;
       facts(id).overloads.push_back(&overload);
       const Type found = known(unifier_.instantiate(overload.result, names));
       if (!matched)
@@ -465,11 +472,7 @@ class Checker {
       case Fold::sort_by:
         return sorted(node, known(over), known(made));
       case Fold::transform_map: {
-        const Type type = known(over);
-        Type key;
-        if (type.is(TypeKind::list)) key = TypeKind::integer;
-        if (type.is(TypeKind::map)) key = type.parameter(0);
-        return known(Type::map(key, made));
+        return known(Type::map(element, made));
       }
       case Fold::transform_map_entry: {
         const Type type = known(made);
@@ -500,7 +503,9 @@ class Checker {
       no_overload(node, "@sortByAssociatedKeys", true, {over, Type::list(key)});
       return TypeKind::error;
     }
-    if (over.is(TypeKind::list)) return over;
+    // Nothing known of a key: the first of the functions takes it.
+    if (key.is(TypeKind::parameter)) unifier_.assignable(TypeKind::integer, key);
+    if (over.is(TypeKind::list)) return known(over);
     return open ? Type() : Type::list({});
   }
 
@@ -519,9 +524,10 @@ class Checker {
     const std::size_t issues = issues_.size();
     const std::size_t parameters = unifier_.made();
     const Type target = visit(ast_.child(node, 0));
+    const std::size_t own = issues_.size();
     option_content(node, target, "hasValue");
     unifier_.skip(1);
-    repeat_issues(issues);
+    repeat_issues(issues, own);
     unifier_.skip(unifier_.made() - parameters - 2);
     Type value = known(option_content(node, target, "value"));
     const std::size_t outer = locals_.size();
@@ -542,18 +548,16 @@ class Checker {
 
   Type option_content(const AstNode& node, const Type& target, std::string_view function) {
     Type content = unifier_.fresh();
-    if (unifier_.assignable(Type::optional(content), target)) return content;
+    if (unifier_.assignable(target, Type::optional(content))) return content;
     no_overload(node, function, true, {target});
     return TypeKind::error;
   }
 
   /// What is named twice in an expansion is refused twice.
-  void repeat_issues(std::size_t from) {
+  void repeat_issues(std::size_t from, std::size_t end) {
     constexpr std::size_t kEnough = 100;
-    const std::size_t end = issues_.size();
     for (std::size_t i = from; i < end && issues_.size() < kEnough; ++i)
-      if (!issues_[i].message.starts_with("found no matching overload for 'hasValue'"))
-        issues_.push_back(issues_[i]);
+      issues_.push_back(Issue(issues_[i]));
   }
 
   const Environment& environment_;

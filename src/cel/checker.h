@@ -46,8 +46,9 @@ struct CheckedAst {
   std::vector<NodeFacts> nodes;
   std::uint32_t slots = 0;
   Type type;
-  /// As the environment has it.
-  bool last_key_wins = false;
+  /// As the environment has them.
+  bool as_in_go = false;
+  bool or_of_anything = false;
 };
 
 CheckedAst check(const Environment& environment, const Ast& ast, std::vector<Issue>& issues);

@@ -26,8 +26,19 @@ std::uint64_t scaled(std::uint64_t size, double factor) {
 
 std::uint64_t cost_size(const Value& value) {
   if (value.is(Kind::optional) && value.has_content()) return cost_size(value.content());
+  if (value.is(Kind::opaque)) return value.as_opaque().cost_size();
   const Value size = size_of(value);
   return size.is_error() ? 1 : size.as_uinteger();
+}
+
+std::uint64_t sort_cost(std::uint64_t size, const Value& element) {
+  const std::uint64_t square = saturated_multiply(size, size);
+  const bool text = element.is(Kind::string) || element.is(Kind::bytes);
+  // Rounded down, unlike all else.
+  return saturated_add(
+      1 + kListCost,
+      text ? static_cast<std::uint64_t>(static_cast<double>(square) * (2 + kScanFactor))
+           : saturated_multiply(square, 2));
 }
 
 std::uint64_t traversal_cost(const Value& value) {

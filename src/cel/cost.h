@@ -22,6 +22,8 @@ std::uint64_t scaled(std::uint64_t size, double factor);
 /// Code points, bytes, elements or entries, of an optional those of its content; 1 for everything
 /// else, errors among it.
 std::uint64_t cost_size(const Value& value);
+/// Of comparing every one of so many elements with every other, twice; text is read as well.
+std::uint64_t sort_cost(std::uint64_t size, const Value& element);
 /// Everything in a value is looked at: one for each scalar, text by its length rounded down.
 std::uint64_t traversal_cost(const Value& value);
 

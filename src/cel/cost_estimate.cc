@@ -194,7 +194,13 @@ class Estimator {
     bound.size.reset();
     locals_[slot] = std::move(bound);
     const NodeId body = ast_.child(node, 1);
-    const Estimate of = visit(body);
+    Estimate of = visit(body);
+    // There, what is known of the variable is gone by the time that the body's size is asked for.
+    const NodeFacts& facts = checked_.nodes[body];
+    if (facts.reference == Reference::local && facts.index == slot) {
+      of.variable_size.reset();
+      of.entries.reset();
+    }
     Estimate made = sized(saturated_add(of.cost, cost), known_size(of, body));
     made.entries = of.entries;
     return made;
@@ -398,7 +404,7 @@ class Estimator {
     if (is_one_of(name, {"startsWith", "endsWith"})) return sized(scan(sizes[1].max), std::nullopt);
     if (name == "contains")
       return sized(saturated_multiply(scan(sizes[0].max), scan(sizes[1].max)), std::nullopt);
-    if (name == "matches" && node.receiver) return sized(match(sizes), std::nullopt);
+    if (name == "matches" && overload.cost != nullptr) return sized(match(sizes), std::nullopt);
     if (name == "format" && node.receiver) return sized(scan(sizes[0].max), std::nullopt);
     if (name == "bytes" && first.is(TypeKind::string))
       return sized(scan(sizes[0].max), Size{sizes[0].min, saturated_multiply(sizes[0].max, 4)});

@@ -6,10 +6,10 @@
 
 namespace dibs::cel {
 
-Environment Environment::standard(bool mixed_order) {
+Environment Environment::standard(const StandardOptions& options) {
   Environment made;
-  add_standard_library(made, mixed_order);
-  made.end_of_standard_library();
+  add_standard_library(made, options);
+  made.cost_by_overload();
   return made;
 }
 
@@ -50,8 +50,10 @@ void Environment::overload(std::string_view name, Overload overload) {
   slot->overloads.push_back(std::move(overload));
 }
 
-void Environment::end_of_standard_library() {
-  for (auto& [name, function] : functions_) function->standard = true;
+void Environment::cost_by_overload(std::string_view name) {
+  for (auto& [each, function] : functions_) {
+    if (name.empty() || each == name) function->cost_by_name = false;
+  }
 }
 
 void Environment::type_name(std::string name, Type type) {

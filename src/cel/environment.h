@@ -29,6 +29,12 @@
 
 namespace dibs::cel {
 
+/// In what releases of the standard library differ.
+struct StandardOptions {
+  bool mixed_order = true;      // 1 < 2u and 1 < 2.5 are declared
+  bool matches_counts = false;  // matches(a, b) costs what a.matches(b) does
+};
+
 struct EnvironmentOptions {
   ParserOptions parser;
   /// Names are looked up in here and its parents first: "a.b".
@@ -41,9 +47,12 @@ struct EnvironmentOptions {
   bool check_literals = false;
   /// How format() writes, see ext_format.h; set by the version of the strings extension.
   FormatStyle format_style = FormatStyle::plain;
-  /// Of keys that are repeated in a map literal the last one counts, where the language has an
-  /// error.
-  bool last_key_wins = false;
+  /// The Go implementation, and so Kubernetes, departs from the language in places: of keys that
+  /// are repeated in a map literal the last one counts, keys may be of any type, and an optional
+  /// step into what has neither fields nor elements leads nowhere; the language has errors there.
+  bool as_in_go = false;
+  /// x.or(y) and x.orValue(y) are x where that is no optional, rather than an error.
+  bool or_of_anything = false;
 };
 
 struct Compilation {
@@ -56,8 +65,8 @@ struct Compilation {
 
 class Environment {
  public:
-  /// The standard library and macros. `mixed_order`: 1 < 2u and 1 < 2.5 are declared.
-  static Environment standard(bool mixed_order = true);
+  /// The standard library and macros.
+  static Environment standard(const StandardOptions& options = {});
   /// Nothing at all.
   Environment() = default;
   /// Has everything of `base`, which has no variables and must outlive it. What is added here is
@@ -73,8 +82,8 @@ class Environment {
   void object(std::string type_name, std::map<std::string, Type> fields);
   void function(std::string_view name, std::vector<Declaration> overloads);
   void overload(std::string_view name, Overload overload);
-  /// Marks all functions so far as those of the standard library.
-  void end_of_standard_library();
+  /// What a function, or every function so far, costs goes by the overload; see Function.
+  void cost_by_overload(std::string_view name = {});
   /// Zones for this environment; see time_zones.h. Before the first evaluation.
   void time_zones(std::shared_ptr<const TimeZones> zones) { *time_zones_ = std::move(zones); }
   /// For functions that ask for them: what time_zones() was given, once it was.

@@ -34,7 +34,7 @@ bool is_text(const Value& value) { return value.is(Kind::string) || value.is(Kin
 
 bool has_size(const Value& value) {
   return value.is(Kind::string) || value.is(Kind::bytes) || value.is(Kind::list) ||
-         value.is(Kind::map) || value.is(Kind::optional);
+         value.is(Kind::map) || value.is(Kind::optional) || value.is(Kind::opaque);
 }
 
 std::uint64_t comparison_cost(const Value& left, const Value& right) {
@@ -277,10 +277,10 @@ class Evaluator {
     if (key.is_error()) return key;
     const bool optional = op.code == OpCode::select_optional || op.code == OpCode::index_optional ||
                           operand.is(Kind::optional);
-    Value made = optional                    ? at_optional(operand, key)
+    Value made = optional                    ? at_optional(operand, key, program_.as_in_go)
                  : op.code == OpCode::select ? select(operand, key)
                                              : at(operand, key);
-    if (!optional || !made.is(Kind::optional) || made.has_content()) charge(1);
+    if (!optional || (made.is(Kind::optional) && made.has_content())) charge(1);
     return made;
   }
 
@@ -362,11 +362,12 @@ class Evaluator {
   Value optional_or(const Op& op) {
     Value target = eval(child(op, 0));
     if (target.is_error()) return target;
-    if (!target.is(Kind::optional)) return Value::no_such_overload();
+    if (!target.is(Kind::optional))
+      return program_.or_of_anything ? target : Value::no_such_overload();
     const bool unwraps = op.code == OpCode::optional_or_value;
     if (target.has_content()) return unwraps ? target.content() : target;
     Value other = eval(child(op, 1));
-    if (!unwraps && !other.is(Kind::optional) && !other.is_error())
+    if (!unwraps && !other.is(Kind::optional) && !other.is_error() && !program_.as_in_go)
       return Value::no_such_overload();
     return other;
   }
@@ -407,7 +408,7 @@ class Evaluator {
         return Value::error(cat("no implementation of function ", target.name));
       // Costs of the standard library go by the overload, where the types left one.
       const bool goes_by_size =
-          overload->cost != nullptr && !(target.standard && target.overloads.size() > 1);
+          overload->cost != nullptr && (target.overloads.size() == 1 || target.cost_by_name);
       if (interrupted_ || (goes_by_size && is_large(arguments[0]) &&
                            exceeds(overload->cost(arguments, op.count, {}))))
         return {};
@@ -416,9 +417,8 @@ class Evaluator {
       return made;
     }
     charge(cost_of_mismatch(target, arguments, op.count));
-    if (target.name == "size") return size_of(Value::null());
-    if (is_text_predicate(target.name)) return Value::no_such_overload();
-    return no_such_overload(target.name, arguments, op.count);
+    const bool planned = op.count > 1 && program_.ops[child(op, 1)].code == OpCode::constant;
+    return refusal(target.name, planned, arguments, op.count);
   }
 
   static bool is_large(const Value& value) {
@@ -434,9 +434,22 @@ class Evaluator {
     return true;
   }
 
-  /// Those that name neither themselves nor what they were given when it is of the wrong kind.
-  static bool is_text_predicate(const std::string& name) {
-    return name == "contains" || name == "startsWith" || name == "endsWith" || name == "matches";
+  /// What a call says to arguments of the wrong kinds. Most functions name themselves and the
+  /// kinds; others leave it to the first argument, or are planned there as operations of their own
+  /// when their pattern is constant (`planned`).
+  static Value refusal(const std::string& name, bool planned, const Value* arguments,
+                       std::size_t count) {
+    if (name == "contains" || name == "startsWith" || name == "endsWith")
+      return Value::no_such_overload();
+    if (is_pattern_function(name) && planned) return Value::no_such_overload();
+    if (name == "sort" || name == "matches" || name == "size") {
+      const Kind kind = arguments[0].kind();
+      const bool knows = kind == Kind::string || kind == Kind::duration || kind == Kind::timestamp;
+      return knows ? Value::no_such_overload() : Value::error(cat("no such overload: ", name));
+    }
+    if (name == "flatten" && count == 1)
+      return Value::error(cat("no such overload: ", arguments[0].type_name(), ".flatten()"));
+    return no_such_overload(name, arguments, count);
   }
 
   static bool is_pattern_function(const std::string& name) {
@@ -446,7 +459,7 @@ class Evaluator {
   /// Of a call whose arguments fit no overload: as if the only one there is had been called.
   static std::uint64_t cost_of_mismatch(const Program::Call& target, const Value* arguments,
                                         std::size_t count) {
-    if (target.overloads.empty() || (target.standard && target.overloads.size() > 1)) return 1;
+    if (target.overloads.empty() || (!target.cost_by_name && target.overloads.size() > 1)) return 1;
     const Overload& overload = *target.overloads.front();
     return overload.cost == nullptr ? 1
                                     : overload.cost(arguments, count, Value::no_such_overload());
@@ -455,7 +468,7 @@ class Evaluator {
   /// Of a call that does not happen since an argument is an error: as of one that does.
   static std::uint64_t cost_of_failure(const Program::Call& target, const Value* arguments,
                                        std::size_t count, const Value& failed) {
-    if (target.standard && target.overloads.size() > 1) return 1;
+    if (!target.cost_by_name && target.overloads.size() > 1) return 1;
     for (const Overload* overload : target.overloads) {
       if (overload->cost != nullptr && overload->accepts_or_fails(arguments, count))
         return overload->cost(arguments, count, failed);
@@ -497,13 +510,14 @@ class Evaluator {
         charge(kMapCost);
         return value;
       }
-      if (!is_key(key)) return Value::error(cat("unsupported key type: ", key.type_name()));
+      if (!is_key(key) && !program_.as_in_go)
+        return Value::error(cat("unsupported key type: ", key.type_name()));
       if (program_.optional_children[op.first + i]) {
         if (!value.is(Kind::optional)) return not_optional(value);
         if (!value.has_content()) continue;
         value = Value(value.content());
       }
-      if (!program_.last_key_wins && builder.contains(key))
+      if (!program_.as_in_go && builder.contains(key))
         return Value::error(cat("Failed with repeated key: ", show_key(key)));
       builder.set(std::move(key), std::move(value));
     }
@@ -515,9 +529,9 @@ class Evaluator {
     const std::uint64_t before = cost_;
     const Value target = eval(child(op, 0));
     const std::uint64_t target_cost = cost_ - before;
-    if (target.is_error()) return target;
-    if (!target.is(Kind::optional)) return Value::no_such_overload();
     charge(1);
+    if (target.is_error()) return target;
+    if (!target.is(Kind::optional)) return no_such_overload("hasValue", &target, 1);
     if (!target.has_content()) {
       charge(1);
       return target;
@@ -559,37 +573,11 @@ class Evaluator {
     return !interrupted_;
   }
 
-  static std::string_view go_name(const Value& value) {
-    switch (value.kind()) {
-      case Kind::null:
-        return "types.Null";
-      case Kind::boolean:
-        return "types.Bool";
-      case Kind::integer:
-        return "types.Int";
-      case Kind::uinteger:
-        return "types.Uint";
-      case Kind::real:
-        return "types.Double";
-      case Kind::string:
-        return "types.String";
-      case Kind::bytes:
-        return "types.Bytes";
-      case Kind::duration:
-        return "types.Duration";
-      case Kind::timestamp:
-        return "types.Timestamp";
-      default: {
-        const std::string_view name = value.type_name();
-        return name == "kubernetes.Semver"     ? "cel.Semver"
-               : name == "kubernetes.Quantity" ? "cel.Quantity"
-                                               : name;
-      }
-    }
-  }
-
   Value fold(const Op& op) {
     const Value over = eval(child(op, 0));
+    const bool iterates = over.is(Kind::list) || over.is(Kind::map);
+    // It is a call with a loop in it, which is paid for also where there is nothing to sort.
+    if (!iterates && op.fold == Fold::sort_by) charge(3);
     if (over.is_error()) return over;
     Range range;
     if (over.is(Kind::list)) {
@@ -669,6 +657,14 @@ class Evaluator {
     return Value::boolean(count == 1);
   }
 
+  /// Of adding an item to what a loop builds: the item is a list of its own, which is made anew
+  /// unless it is constant.
+  std::uint64_t item_cost(std::uint32_t made) const {
+    const bool constant =
+        made != Program::kNoOp && program_.ops[made].code == OpCode::constant;
+    return constant ? 2 : kListCost + 2;
+  }
+
   DIBS_OWN_FRAME Value transform(const Op& op, const Range& range) {
     std::vector<Value> items;
     Value stop;
@@ -678,8 +674,8 @@ class Evaluator {
       const bool passed = passes(child(op, 1), stop, stopped);
       if (stopped) break;
       if (!passed) continue;
-      charge(kListCost + 2);
       const std::uint32_t made = child(op, 2);
+      charge(item_cost(made));
       if (made == Program::kNoOp) charge(1);
       Value item = made == Program::kNoOp ? slots_[op.index].value : eval(made);
       if (item.is_error()) {
@@ -728,21 +724,27 @@ class Evaluator {
   }
 
   DIBS_OWN_FRAME Value sort_by(const Op& op, const Range& range) {
-    if (range.list == nullptr) return Value::no_such_overload();
     std::vector<std::pair<Value, Value>> keyed;
     for (std::size_t i = 0; i < range.size && keep_going(); ++i) {
       set_variables(op, range, i);
-      charge(kListCost + 2);
+      charge(item_cost(child(op, 2)));
       Value key = eval(child(op, 2));
       if (key.is_error()) return key;
-      keyed.emplace_back(std::move(key), range.list->at(i));
-      const Order own = order(keyed.back().first, keyed.front().first);
-      if (own == Order::no_overload || keyed.back().first.kind() != keyed.front().first.kind())
+      keyed.emplace_back(std::move(key), range.list == nullptr ? Value() : range.list->at(i));
+    }
+    // By size only where the type of the keys is known.
+    const Value first = keyed.empty() ? Value() : keyed.front().first;
+    charge(3);
+    charge(op.slot2 != 0 && range.list != nullptr ? sort_cost(range.size, first) : 1);
+    if (interrupted_) return {};
+    if (range.list == nullptr)
+      return Value::borrow("no such overload: @sortByAssociatedKeys", Kind::error);
+    for (const auto& [key, item] : keyed) {
+      if (key.kind() != first.kind())
+        return Value::error("list elements must have the same type");
+      if (order(key, first) == Order::no_overload)
         return Value::error("list elements must be comparable");
     }
-    charge(saturated_add(3 + 1 + kListCost,
-                         saturated_multiply(2, saturated_multiply(range.size, range.size))));
-    if (interrupted_) return {};
     std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) {
       return order(a.first, b.first) == Order::less;
     });

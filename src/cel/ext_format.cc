@@ -21,6 +21,9 @@ constexpr int kScientificDigits = 6;
 constexpr std::string_view kStringRule =
     "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, "
     "durations, and timestamps";
+/// In the place of a type name.
+constexpr std::string_view kNotText =
+    "could not convert argument \"invalid UTF-8 in bytes, cannot convert to string\" to string";
 constexpr std::string_view kDecimalRule = "decimal clause can only be used on integers";
 constexpr std::string_view kOctalRule = "octal clause can only be used on integers";
 constexpr std::string_view kBinaryRule = "only integers and bools can be formatted as binary";
@@ -68,7 +71,7 @@ std::string localized_fixed(double number, int precision) {
   return text;
 }
 
-/// "1.234500 × 10⁰³". The number behind the dot is the least width there, not the precision.
+/// "1.234500×10⁰³". The number behind the dot is the least width there, not the precision.
 std::string localized_scientific(double number, int width) {
   std::string text;
   if (!std::isfinite(number)) {
@@ -76,7 +79,7 @@ std::string localized_scientific(double number, int width) {
   } else {
     const std::string plain = printed(number, kScientificDigits, 'e');
     const std::size_t mark = plain.find('e');
-    text = cat(plain.substr(0, mark), "\u202f×\u202f10");
+    text = cat(plain.substr(0, mark), "×10");
     constexpr std::string_view kDigits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
     if (plain[mark + 1] == '-') text += "⁻";
     for (const char digit : std::string_view(plain).substr(mark + 2))
@@ -91,7 +94,8 @@ std::string localized_scientific(double number, int width) {
 bool show_plainly(std::string& out, const Value& value) {
   switch (value.kind()) {
     case Kind::timestamp:
-      out += show_timestamp(value.timestamp_seconds(), value.timestamp_nanos());
+      out += show_timestamp(value.timestamp_seconds(), value.timestamp_nanos(),
+                            value.timestamp_zone());
       return true;
     case Kind::duration:
       out += show_duration(value.as_duration());
@@ -115,9 +119,13 @@ class Shower {
   /// %s. False, with the type name of the culprit, for what has no text.
   bool show(std::string& out, const Value& value, std::string& culprit) const {
     if (value.is(Kind::list) || value.is(Kind::map)) return element(out, value, culprit);
-    if (value.is(Kind::real) && !literal_) {
-      out += plain_real(value.as_real());
+    if (value.is(Kind::real)) {
+      out += literal_ ? double_text(value.as_real()) : plain_real(value.as_real());
       return true;
+    }
+    if (literal_ && value.is(Kind::bytes) && !is_valid_utf8(value.text())) {
+      culprit = kNotText;
+      return false;
     }
     if (show_plainly(out, value)) return true;
     culprit = value.type_name();
@@ -140,6 +148,7 @@ class Shower {
         out += quoted(value.text());
         return true;
       case Kind::bytes:
+        if (!is_valid_utf8(value.text())) return show(out, value, culprit);
         append(out, "b", quoted(value.text()));
         return true;
       case Kind::timestamp:
@@ -224,7 +233,8 @@ std::string append_clause(std::string& out, const FormatClause& clause, const Va
     case 's': {
       std::string culprit;
       if (Shower(style).show(out, value, culprit)) return "";
-      return misused(kStringRule, culprit);
+      return culprit == kNotText ? cat("error during formatting: ", kNotText)
+                                 : misused(kStringRule, culprit);
     }
     case 'd':
       if (is_whole(value)) {

@@ -109,29 +109,27 @@ class RangeList final : public List {
   std::size_t size_;
 };
 
+template <bool Revised>
 Value range(const Value* arguments, std::size_t) {
+  if (Revised && arguments[0].as_integer() < 0)
+    return Value::error(
+        cat("lists.range: size must be non-negative, got ", arguments[0].as_integer()));
   const std::int64_t count = std::max<std::int64_t>(arguments[0].as_integer(), 0);
   return Value::list(static_cast<const List*>(new RangeList(static_cast<std::size_t>(count))));
 }
 
-/// Every element with every other, twice; text is read as well.
 std::uint64_t cost_pairs(const Value* arguments, std::size_t, const Value&) {
   if (!arguments[0].is(Kind::list)) return 1;
   const List& list = arguments[0].as_list();
-  const std::uint64_t square = saturated_multiply(list.size(), list.size());
-  const bool text = list.size() > 0 && (list.at(0).is(Kind::string) || list.at(0).is(Kind::bytes));
-  // Rounded down, unlike all else.
-  return saturated_add(1 + kListCost,
-                       text ? static_cast<std::uint64_t>(static_cast<double>(square) * 2.1)
-                            : saturated_multiply(square, 2));
+  return sort_cost(list.size(), list.size() > 0 ? list.at(0) : Value());
 }
 
+template <bool Revised>
 std::uint64_t cost_flatten(const Value* arguments, std::size_t count, const Value&) {
-  const std::int64_t depth =
-      count > 1 && arguments[1].is(Kind::integer) ? arguments[1].as_integer() : 1;
-  return saturated_add(1 + kListCost,
-                       saturated_multiply(cost_size(arguments[0]),
-                                          static_cast<std::uint64_t>(std::max<std::int64_t>(depth, 0))));
+  std::int64_t depth = count > 1 && arguments[1].is(Kind::integer) ? arguments[1].as_integer() : 1;
+  if (Revised && depth < 0) depth = 1;
+  // A negative depth, which is an error, wrapped around before.
+  return 1 + kListCost + cost_size(arguments[0]) * static_cast<std::uint64_t>(depth);
 }
 
 // Of Kubernetes.
@@ -205,18 +203,25 @@ Value includes(const Value* arguments, std::size_t) {
 
 }  // namespace
 
-void add_lists(Environment& environment) {
+void add_lists(Environment& environment, bool revised) {
   environment.options.parser.list_macros = true;
+  const CallCost flattening = revised ? cost_flatten<true> : cost_flatten<false>;
   environment.function("slice", {{".list(T), int, int -> list(T)", slice, cost_new_list}});
-  environment.function("flatten", {{".list(list(T)) -> list(T)", flatten, cost_flatten},
-                                   {".list(dyn), int -> list(dyn)", flatten, cost_flatten}});
+  environment.function("flatten", {{".list(list(T)) -> list(T)", flatten, flattening},
+                                   {".list(dyn), int -> list(dyn)", flatten, flattening}});
   for (const std::string_view element : kOrderedTypes) {
     const std::string list = cat("list(", element, ")");
-    environment.function("sort", {{cat(".", list, " -> ", list), sort, cost_pairs}});
+    Overload made = make_overload({cat(".", list, " -> ", list), sort, cost_pairs});
+    // Which one is meant is found out by sorting.
+    made.matches.assign(1, ParameterMatch(Type::list({})));
+    environment.overload("sort", std::move(made));
   }
+  environment.cost_by_overload("sort");
   environment.function("reverse", {{".list(T) -> list(T)", reverse, cost_new_list}});
   environment.function("distinct", {{".list(T) -> list(T)", distinct, cost_pairs}});
-  environment.function("lists.range", {{"int -> list(int)", range, cost_new_list}});
+  environment.function(
+      "lists.range",
+      {{"int -> list(int)", revised ? range<true> : range<false>, cost_new_list}});
 }
 
 void add_kubernetes_lists(Environment& environment) {

@@ -16,6 +16,7 @@ class Ip final : public Opaque {
   bool equals(const Opaque& other) const override {
     return address == static_cast<const Ip&>(other).address;
   }
+  std::uint64_t cost_size() const override { return address.is_v6 ? 16 : 4; }
   const IpAddress address;
 };
 
@@ -27,6 +28,7 @@ class Cidr final : public Opaque {
     const auto& that = static_cast<const Cidr&>(other);
     return address == that.address && prefix == that.prefix;
   }
+  std::uint64_t cost_size() const override { return static_cast<std::uint64_t>(prefix + 7) / 8; }
   bool contains(const IpAddress& ip) const {
     return ip.is_v6 == address.is_v6 && ip.masked(prefix) == address.masked(prefix);
   }
@@ -60,11 +62,12 @@ bool read_ip(std::string_view text, IpAddress& out, Value& error) {
 }
 
 Value read_cidr(std::string_view text) {
+  constexpr std::string_view kFailed =
+      "network address parse error during conversion from string: ";
+  // It says so twice.
   const auto fail = [&](std::string_view reason) {
     return Value::error(
-        cat("network address parse error during conversion from string: "
-            "netip.ParsePrefix(",
-            quoted(text), "): ", reason));
+        cat(kFailed, kFailed, "netip.ParsePrefix(", quoted(text), "): ", reason));
   };
   const std::size_t slash = text.rfind('/');
   if (slash == std::string_view::npos) return fail("no '/'");
@@ -81,7 +84,8 @@ Value read_cidr(std::string_view text) {
     return fail(cat("bad bits after slash: ", quoted(digits)));
   if (prefix > address.bits()) return fail("prefix length out of range");
   if (address.is_v4_mapped())
-    return Value::error(cat("IPv4-mapped IPv6 address ", quoted(text), " is not allowed"));
+    return Value::error(
+        cat(kFailed, "IPv4-mapped IPv6 address ", quoted(text), " is not allowed"));
   return Value::opaque(new Cidr(address, prefix));
 }
 
@@ -131,7 +135,7 @@ Value contains_ip(const Value* arguments, std::size_t) {
 Value contains_ip_string(const Value* arguments, std::size_t) {
   IpAddress address;
   Value error;
-  if (!read_ip(arguments[1].text(), address, error)) return error;
+  if (!read_ip(arguments[1].text(), address, error)) return Value::no_such_overload();
   return Value::boolean(cidr_of(arguments[0]).contains(address));
 }
 Value contains_cidr(const Value* arguments, std::size_t) {

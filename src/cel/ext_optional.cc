@@ -26,8 +26,6 @@ bool is_zero(const Value& value) {
     case Kind::timestamp:
       // The first moment of year 1, where Go's clock begins.
       return value.timestamp_seconds() == -62135596800 && value.timestamp_nanos() == 0;
-    case Kind::optional:
-      return !value.has_content();
     default:
       return false;
   }

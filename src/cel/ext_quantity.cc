@@ -1,6 +1,7 @@
 #include "cel/ext_quantity.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/strings.h"
@@ -94,7 +95,11 @@ Value compare_to(const Value* arguments, std::size_t) {
   return Value::integer(compared(arguments));
 }
 Value approximate(const Value* arguments, std::size_t) {
-  return Value::real(self(arguments[0]).amount.approximate());
+  const QuantityValue& of = self(arguments[0]);
+  if (!of.derived || !of.form.compact) return Value::real(of.amount.approximate());
+  // The scale decides how it rounds.
+  return Value::real(static_cast<double>(of.amount.scaled_value(of.form.scale)) *
+                     std::pow(10.0, of.form.scale));
 }
 
 bool integer_of(const QuantityValue& value, std::int64_t& out) {
@@ -136,6 +141,9 @@ Value combined(const Value* arguments, std::size_t) {
   } else {
     form = {form.compact && left.form.compact, std::min(form.scale, left.form.scale)};
   }
+  // What no longer fits an int64 leaves the compact form.
+  if (form.compact && Quantity(amount.scaled_value(form.scale), form.scale) != amount)
+    form.compact = false;
   return Value::opaque(new QuantityValue(std::move(amount), form, true));
 }
 

@@ -38,30 +38,40 @@ Value char_at(const Value* arguments, std::size_t) {
   return arguments[0].piece(text.substr(begin, end - begin));
 }
 
-// Versions of the extension differ on searches that begin behind the end: not found, or an error.
+/// How searches that begin outside of the text end. The first knew no bounds for the empty text,
+/// the second finds that at the end and nothing else there, the third refuses them all.
+enum class Search : std::uint8_t { loose, bounded, strict };
 
-template <bool Strict>
+template <Search Manner>
 Value index_of(const Value* arguments, std::size_t count) {
   const std::string_view text = arguments[0].text();
   const std::int64_t from = count > 2 ? arguments[2].as_integer() : 0;
+  const bool empty = arguments[1].text().empty();
+  if (Manner == Search::loose && empty) return Value::integer(from);
   if (from < 0) return out_of_range(from);
   const std::size_t begin = byte_of(text, from);
-  if (begin == std::string_view::npos) return Strict ? out_of_range(from) : Value::integer(-1);
+  if (begin == std::string_view::npos) {
+    if (Manner == Search::strict) return out_of_range(from);
+    return Value::integer(empty ? index_of_byte(text, text.size()) : -1);
+  }
   const std::size_t found = text.find(arguments[1].text(), begin);
   if (found == std::string_view::npos) return Value::integer(-1);
   return Value::integer(index_of_byte(text, found));
 }
 
-template <bool Strict>
+template <Search Manner>
 Value last_index_of(const Value* arguments, std::size_t count) {
   const std::string_view text = arguments[0].text();
   std::size_t from = std::string_view::npos;
   if (count > 2) {
     const std::int64_t last = arguments[2].as_integer();
+    const bool empty = arguments[1].text().empty();
+    if (Manner == Search::loose && empty) return Value::integer(last);
     if (last < 0) return out_of_range(last);
     from = byte_of(text, last);
-    if (from == std::string_view::npos) return Strict ? out_of_range(last) : Value::integer(-1);
-    if (from == text.size() && !Strict) return Value::integer(-1);
+    if (from == std::string_view::npos && Manner == Search::strict) return out_of_range(last);
+    if (from >= text.size() && Manner != Search::strict)
+      return Value::integer(empty ? index_of_byte(text, text.size()) : -1);
   }
   const std::size_t found = text.rfind(arguments[1].text(), from);
   if (found == std::string_view::npos) return Value::integer(-1);
@@ -135,6 +145,9 @@ Value split(const Value* arguments, std::size_t count) {
 Value substring(const Value* arguments, std::size_t count) {
   const std::string_view text = arguments[0].text();
   const std::int64_t from = arguments[1].as_integer();
+  if (count > 2 && from > arguments[2].as_integer())
+    return Value::error(cat("invalid substring range. start: ", from, ", end: ",
+                            arguments[2].as_integer()));
   if (from < 0) return out_of_range(from);
   const std::size_t begin = byte_of(text, from);
   if (count < 3) {
@@ -142,7 +155,6 @@ Value substring(const Value* arguments, std::size_t count) {
     return arguments[0].piece(text.substr(begin));
   }
   const std::int64_t to = arguments[2].as_integer();
-  if (from > to) return Value::error(cat("invalid substring range. start: ", from, ", end: ", to));
   if (begin == std::string_view::npos) return out_of_range(from);
   const std::size_t end = byte_of(text, to);
   if (end == std::string_view::npos) return out_of_range(to);
@@ -237,25 +249,26 @@ void add_unchanged(Environment& environment) {
                                 {".list(string), string -> string", join_list, cost_join}});
 }
 
-template <bool Strict>
+template <Search Manner>
 void add_searches(Environment& environment) {
-  environment.function("indexOf",
-                       {{".string, string -> int", index_of<Strict>, cost_traverse_first},
-                        {".string, string, int -> int", index_of<Strict>, cost_traverse_first}});
-  environment.function("lastIndexOf",
-                       {{".string, string -> int", last_index_of<Strict>, cost_traverse_first},
-                        {".string, string, int -> int", last_index_of<Strict>, cost_traverse_first}});
+  const auto declare = [&](std::string_view name, Implementation call) {
+    environment.function(name, {{".string, string -> int", call, cost_traverse_first},
+                                {".string, string, int -> int", call, cost_traverse_first}});
+  };
+  declare("indexOf", index_of<Manner>);
+  declare("lastIndexOf", last_index_of<Manner>);
 }
 
 }  // namespace
 
-void add_strings(Environment& environment, int version) {
+void add_strings(Environment& environment, int version, bool revised) {
   add_unchanged(environment);
-  if (version >= 4) {
-    add_searches<true>(environment);
-  } else {
-    add_searches<false>(environment);
-  }
+  if (version >= 4)
+    add_searches<Search::strict>(environment);
+  else if (revised)
+    add_searches<Search::bounded>(environment);
+  else
+    add_searches<Search::loose>(environment);
   if (version >= 1) {
     const bool plain = version >= 4;
     environment.options.format_style = plain ? FormatStyle::plain : FormatStyle::literal;

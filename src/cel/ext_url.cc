@@ -59,6 +59,17 @@ std::string port_problem(std::string_view host) {
   return "";
 }
 
+/// Names the first percent sign that no two hexadecimal digits follow.
+std::string bad_escape(std::string_view text) {
+  std::string unused;
+  for (std::size_t at = text.find('%'); at != std::string_view::npos; at = text.find('%', at + 1)) {
+    const std::string_view escape = text.substr(at, 3);
+    if (escape.size() < 3 || !percent_decode(escape, false, unused))
+      return cat("invalid URL escape ", quoted(escape));
+  }
+  return "invalid URL escape";
+}
+
 /// Null, with the reason, when it is no absolute URL or path.
 const Url* parse_url(std::string_view text, std::string& message) {
   const auto fail = [&](std::string_view reason) -> const Url* {
@@ -88,10 +99,11 @@ const Url* parse_url(std::string_view text, std::string& message) {
     rest = rest.substr(0, question);
   }
   if (!rest.starts_with('/')) {
-    if (!url->scheme.empty()) return url.release();
+    if (rest == "*" && url->scheme.empty()) url->path = rest;
+    if (!url->scheme.empty() || !url->path.empty()) return url.release();
     return fail("invalid URI for request");
   }
-  if (!url->scheme.empty() && rest.starts_with("//")) {
+  if (rest.starts_with("//") && (!url->scheme.empty() || !rest.starts_with("///"))) {
     rest.remove_prefix(2);
     const std::size_t slash = std::min(rest.find('/'), rest.size());
     std::string_view authority = rest.substr(0, slash);
@@ -100,12 +112,12 @@ const Url* parse_url(std::string_view text, std::string& message) {
     if (at != std::string_view::npos) authority.remove_prefix(at + 1);
     const std::string problem = port_problem(authority);
     if (!problem.empty()) return fail(problem);
-    if (!percent_decode(authority, false, url->host)) return fail("invalid URL escape");
+    if (!percent_decode(authority, false, url->host)) return fail(bad_escape(authority));
     if (authority.find(' ') != std::string_view::npos)
       return fail("invalid character \" \" in host name");
   }
   std::string decoded;
-  if (!percent_decode(rest, false, decoded)) return fail("invalid URL escape");
+  if (!percent_decode(rest, false, decoded)) return fail(bad_escape(rest));
   url->path = rest;
   return url.release();
 }

@@ -56,6 +56,23 @@ void collect_parameters(const Type& type, std::vector<std::string>& names) {
 
 ParameterMatch::ParameterMatch(const Type& type) : kinds_(kinds_of(type)) {
   if (kinds_ == bit(Kind::opaque)) name_ = type.name();
+  if (!type.is(TypeKind::list) && !type.is(TypeKind::map)) return;
+  const auto any = [](const Type& inner) {
+    return inner.is_dyn() || inner.is(TypeKind::parameter) || inner.is(TypeKind::list) ||
+           inner.is(TypeKind::map);
+  };
+  if (std::all_of(type.parameters().begin(), type.parameters().end(), any)) return;
+  for (const Type& inner : type.parameters()) inner_.emplace_back(inner);
+}
+
+bool ParameterMatch::accepts_content(const Value& value) const {
+  if (value.is(Kind::list)) {
+    const List& list = value.as_list();
+    return list.size() == 0 || inner_[0].accepts(list.at(0));
+  }
+  const Map& map = value.as_map();
+  return map.size() == 0 ||
+         (inner_[0].accepts(map.key_at(0)) && inner_[1].accepts(map.value_at(0)));
 }
 
 bool Overload::accepts(const Value* arguments, std::size_t count) const {

@@ -17,18 +17,23 @@ using Implementation = Value (*)(const Value* arguments, std::size_t count);
 /// What a call costs, given its arguments and its result; any of them may be an error.
 using CallCost = std::uint64_t (*)(const Value* arguments, std::size_t count, const Value& result);
 
-/// Which values a parameter takes at run time: by kind, opaque ones also by name.
+/// Which values a parameter takes at run time: by kind, opaque ones also by name; lists and maps by
+/// the first of what they hold, too.
 class ParameterMatch {
  public:
   explicit ParameterMatch(const Type& type);
   bool accepts(const Value& value) const {
     return (kinds_ & (1u << static_cast<unsigned>(value.kind()))) != 0 &&
-           (name_.empty() || value.as_opaque().type_name() == name_);
+           (name_.empty() || value.as_opaque().type_name() == name_) &&
+           (inner_.empty() || accepts_content(value));
   }
 
  private:
+  bool accepts_content(const Value& value) const;
+
   std::uint32_t kinds_ = 0;
   std::string name_;
+  std::vector<ParameterMatch> inner_;  // of an element, or of a key and a value; empty: any
 };
 
 struct Overload {
@@ -63,8 +68,9 @@ struct Overload {
 struct Function {
   std::string name;
   std::vector<Overload> overloads;
-  /// Of the standard library: a call that fits no overload does not say which.
-  bool standard = false;
+  /// Kubernetes counts what it costs by its name; what the language itself and its extensions count
+  /// goes by the overload, and is 1 where more than one may be meant.
+  bool cost_by_name = true;
 };
 
 /// What an extension adds to a function: "string, int -> bool", with a leading dot where the first

@@ -3,20 +3,24 @@
 #include "cel/ext_authorizer.h"
 #include "cel/ext_formats.h"
 #include "cel/extensions.h"
+#include "cel/standard_library.h"
 
 namespace dibs::cel {
 
 Environment kubernetes_environment(int minor) {
-  Environment made = Environment::standard(minor >= 28);
+  Environment made =
+      Environment::standard({.mixed_order = minor >= 28, .matches_counts = minor >= 37});
+  if (minor < 37) add_duration_of_int(made);
   made.options.homogeneous_literals = true;
-  made.options.last_key_wins = true;
+  made.options.as_in_go = true;
+  made.options.or_of_anything = minor < 37;
   made.options.parser.optional_syntax = false;
   made.options.parser.exists_one_alias = false;
   made.options.check_literals = minor >= 29;
   add_url(made);
   add_regex(made);
   add_kubernetes_lists(made);
-  add_strings(made, minor >= 29 ? 2 : 0);
+  add_strings(made, minor >= 29 ? 2 : 0, minor >= 37);
   if (minor >= 27) add_authorizer(made);
   if (minor >= 28) {
     // The functions over lists came with the implementation that 1.33 uses.
@@ -31,7 +35,7 @@ Environment kubernetes_environment(int minor) {
   }
   if (minor >= 32) add_two_variable_macros(made);
   if (minor >= 33) add_semver(made);
-  if (minor >= 34) add_lists(made);
+  if (minor >= 34) add_lists(made, minor >= 37);
   if (minor >= 37) add_includes(made);
   return made;
 }

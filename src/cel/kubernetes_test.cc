@@ -146,5 +146,103 @@ TEST(Kubernetes, calls_cost_what_they_cost_there) {
   }
 }
 
+/// The value where it is text, else whether it is true; or what is wrong.
+std::string answer(int minor, std::string_view source) {
+  const Compilation made = release(minor).compile(source);
+  if (made.program == nullptr) return made.issues.front().message;
+  if (!made.program->constant_error.empty()) return made.program->constant_error;
+  const Value value = made.program->evaluate({}).value;
+  if (value.is(Kind::boolean)) return value.as_boolean() ? "true" : "false";
+  return std::string(value.text());
+}
+
+TEST(Kubernetes, answers_as_it_does_there) {
+  const struct {
+    std::string_view expression;
+    std::string_view wanted;
+  } cases[] = {
+      // Conversions of constants happen when the program is made.
+      {"int('x') == 1", "type conversion error from 'string' to 'int'"},
+      {"bytes(dyn(1)) == b''", "no such overload: bytes(int)"},
+      {"cel.bind(v, type(1), v == v)", "undeclared reference to 'cel' (in container '')"},
+      {"[int].all(t, t == int)", "reference to undefined type: t"},
+      {"'a'.find('[') == ''", "error parsing regexp: missing closing ]: `[`"},
+      {"'a'.matches('\\\\C' + '')", "error parsing regexp: invalid escape sequence: `\\C`"},
+      {"matches('(', 'a')", "invalid matches argument"},
+      {"{}[duration('1h')] == 1", "invalid qualifier type: types.Duration"},
+      // Steps into what has neither fields nor elements.
+      {"dyn(1).foo == 1", "no such key: foo"},
+      {"dyn([1]).foo == 1", "unsupported index type 'string' in list"},
+      {"has(dyn(1).foo)", "false"},
+      {"dyn(1).?foo.hasValue()", "false"},
+      {"{true: dyn(0)}[?true].absent.hasValue()", "false"},
+      // Refusals.
+      {"dyn(1).startsWith('a')", "no such overload"},
+      {"dyn(1).matches('a' + '')", "no such overload: matches"},
+      {"dyn(1).lowerAscii() == ''", "no such overload: lowerAscii(int)"},
+      {"dyn(['a']).sum() == 1", "no such overload: sum(list)"},
+      {"dyn(1).sort() == []", "no such overload: sort"},
+      {"dyn('a').sort() == []", "no such overload"},
+      {"dyn(1).exists(k, v, true)", "unsupported comprehension range type: types.Int"},
+      {"dyn(1).exists(k, true)", "got 'types.Int', expected iterable type"},
+      {"cidr('10.0.0.0/8').containsIP('x')", "no such overload"},
+      {"string(cidr('1.2.3.4'))",
+       "network address parse error during conversion from string: network address parse error "
+       "during conversion from string: netip.ParsePrefix(\"1.2.3.4\"): no '/'"},
+      // What is refused when it is written.
+      {"[1].filter(x, 1)", "found no matching overload for '_?_:_' applied to '(int, list(int), "
+                           "list(int))'"},
+      {"[1].map(1, 2)", "argument is not an identifier"},
+      {"[1].all(1, true)", "argument must be a simple name"},
+      {"optional.of(1).optMap(1, 2)", "optMap() variable name must be a simple identifier"},
+      {"1.optMap(x, x)", "found no matching overload for 'hasValue' applied to 'int.()'"},
+      {"{'a': 1}.sortBy(x, x)", "sortBy can only be applied to a list, identifier, comprehension, "
+                                "call or select expression"},
+      {"[1].sortBy(x, [x])", "found no matching overload for '@sortByAssociatedKeys' applied to "
+                             "'list(int).(list(list(int)))'"},
+      {"[] && true", "expected type 'bool' but found 'list(_var0)'"},
+      {"[1].filter(x, true).map(y, [])[0] && true", "expected type 'bool' but found 'list(_var4)'"},
+      {"{}.transformMap(k, v, []) && true",
+       "expected type 'bool' but found 'map(_var0, list(_var4))'"},
+      {"[1].existsOne(x, true)", "undeclared reference to 'existsOne' (in container '')"},
+      {"timestamp(null) == timestamp(0)", "invalid timestamp argument"},
+      // Text.
+      {"string(1000000.0)", "1e+06"},
+      {"string(123456.5)", "123456.5"},
+      {"string(timestamp('2021-07-01T12:00:00+05:30'))", "2021-07-01T12:00:00+05:30"},
+      {"string(timestamp('2021-07-01T23:00:00-01:00') + duration('1h'))",
+       "2021-07-02T00:00:00-01:00"},
+      {"'a'.substring(-1, -2)", "invalid substring range. start: -1, end: -2"},
+      {"semver(' 1.2.3', true).major() == 1",
+       "Invalid character(s) found in major number \"0 1\""},
+      {"url('//x/y').getHost()", "x"},
+      {"url('http://a/%zz').getHost()",
+       "URL parse error during conversion from string: parse \"http://a/%zz\": invalid URL escape "
+       "\"%zz\""},
+  };
+  for (const auto& test : cases)
+    EXPECT_EQ(answer(kNewestRelease, test.expression), test.wanted) << test.expression;
+}
+
+TEST(Kubernetes, answers_changed_in_1_37) {
+  const struct {
+    std::string_view expression;
+    std::string_view before;
+    std::string_view since;
+  } cases[] = {
+      {"dyn(true).orValue(false)", "true", "no such overload"},
+      {"duration(size('a')) == duration('1s')",
+       "type conversion error from 'int' to 'google.protobuf.Duration'",
+       "found no matching overload for 'duration' applied to '(int)'"},
+      {"lists.range(-1) == []", "true", "lists.range: size must be non-negative, got -1"},
+      {"'abc'.indexOf('', 7) == 7", "true", "false"},
+      {"'abc'.lastIndexOf('', -1) == -1", "true", "index out of range: -1"},
+  };
+  for (const auto& test : cases) {
+    EXPECT_EQ(answer(36, test.expression), test.before) << test.expression;
+    EXPECT_EQ(answer(37, test.expression), test.since) << test.expression;
+  }
+}
+
 }  // namespace
 }  // namespace dibs::cel

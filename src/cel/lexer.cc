@@ -58,18 +58,8 @@ class Lexer {
   void fail(std::size_t length) {
     std::size_t end = at_ + length;
     if (end < source_.size()) next_code_point(source_, end);
-    std::string shown;
-    for (const char c : source_.substr(at_, end - at_)) {
-      if (c == '\n')
-        shown += "\\n";
-      else if (c == '\r')
-        shown += "\\r";
-      else if (c == '\t')
-        shown += "\\t";
-      else
-        shown += c;
-    }
-    issues_.push_back({position_, cat("Syntax error: token recognition error at: '", shown, "'")});
+    issues_.push_back({position_, cat("Syntax error: token recognition error at: '",
+                                      source_.substr(at_, end - at_), "'")});
     advance(end - at_);
   }
 

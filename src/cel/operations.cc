@@ -71,7 +71,7 @@ Value moved_timestamp(const Value& time, std::int64_t by) {
     ++seconds;
   }
   if (!is_valid_timestamp(seconds)) return timestamp_overflow();
-  return Value::timestamp(seconds, static_cast<std::uint32_t>(nanos));
+  return Value::timestamp(seconds, static_cast<std::uint32_t>(nanos), time.timestamp_zone());
 }
 
 constexpr std::uint64_t kWork = 2'000'000;
@@ -395,6 +395,7 @@ std::string show_key(const Value& key) {
 }
 
 Value at(const Value& container, const Value& key) {
+  if (!is_key(key) && !key.is(Kind::real)) return invalid_qualifier(key);
   if (container.is(Kind::map)) {
     Value found;
     if (container.as_map().find(key, found)) return found;
@@ -412,28 +413,20 @@ Value at(const Value& container, const Value& key) {
       return Value::error(cat("index out of bounds: ", position));
     return list.at(static_cast<std::size_t>(position));
   }
-  if (container.is(Kind::opaque)) return select(container, key);
   if (container.is(Kind::optional)) return at_optional(container, key);
-  return Value::no_such_overload();
+  Value found;
+  if (container.is(Kind::opaque) && key.is(Kind::string) &&
+      container.as_opaque().field(key.text(), found))
+    return found;
+  return Value::error(cat("no such key: ", show_key(key)));
 }
 
 Value select(const Value& operand, const Value& field) {
-  switch (operand.kind()) {
-    case Kind::map:
-      return at(operand, field);
-    case Kind::opaque: {
-      Value found;
-      if (field.is(Kind::string) && operand.as_opaque().field(field.text(), found)) return found;
-      return Value::error(cat("no such field '", show_key(field), "'"));
-    }
-    case Kind::optional:
-      return at_optional(operand, field);
-    default:
-      return Value::error(cat("no such key: ", show_key(field)));
-  }
+  return at(operand, field);
 }
 
-Value at_optional(const Value& container, const Value& key) {
+Value at_optional(const Value& container, const Value& key, bool lenient) {
+  if (!is_key(key) && !key.is(Kind::real)) return invalid_qualifier(key);
   switch (container.kind()) {
     case Kind::map: {
       Value found;
@@ -451,14 +444,14 @@ Value at_optional(const Value& container, const Value& key) {
       Value found;
       if (key.is(Kind::string) && container.as_opaque().field(key.text(), found))
         return Value::some(std::move(found));
-      return Value::error(cat("no such field '", show_key(key), "'"));
+      return lenient ? Value::none() : at(container, key);
     }
     case Kind::optional: {
       if (!container.has_content()) return container;
-      return at_optional(container.content(), key);
+      return at_optional(container.content(), key, lenient);
     }
     default:
-      return Value::error(cat("no such key: ", show_key(key)));
+      return lenient ? Value::none() : at(container, key);
   }
 }
 
@@ -476,6 +469,8 @@ Value has_field(const Value& operand, const Value& field) {
     case Kind::optional:
       if (!operand.has_content()) return Value::boolean(false);
       return has_field(operand.content(), field);
+    case Kind::list:
+      return at(operand, field);
     default:
       return Value::boolean(false);
   }
@@ -494,6 +489,53 @@ Value size_of(const Value& value) {
     default:
       return Value::borrow("no such overload: size", Kind::error);
   }
+}
+
+std::string_view go_name(const Value& value) {
+  switch (value.kind()) {
+    case Kind::null:
+      return "types.Null";
+    case Kind::boolean:
+      return "types.Bool";
+    case Kind::integer:
+      return "types.Int";
+    case Kind::uinteger:
+      return "types.Uint";
+    case Kind::real:
+      return "types.Double";
+    case Kind::string:
+      return "types.String";
+    case Kind::bytes:
+      return "types.Bytes";
+    case Kind::list:
+      return "*types.baseList";
+    case Kind::map:
+      return "*types.baseMap";
+    case Kind::duration:
+      return "types.Duration";
+    case Kind::timestamp:
+      return "types.Timestamp";
+    case Kind::type:
+      return "*types.Type";
+    case Kind::optional:
+      return "*types.Optional";
+    case Kind::error:
+      return "*types.Err";
+    case Kind::opaque:
+      break;
+  }
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"kubernetes.Semver", "cel.Semver"}, {"kubernetes.Quantity", "cel.Quantity"},
+      {"kubernetes.URL", "cel.URL"},       {"kubernetes.NamedFormat", "cel.Format"},
+      {"net.IP", "cel.IP"},                {"net.CIDR", "cel.CIDR"}};
+  for (const auto& [name, go] : kNames) {
+    if (value.type_name() == name) return go;
+  }
+  return value.type_name();
+}
+
+Value invalid_qualifier(const Value& key) {
+  return Value::error(cat("invalid qualifier type: ", go_name(key)));
 }
 
 Value no_such_overload(std::string_view function, const Value* arguments, std::size_t count) {
@@ -561,16 +603,23 @@ std::uint32_t next_code_point(std::string_view text, std::size_t& offset) {
   return value;
 }
 
-std::string show_double(double number) {
+namespace {
+
+std::string shown(double number, double exponent_from) {
   if (std::isnan(number)) return "NaN";
   if (std::isinf(number)) return number > 0 ? "+Inf" : "-Inf";
   if (number == 0) return std::signbit(number) ? "-0" : "0";
   char buffer[400];
   const double magnitude = std::fabs(number);
-  const bool plain = magnitude >= 1e-4 && magnitude < 1e21;
+  const bool plain = magnitude >= 1e-4 && magnitude < exponent_from;
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, number,
                                  plain ? std::chars_format::fixed : std::chars_format::scientific);
   return std::string(buffer, end.ptr);
 }
+
+}  // namespace
+
+std::string show_double(double number) { return shown(number, 1e21); }
+std::string double_text(double number) { return shown(number, 1e6); }
 
 }  // namespace dibs::cel

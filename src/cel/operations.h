@@ -50,8 +50,9 @@ Value contained(const Value& x, const Value& container);
 Value at(const Value& container, const Value& key);
 /// operand.field.
 Value select(const Value& operand, const Value& field);
-/// container[?key] and operand.?field: an optional, or an error.
-Value at_optional(const Value& container, const Value& key);
+/// container[?key] and operand.?field: an optional, or an error; `lenient`: nothing where there are
+/// neither fields nor elements.
+Value at_optional(const Value& container, const Value& key, bool lenient = true);
 /// has(operand.field).
 Value has_field(const Value& operand, const Value& field);
 /// The position that a number stands for in a list; false when it is none.
@@ -59,6 +60,10 @@ bool list_position(const Value& key, std::int64_t& position);
 /// Elements, entries, bytes or code points.
 Value size_of(const Value& value);
 
+/// What Go calls the value's type, where its errors show that.
+std::string_view go_name(const Value& value);
+/// For what nothing can be asked in a container.
+Value invalid_qualifier(const Value& key);
 /// "no such overload: name(int, string)".
 Value no_such_overload(std::string_view function, const Value* arguments, std::size_t count);
 /// How a key is shown in "no such key: ...".
@@ -71,6 +76,8 @@ std::uint32_t next_code_point(std::string_view text, std::size_t& offset);
 
 /// As Go's strconv 'g' with the fewest digits, an exponent below 1e-4 and from 1e21 on.
 std::string show_double(double number);
+/// What string(x) gives: the same, but with an exponent from 1e6 on.
+std::string double_text(double number);
 bool is_valid_timestamp(std::int64_t seconds);
 
 }  // namespace dibs::cel

@@ -40,8 +40,8 @@ constexpr Operator kOperators[] = {
 
 /// By recursive descent, but for binary operators, which are put together on a stack of their own:
 /// a level of parentheses then takes few frames. After a syntax error every function returns at
-/// once: failed_ is checked where tokens are consumed in loops, and the tree made so far is dropped.
-/// What to say about it is left to syntax_errors.h.
+/// once: failed_ is checked where tokens are consumed in loops, and the tree made so far is
+/// dropped. What to say about it is left to syntax_errors.h.
 class Parser {
  public:
   Parser(const std::vector<Token>& tokens, const ParserOptions& options,
@@ -209,7 +209,8 @@ class Parser {
     std::size_t count = 0;
     while (take(sign)) ++count;
     const bool odd = count % 2 == 1;
-    if (sign == "-" && odd &&
+    // A single sign belongs to the literal.
+    if (sign == "-" && count == 1 &&
         (peek().kind == TokenKind::integer || peek().kind == TokenKind::real)) {
       const std::uint32_t start = tokens_[at_ - 1].position;
       return member(number(true, start));
@@ -359,9 +360,8 @@ class Parser {
     }
     if (is("[")) return list();
     if (is("{")) return map();
-    const std::uint32_t position = peek().position;
     if (!take(".") || peek().kind != TokenKind::ident) return syntax_error();
-    return ident(true, position);
+    return ident(true, peek().position);
   }
 
   NodeId literal() {
@@ -390,7 +390,8 @@ class Parser {
   NodeId ident(bool rooted, std::uint32_t position) {
     const Token name = peek();
     ++at_;
-    if (std::find(std::begin(kReserved), std::end(kReserved), name.text) != std::end(kReserved))
+    if (std::find(std::begin(kReserved), std::end(kReserved), name.text) != std::end(kReserved) &&
+        !begins_message())
       issue(name.position, cat("reserved identifier: ", name.text));
     if (is("(")) {
       const std::uint32_t open = peek().position;
@@ -404,6 +405,16 @@ class Parser {
     node.rooted = rooted;
     node.name = ast_->intern(name.text);
     return ast_->add(node, {});
+  }
+
+  /// The name just taken is the first of the type of a message: a.b.C{...}.
+  bool begins_message() const {
+    std::size_t i = 0;
+    const auto at = [&](std::string_view punctuation) {
+      return peek(i).kind == TokenKind::punctuation && peek(i).text == punctuation;
+    };
+    while (at(".") && peek(i + 1).kind == TokenKind::ident) i += 2;
+    return at("{");
   }
 
   NodeId list() {

@@ -6,6 +6,7 @@
 
 #include "cel/operations.h"
 #include "cel/recursion.h"
+#include "cel/regex.h"
 
 namespace dibs::cel {
 
@@ -55,7 +56,8 @@ class Builder {
 
   std::shared_ptr<const Program> run() {
     program_->slots = checked_.slots;
-    program_->last_key_wins = checked_.last_key_wins;
+    program_->as_in_go = checked_.as_in_go;
+    program_->or_of_anything = checked_.or_of_anything;
     program_->root = build(ast_.root);
     return std::move(program_);
   }
@@ -131,6 +133,10 @@ class Builder {
         op.flag = node.name2 != kNoName;
         op.index = facts.slot;
         op.slot2 = facts.slot2;
+        if (node.fold == Fold::sort_by) {
+          const Type& key = checked_.nodes[ast_.child(node, 2)].type;
+          op.slot2 = key.is_dyn() || key.is(TypeKind::null) ? 0 : 1;
+        }
         return add(op, children(node));
       }
       case NodeKind::bind: {
@@ -189,6 +195,10 @@ class Builder {
         if (list.size() == 0) return constant(Value::boolean(false));
         op.slot2 = is_plain(list) ? 1 : 0;
       }
+      const bool indexes = op.code == OpCode::index || op.code == OpCode::index_optional;
+      if (indexes && is_constant(operands[1]) && !is_qualifier(constant_of(operands[1])) &&
+          program_->constant_error.empty())
+        program_->constant_error = invalid_qualifier(constant_of(operands[1])).text();
       return add(op, operands);
     }
     if (node.receiver && !facts.namespaced && node.count == 2 &&
@@ -201,11 +211,29 @@ class Builder {
       Value folded;
       if (converted(facts, constant_of(arguments[0]), folded)) return constant(std::move(folded));
     }
+    check_pattern(facts, arguments);
     if (!node.receiver && fold(facts, arguments, op)) return add(op, {});
     op.code = OpCode::call;
     op.index = static_cast<std::uint32_t>(program_->calls.size());
-    program_->calls.push_back({facts.function->name, facts.function->standard, facts.overloads});
+    program_->calls.push_back(
+        {facts.function->name, facts.function->cost_by_name, facts.overloads});
     return add(op, arguments);
+  }
+
+  /// Patterns that are constant are read when the program is made.
+  void check_pattern(const NodeFacts& facts, const std::vector<std::uint32_t>& arguments) {
+    const std::string& name = facts.function->name;
+    if ((name != "matches" && name != "find" && name != "findAll") || arguments.size() < 2) return;
+    if (!is_constant(arguments[1]) || !constant_of(arguments[1]).is(Kind::string)) return;
+    std::string message;
+    if (find_pattern(constant_of(arguments[1]).text(), message) == nullptr &&
+        program_->constant_error.empty())
+      program_->constant_error = message;
+  }
+
+  /// Whether a value can be asked for at all in a container.
+  static bool is_qualifier(const Value& key) {
+    return is_key(key) || key.is(Kind::real);
   }
 
   static bool is_plain(const List& list) {
@@ -283,7 +311,7 @@ class Builder {
     MapBuilder builder;
     for (std::size_t i = 0; folds && i < entries.size(); i += 2) {
       const Value& key = constant_of(entries[i]);
-      folds = is_key(key) && (program_->last_key_wins || !builder.contains(key));
+      folds = program_->as_in_go || (is_key(key) && !builder.contains(key));
       if (folds) builder.set(key, constant_of(entries[i + 1]));
     }
     return folds ? constant(builder.build()) : add(op, entries, optional);

@@ -97,7 +97,8 @@ class Program {
   // For the evaluator.
   struct Call {
     std::string name;
-    bool standard = false;
+    /// What it costs goes by its name; else by the overload, where the types left one.
+    bool cost_by_name = true;
     std::vector<const Overload*> overloads;
   };
   static constexpr std::uint32_t kNoOp = 0xffffffff;
@@ -110,8 +111,9 @@ class Program {
   std::string constant_error;
   std::uint32_t root = 0;
   std::uint32_t slots = 0;
-  /// Of keys that are repeated in a map literal; else they are an error.
-  bool last_key_wins = false;
+  /// See EnvironmentOptions.
+  bool as_in_go = false;
+  bool or_of_anything = false;
 };
 
 /// A binary operator, `in` included, over values that are no errors.

@@ -58,6 +58,19 @@ std::string go_message(const re2::RE2& pattern, std::string_view source) {
   }
 }
 
+/// \C, a single byte, is the one thing that RE2 knows and Go does not.
+bool has_byte_class(std::string_view pattern) {
+  bool quoted = false;
+  for (std::size_t i = 0; i + 1 < pattern.size(); ++i) {
+    if (pattern[i] != '\\') continue;
+    const char next = pattern[++i];
+    if (next == 'Q') quoted = true;
+    if (next == 'E') quoted = false;
+    if (next == 'C' && !quoted) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 const re2::RE2* find_pattern(std::string_view pattern, std::string& message) {
@@ -65,6 +78,10 @@ const re2::RE2* find_pattern(std::string_view pattern, std::string& message) {
       kept;
   const auto found = kept.find(pattern);
   if (found != kept.end()) return found->second.get();
+  if (has_byte_class(pattern)) {
+    message = "error parsing regexp: invalid escape sequence: `\\C`";
+    return nullptr;
+  }
   re2::RE2::Options options;
   options.set_log_errors(false);
   auto made = std::make_unique<re2::RE2>(re2::StringPiece(pattern.data(), pattern.size()), options);

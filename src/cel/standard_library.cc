@@ -124,7 +124,7 @@ Value string_of_uint(const Value* arguments, std::size_t) {
 }
 
 Value string_of_double(const Value* arguments, std::size_t) {
-  return Value::string(show_double(arguments[0].as_real()));
+  return Value::string(double_text(arguments[0].as_real()));
 }
 
 Value string_of_bytes(const Value* arguments, std::size_t) {
@@ -135,7 +135,8 @@ Value string_of_bytes(const Value* arguments, std::size_t) {
 
 Value string_of_timestamp(const Value* arguments, std::size_t) {
   return Value::string(
-      show_timestamp(arguments[0].timestamp_seconds(), arguments[0].timestamp_nanos()));
+      show_timestamp(arguments[0].timestamp_seconds(), arguments[0].timestamp_nanos(),
+                     arguments[0].timestamp_zone()));
 }
 
 Value string_of_duration(const Value* arguments, std::size_t) {
@@ -201,7 +202,7 @@ void add_operators(Environment& environment, bool mixed_order) {
 
 }  // namespace
 
-void add_standard_library(Environment& environment, bool mixed_order) {
+void add_standard_library(Environment& environment, const StandardOptions& options) {
   for (const std::string_view name : {"bool", "int", "uint", "double", "string", "bytes",
                                       "google.protobuf.Timestamp", "google.protobuf.Duration"})
     environment.type_name(std::string(name), Type::parse(name));
@@ -209,7 +210,7 @@ void add_standard_library(Environment& environment, bool mixed_order) {
   environment.type_name("list", Type::list({}));
   environment.type_name("map", Type::map({}, {}));
   environment.type_name("type", Type::of_type({}));
-  add_operators(environment, mixed_order);
+  add_operators(environment, options.mixed_order);
   environment.function("size", {{"string -> int", size},
                                 {"bytes -> int", size},
                                 {"list(A) -> int", size},
@@ -222,7 +223,8 @@ void add_standard_library(Environment& environment, bool mixed_order) {
   environment.function("startsWith", {{".string, string -> bool", starts_with, cost_scan_first}});
   environment.function("endsWith", {{".string, string -> bool", ends_with, cost_scan_first}});
   environment.function("matches", {{".string, string -> bool", matches, cost_match},
-                                   {"string, string -> bool", matches}});
+                                   {"string, string -> bool", matches,
+                                    options.matches_counts ? cost_match : nullptr}});
   environment.function("bool", {{"bool -> bool", same}, {"string -> bool", bool_of_string}});
   environment.function("int", {{"int -> int", same},
                                {"uint -> int", int_of_uint},

@@ -1,11 +1,11 @@
 #include "cel/syntax_errors.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <set>
 #include <string>
 
 #include "base/strings.h"
+#include "cel/syntax_terminals.h"
 
 namespace dibs::cel {
 
@@ -16,104 +16,6 @@ constexpr int kMostRecoveries = 30;
 constexpr int kMostSkipped = 256;
 /// The real parser has its own bound; this one only keeps the walk from running out of stack.
 constexpr int kMostNested = 250;
-
-/// Tokens in the order of the generated lexer, which is the order in which they are listed.
-enum Terminal : int {
-  kEnd,
-  kEquals,
-  kNotEquals,
-  kIn,
-  kLess,
-  kLessEquals,
-  kGreaterEquals,
-  kGreater,
-  kAnd,
-  kOr,
-  kOpenBracket,
-  kCloseBracket,
-  kOpenBrace,
-  kCloseBrace,
-  kOpenParen,
-  kCloseParen,
-  kDot,
-  kComma,
-  kMinus,
-  kNot,
-  kQuestion,
-  kColon,
-  kPlus,
-  kStar,
-  kSlash,
-  kPercent,
-  kTrue,
-  kFalse,
-  kNull,
-  kFloat,
-  kInt,
-  kUint,
-  kString,
-  kBytes,
-  kIdent,
-  kQuotedIdent,
-  kTerminals
-};
-
-constexpr std::string_view kNames[kTerminals] = {
-    "<EOF>", "'=='",     "'!='",   "'in'",       "'<'",       "'<='",     "'>='",
-    "'>'",   "'&&'",     "'||'",   "'['",        "']'",       "'{'",      "'}'",
-    "'('",   "')'",      "'.'",    "','",        "'-'",       "'!'",      "'?'",
-    "':'",   "'+'",      "'*'",    "'/'",        "'%'",       "'true'",   "'false'",
-    "'null'", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING",    "BYTES",    "IDENTIFIER",
-    "ESC_IDENTIFIER"};
-
-using Set = std::uint64_t;
-
-constexpr Set set(std::initializer_list<Terminal> terminals) {
-  Set made = 0;
-  for (const Terminal terminal : terminals) made |= Set{1} << terminal;
-  return made;
-}
-bool has(Set set, Terminal terminal) { return (set >> terminal & 1) != 0; }
-
-constexpr Set kRelations =
-    set({kEquals, kNotEquals, kIn, kLess, kLessEquals, kGreaterEquals, kGreater});
-constexpr Set kProducts = set({kStar, kSlash, kPercent});
-constexpr Set kSums = set({kPlus, kMinus});
-/// What a primary begins with, and what an expression does.
-constexpr Set kPrimaries =
-    set({kOpenBracket, kOpenBrace, kOpenParen, kDot, kMinus, kTrue, kFalse, kNull, kFloat, kInt,
-         kUint, kString, kBytes, kIdent});
-constexpr Set kExpressions = kPrimaries | set({kNot});
-constexpr Set kElements = kExpressions | set({kQuestion});
-constexpr Set kFields = set({kQuestion, kIdent, kQuotedIdent});
-
-Terminal terminal_of(const Token& token) {
-  switch (token.kind) {
-    case TokenKind::end:
-      return kEnd;
-    case TokenKind::ident:
-      return kIdent;
-    case TokenKind::quoted_ident:
-      return kQuotedIdent;
-    case TokenKind::integer:
-      return kInt;
-    case TokenKind::uinteger:
-      return kUint;
-    case TokenKind::real:
-      return kFloat;
-    case TokenKind::string:
-      return kString;
-    case TokenKind::bytes:
-      return kBytes;
-    default:
-      break;
-  }
-  for (int i = kEquals; i <= kNull; ++i) {
-    const std::string_view name = kNames[i];
-    if (name.substr(1, name.size() - 2) == token.text) return static_cast<Terminal>(i);
-  }
-  return kEnd;
-}
 
 /// One method per rule of the grammar. A method that meets an error reports it, skips to what may
 /// follow the rule, and returns; its caller goes on as if nothing had happened. The numbers are
@@ -130,6 +32,7 @@ class Recognizer {
       call(1, {set({kEnd}), false}, &Recognizer::expression);
       match(2, kEnd);
     });
+    issues_.insert(issues_.end(), late_.begin(), late_.end());
   }
 
  private:
@@ -216,7 +119,7 @@ class Recognizer {
     int count = 0;
     for (int i = 0; i < kTerminals; ++i) {
       if (!has(set, static_cast<Terminal>(i))) continue;
-      append(out, count++ == 0 ? "" : ", ", kNames[i]);
+      append(out, count++ == 0 ? "" : ", ", kTerminalNames[i]);
     }
     return count == 1 ? out : cat("{", out, "}");
   }
@@ -231,15 +134,12 @@ class Recognizer {
     const std::size_t last = std::min(at_ + offending_ - 1, tokens_.size() - 1);
     std::string text = "<EOF>";
     if (ahead() != kEnd) {
-      // Up to the last token that is one: the end has no text.
-      const std::size_t end = terminals_[last] == kEnd && last > at_ ? last - 1 : last;
-      const char* begin = tokens_[at_].text.data();
-      const std::string_view until = tokens_[end].text;
-      text = std::string(begin, static_cast<std::size_t>(until.data() + until.size() - begin));
-      // Blanks before the end are tokens there, and part of the text.
-      const auto rest = static_cast<std::size_t>(until.data() + until.size() - source_.data());
-      if (end != last)
-        text += source_.substr(rest, source_.find_first_not_of(" \t\r\n\f", rest) - rest);
+      text.clear();
+      for (std::size_t i = at_; i <= last && terminals_[i] != kEnd; ++i) {
+        append(text, tokens_[i].text);
+        // Blanks are tokens there, and part of the text; what is no token is not.
+        if (i < last) append(text, blanks_behind(i));
+      }
     }
     const bool word = text.size() > 1 &&
                       (text.substr(1) == "true" || text.substr(1) == "false" ||
@@ -248,6 +148,21 @@ class Recognizer {
       notify(last, cat("mismatched input '", text.substr(1), "' expecting IDENTIFIER"));
     else
       notify(last, cat("no viable alternative at input '", escaped(text), "'"));
+  }
+
+  std::string blanks_behind(std::size_t token) const {
+    const std::string_view text = tokens_[token].text;
+    std::size_t at = static_cast<std::size_t>(text.data() + text.size() - source_.data());
+    const std::string_view next = tokens_[token + 1].text;
+    const std::size_t end = terminals_[token + 1] == kEnd
+                                ? source_.size()
+                                : static_cast<std::size_t>(next.data() - source_.data());
+    std::string blanks;
+    for (; at < end; ++at) {
+      if (std::string_view(" \t\r\n\f").find(source_[at]) != std::string_view::npos)
+        blanks += source_[at];
+    }
+    return blanks;
   }
 
   bool attempt() {
@@ -579,17 +494,22 @@ class Recognizer {
   }
 
   void field() {
+    const std::uint32_t begin = tokens_[at_].position;
+    const std::size_t before = late_.size();
     expect_one_of(216, kFields);
     if (!failed() && ahead() == kQuestion) match(215, kQuestion);
     if (failed()) return;
     call(218, {0, true}, &Recognizer::identifier);
+    if (late_.size() > before) late_.back().position = begin;
   }
 
   void identifier() {
+    const std::size_t begin = at_;
     expect_one_of(235, set({kIdent, kQuotedIdent}));
-    if (failed()) return;
-    if (!has(set({kIdent, kQuotedIdent}), ahead())) return no_alternative(1);
+    if (!failed() && !has(set({kIdent, kQuotedIdent}), ahead())) no_alternative(1);
     match_any(233, set({kIdent, kQuotedIdent}));
+    // What then reads the tree stumbles over it, too.
+    if (failed() && !stopped_) late_.push_back({tokens_[begin].position, "unsupported ident kind"});
   }
 
   void literal() {
@@ -605,6 +525,7 @@ class Recognizer {
   const std::vector<Token>& tokens_;
   std::vector<Issue>& issues_;
   std::vector<Terminal> terminals_;
+  std::vector<Issue> late_;
   std::vector<Follow> follows_;
   std::size_t at_ = 0;
   int place_ = 0;

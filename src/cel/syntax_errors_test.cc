@@ -88,7 +88,10 @@ TEST(SyntaxErrors, are_those_of_the_reference_implementation) {
                           expecting, "\n1:12 mismatched input '<EOF>' expecting ':'")},
       {"self.true == 1", "1:6 mismatched input 'true' expecting IDENTIFIER"},
       {"x{.", "1:3 mismatched input '.' expecting {'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"},
-      {"x{?.", "1:4 mismatched input '.' expecting {IDENTIFIER, ESC_IDENTIFIER}"},
+      {"x{?.", "1:3 unsupported ident kind"
+               "\n1:4 mismatched input '.' expecting {IDENTIFIER, ESC_IDENTIFIER}"},
+      {"x.?)", "1:4 mismatched input ')' expecting {IDENTIFIER, ESC_IDENTIFIER}"
+               "\n1:4 unsupported ident kind"},
       {"1. == 1.0", "1:4 no viable alternative at input '. =='"},
       {"\"\\s\" == \"\"", "1:1 token recognition error at: '\"\\s'"
                           "\n1:10 token recognition error at: '\"'"},
@@ -96,7 +99,7 @@ TEST(SyntaxErrors, are_those_of_the_reference_implementation) {
       {"rb\"a\" == b\"a\"", "1:3 mismatched input '\"a\"' expecting <EOF>"},
       {"// comment", cat("1:11 mismatched input '<EOF>'", expecting)},
       {"true ? true ? true : false : true", "1:13 mismatched input '?' expecting ':'"},
-      {"", cat("1:1 mismatched input '<EOF>'", expecting)},
+      {"", cat("1:0 mismatched input '<EOF>'", expecting)},
       {"a = b", "1:3 token recognition error at: '= '\n1:5 extraneous input 'b' expecting <EOF>"},
       {"[1 2]", "1:4 extraneous input '2' expecting {']', ','}"},
       {"[1 2 3]", "1:4 mismatched input '2' expecting {']', ','}"},

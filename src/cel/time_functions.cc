@@ -52,7 +52,9 @@ Value same(const Value* arguments, std::size_t) { return arguments[0]; }
 Value timestamp_of_string(const Value* arguments, std::size_t) {
   std::int64_t at;
   std::uint32_t nanos;
-  if (parse_timestamp(arguments[0].text(), at, nanos)) return Value::timestamp(at, nanos);
+  std::int16_t zone;
+  if (parse_timestamp(arguments[0].text(), at, nanos, &zone))
+    return Value::timestamp(at, nanos, zone);
   return Value::error("type conversion error from 'string' to 'google.protobuf.Timestamp'");
 }
 
@@ -68,19 +70,22 @@ Value duration_of_string(const Value* arguments, std::size_t) {
   return Value::duration(parsed->count());
 }
 
-Value duration_of_int(const Value* arguments, std::size_t) {
-  return Value::duration(arguments[0].as_integer());
+Value duration_of_int(const Value*, std::size_t) {
+  return Value::error("type conversion error from 'int' to 'google.protobuf.Duration'");
 }
 
 }  // namespace
+
+void add_duration_of_int(Environment& environment) {
+  environment.function("duration", {{"int -> duration", duration_of_int}});
+}
 
 void add_time_functions(Environment& environment) {
   environment.function("timestamp", {{"timestamp -> timestamp", same},
                                      {"string -> timestamp", timestamp_of_string},
                                      {"int -> timestamp", timestamp_of_int}});
   environment.function("duration", {{"duration -> duration", same},
-                                    {"string -> duration", duration_of_string},
-                                    {"int -> duration", duration_of_int}});
+                                    {"string -> duration", duration_of_string}});
   const auto getter = [&](std::string_view name, Implementation call, Part part) {
     environment.function(name, {{".timestamp -> int", call}});
     Overload in_zone = make_overload({".timestamp, string -> int"});

@@ -86,11 +86,13 @@ class Validator {
       if (value != nullptr && !is_valid(name == "duration", *value))
         issue(ast_.node(argument), cat("invalid ", name, " argument"));
     } else if (name == "matches" && node.count == 2) {
-      const Value* pattern = constant(ast_.child(node, 1));
+      // Of matches(a, b) it is the text that is judged as if it were the pattern.
+      const NodeId judged = ast_.child(node, node.receiver ? 1 : 0);
+      const Value* pattern = constant(judged);
       std::string message;
       if (pattern != nullptr && pattern->is(Kind::string) &&
           find_pattern(pattern->text(), message) == nullptr)
-        issue(ast_.node(ast_.child(node, 1)), "invalid matches argument");
+        issue(ast_.node(judged), "invalid matches argument");
     } else if (name == "format" && node.receiver && node.count == 2) {
       format(node);
     }

@@ -90,6 +90,8 @@ class Opaque : public Node {
   virtual bool equals_only_itself() const { return true; }
   /// False where equality with this other value of the same type is an error, too.
   virtual bool comparable_with(const Opaque&) const { return true; }
+  /// What counts as its size where costs go by that.
+  virtual std::uint64_t cost_size() const { return 1; }
   /// Fields, for object types. False: no such field.
   virtual bool field(std::string_view name, Value& out) const;
   /// Appends what tells this value from others of its class. False: its address only.
@@ -128,9 +130,12 @@ class Value {
   }
   static Value real(double d);
   static Value duration(std::int64_t nanoseconds) { return scalar(Kind::duration, nanoseconds); }
-  static Value timestamp(std::int64_t seconds, std::uint32_t nanoseconds = 0) {
+  /// `zone`: minutes east of UTC, in which it is written; it counts for nothing else.
+  static Value timestamp(std::int64_t seconds, std::uint32_t nanoseconds = 0,
+                         std::int16_t zone = 0) {
     Value made = scalar(Kind::timestamp, seconds);
     made.size_ = nanoseconds;
+    made.zone_ = zone;
     return made;
   }
   static Value string(std::string text) { return text_value(Kind::string, std::move(text)); }
@@ -167,6 +172,7 @@ class Value {
   std::int64_t as_duration() const noexcept { return bits_; }
   std::int64_t timestamp_seconds() const noexcept { return bits_; }
   std::uint32_t timestamp_nanos() const noexcept { return size_; }
+  std::int16_t timestamp_zone() const noexcept { return zone_; }
   /// Of a string, bytes, type or error.
   std::string_view text() const noexcept { return {text_, size_}; }
   const List& as_list() const noexcept { return *static_cast<const List*>(node_); }
@@ -181,7 +187,11 @@ class Value {
 
  private:
   Value(const Value& other, int) noexcept
-      : bits_(other.bits_), node_(other.node_), size_(other.size_), kind_(other.kind_) {}
+      : bits_(other.bits_),
+        node_(other.node_),
+        size_(other.size_),
+        kind_(other.kind_),
+        zone_(other.zone_) {}
   static Value scalar(Kind kind, std::int64_t bits) {
     Value made;
     made.kind_ = kind;
@@ -200,6 +210,7 @@ class Value {
     std::swap(node_, other.node_);
     std::swap(size_, other.size_);
     std::swap(kind_, other.kind_);
+    std::swap(zone_, other.zone_);
   }
   void release() noexcept;
 
@@ -210,6 +221,7 @@ class Value {
   const Node* node_ = nullptr;
   std::uint32_t size_ = 0;
   Kind kind_ = Kind::null;
+  std::int16_t zone_ = 0;
 };
 static_assert(sizeof(Value) == 24);
 
