@@ -4,6 +4,9 @@
 
 #include <iostream>
 
+#include "base/time.h"
+#include "cli/run_controllers.h"
+#include "cli/run_scheduler.h"
 #include "cli/select.h"
 #include "cli/serve.h"
 #include "cli/time_zones.h"
@@ -42,6 +45,34 @@ void add_server_flags(CLI::App& command, ServeFlags& flags) {
       ->check(CLI::IsMember({"debug", "info", "warn", "error", "off"}))
       ->capture_default_str();
   command.add_option("--threads", flags.threads, "Threads that serve connections (default: one per core)");
+}
+
+void add_controllers_flags(CLI::App& command, ControllersFlags& flags) {
+  command.add_option("--kubeconfig", flags.kubeconfig, "How to reach the API server (default: as kubectl does)")
+      ->type_name("FILE");
+  command.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
+  command.add_option("--node-monitor-grace-period", flags.grace_period,
+                     "How long a node may be silent before it counts as unreachable")
+      ->capture_default_str();
+  command.add_option("--log-level", flags.log_level, "What to log")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error", "off"}))
+      ->capture_default_str();
+}
+
+void add_scheduler_flags(CLI::App& command, SchedulerFlags& flags) {
+  command.add_option("--kubeconfig", flags.kubeconfig, "How to reach the API server (default: as kubectl does)")
+      ->type_name("FILE");
+  command.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
+  command.add_option("--config", flags.config, "A KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)")
+      ->type_name("FILE");
+  command.add_option("--release", flags.release, "Kubernetes release whose feature gates count")
+      ->capture_default_str();
+  command.add_option("--feature-gates", flags.feature_gates, "GATE=true|false, with commas between them");
+  command.add_option("--leader-elect", flags.leader_elect, "Run only while this process leads")
+      ->capture_default_str();
+  command.add_option("--log-level", flags.log_level, "What to log")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error", "off"}))
+      ->capture_default_str();
 }
 
 void add_select_flags(CLI::App& command, SelectFlags& flags) {
@@ -86,9 +117,19 @@ int run(int argc, char** argv) {
   ServeFlags up_flags;
   auto* up = app.add_subcommand("up", "Run a cluster on this machine, until Ctrl-C");
   add_server_flags(*up, up_flags);
+  std::string grace_period = "50s";
+  up->add_option("--node-monitor-grace-period", grace_period,
+                 "How long a node may be silent before it counts as unreachable")
+      ->capture_default_str();
   ServeFlags server_flags;
   auto* apiserver = app.add_subcommand("apiserver", "Run the API server alone");
   add_server_flags(*apiserver, server_flags);
+  ControllersFlags controllers_flags;
+  auto* controllers = app.add_subcommand("controllers", "Run the controllers of a cluster alone");
+  add_controllers_flags(*controllers, controllers_flags);
+  SchedulerFlags scheduler_flags;
+  auto* scheduler = app.add_subcommand("scheduler", "Run the scheduler of a cluster alone");
+  add_scheduler_flags(*scheduler, scheduler_flags);
   SelectFlags select_flags;
   auto* select_command = app.add_subcommand("select", "Show which devices an expression chooses");
   add_select_flags(*select_command, select_flags);
@@ -99,7 +140,18 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (select_command->parsed()) return run_select(select_flags);
-  if (up->parsed()) return serve(up_flags, "up");
+  if (controllers->parsed()) return run_controllers(controllers_flags);
+  if (scheduler->parsed()) return run_scheduler(scheduler_flags);
+  if (up->parsed()) {
+    auto grace = parse_duration(grace_period);
+    if (!grace) {
+      std::cerr << "dibs up: --node-monitor-grace-period: " << grace.error().message() << '\n';
+      return 2;
+    }
+    up_flags.whole_cluster = true;
+    up_flags.node_monitor_grace_period = *grace;
+    return serve(up_flags, "up");
+  }
   return serve(server_flags, "apiserver");
 }
 

@@ -13,9 +13,13 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "client/client.h"
+#include "client/transport.h"
+#include "controllers/controllers.h"
 #include "net/http_server.h"
 #include "runtime/files.h"
 #include "runtime/real_runtime.h"
+#include "scheduler/scheduler.h"
 #include "server/api_server.h"
 #include "server/credentials.h"
 #include "server/status.h"
@@ -87,10 +91,18 @@ class Cluster {
   }
 
   ~Cluster() {
+    if (scheduler_) scheduler_->stop();
+    if (controllers_) controllers_->stop();
     if (server_) server_->close();
     if (http_) http_->drain(kDrainDeadline);
+    controllers_.reset();
+    scheduler_.reset();
     compactor_.reset();
     runtime_.reset();  // finishes what was posted
+    client_.reset();
+    transport_.reset();
+    scheduler_client_.reset();
+    scheduler_transport_.reset();
     http_.reset();
     server_.reset();
     if (store_) store_->close();
@@ -117,6 +129,34 @@ class Cluster {
       }
       renew_later(folder, names);
     });
+  }
+
+  /// The other parts of a cluster reach the server without a socket.
+  void start_controllers(const ServeFlags& flags, const std::string& ca_pem) {
+    client::InProcessOptions in_process;
+    in_process.identity = {"system:kube-controller-manager", {"system:masters"}};
+    transport_ = client::make_in_process_transport(server_->handler(), runtime_->runtime(), in_process);
+    client_ = std::make_unique<client::Client>(*transport_);
+    controllers::ControllersOptions options;
+    options.ca_pem = ca_pem;
+    options.node_monitor_grace_period = flags.node_monitor_grace_period;
+    controllers_ = std::make_unique<controllers::Controllers>(*client_, runtime_->runtime(), options);
+    controllers_->start();
+  }
+
+  Result<> start_scheduler(const ServeFlags& flags) {
+    client::InProcessOptions in_process;
+    in_process.identity = {"system:kube-scheduler", {"system:masters"}};
+    scheduler_transport_ = client::make_in_process_transport(server_->handler(), runtime_->runtime(), in_process);
+    scheduler_client_ = std::make_unique<client::Client>(*scheduler_transport_);
+    DIBS_TRY(const api::Features gates,
+             api::Features::parse(flags.release.empty() ? "1.37" : flags.release, flags.feature_gates));
+    scheduler::Options options;
+    options.features = alloc::Features::from_gates(gates);
+    options.metrics = &server_->metrics();
+    scheduler_ = std::make_unique<scheduler::Scheduler>(*scheduler_client_, runtime_->runtime(), options);
+    scheduler_->start();
+    return success();
   }
 
   Result<> open(const ServeFlags& flags) {
@@ -170,6 +210,10 @@ class Cluster {
     DIBS_TRY(server_, server::ApiServer::open(runtime, *store_, options));
     ready_.store(server_.get(), std::memory_order_release);
     renew_later(folder + "/pki", {address.host});
+    if (flags.whole_cluster) {
+      start_controllers(flags, credentials.ca.certificate_pem);
+      DIBS_CHECK(start_scheduler(flags));
+    }
 
     kubeconfig_ = flags.kubeconfig_out.empty() ? folder + "/kubeconfig" : flags.kubeconfig_out;
     // Not written again when it is the same: a server must start on a full disk too.
@@ -187,6 +231,12 @@ class Cluster {
   std::unique_ptr<store::Compactor> compactor_;
   std::unique_ptr<server::ApiServer> server_;
   std::unique_ptr<net::HttpServer> http_;
+  std::unique_ptr<client::Transport> transport_;
+  std::unique_ptr<client::Client> client_;
+  std::unique_ptr<controllers::Controllers> controllers_;
+  std::unique_ptr<client::Transport> scheduler_transport_;
+  std::unique_ptr<client::Client> scheduler_client_;
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::atomic<server::ApiServer*> ready_{nullptr};
   std::string url_;
   std::string kubeconfig_;

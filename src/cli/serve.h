@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/time.h"
+
 namespace dibs::cli {
 
 struct ServeFlags {
@@ -22,6 +24,9 @@ struct ServeFlags {
   std::string issuer = "https://kubernetes.default.svc";
   std::string log_level = "info";
   unsigned threads = 0;  // 0: by the number of cores
+  /// Controllers too, not the server alone.
+  bool whole_cluster = false;
+  Duration node_monitor_grace_period = std::chrono::seconds(50);
 };
 
 /// `command` is what the user called it by, for messages. Returns the exit status.

@@ -7,6 +7,10 @@ namespace dibs::client {
 namespace {
 
 constexpr int kPage = 500;
+constexpr std::string_view kMetadata =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+constexpr std::string_view kMetadataList =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 // A server that sends an event longer than this is not an API server.
 constexpr std::size_t kMaxEvent = 64 * 1024 * 1024;
 
@@ -191,7 +195,9 @@ net::Request make_request(std::string method, std::string target, const json::Va
 net::Request list_request(const Gvr& gvr, std::string_view name_space, const ListOptions& options) {
   Query query(path_of(gvr, name_space));
   add_selection(query, options);
-  return make_request("GET", query.take());
+  auto request = make_request("GET", query.take());
+  if (options.metadata_only) request.headers.set("Accept", std::string(kMetadataList));
+  return request;
 }
 
 net::Request watch_request(const Gvr& gvr, std::string_view name_space,
@@ -203,7 +209,9 @@ net::Request watch_request(const Gvr& gvr, std::string_view name_space,
       .add("resourceVersion", options.resource_version)
       .add("timeoutSeconds", options.timeout_seconds);
   if (options.bookmarks) query.add("allowWatchBookmarks", "true");
-  return make_request("GET", query.take());
+  auto request = make_request("GET", query.take());
+  if (options.metadata_only) request.headers.set("Accept", std::string(kMetadata));
+  return request;
 }
 
 net::Request create_request(const Gvr& gvr, std::string_view name_space, const json::Value& object,

@@ -36,6 +36,8 @@ struct ListOptions {
   std::string resource_version_match = {};
   std::string continue_token = {};
   int limit = 0;
+  /// Objects come as PartialObjectMetadata.
+  bool metadata_only = false;
 };
 
 struct List {
@@ -69,6 +71,7 @@ struct WatchOptions {
   std::string resource_version = {};
   bool bookmarks = true;
   int timeout_seconds = 0;
+  bool metadata_only = false;
 };
 
 struct WatchEvent {

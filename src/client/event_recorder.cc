@@ -18,6 +18,7 @@ constexpr Duration kRetry = std::chrono::seconds(10);
 constexpr std::size_t kMaxSeries = 4096;
 
 const Gvr kEvents{"events.k8s.io", "v1", "events"};
+const Gvr kCoreEvents{"", "v1", "events"};
 
 std::string cut(std::string note) {
   if (note.size() <= kMaxNote) return note;
@@ -144,8 +145,34 @@ struct EventRecorder::State : std::enable_shared_from_this<EventRecorder::State>
          {"regarding", regarding},
          {"note", note},
          {"type", input.warning ? "Warning" : "Normal"}});
+    if (options.core) {
+      out->event =
+          json::Value::object({{"apiVersion", "v1"},
+                               {"kind", "Event"},
+                               {"metadata", out->event["metadata"]},
+                               {"involvedObject", regarding},
+                               {"reason", input.reason},
+                               {"message", note},
+                               {"source", json::Value::object({{"component", options.controller}})},
+                               {"firstTimestamp", format_rfc3339(now)},
+                               {"type", out->event["type"]},
+                               {"reportingComponent", options.controller},
+                               {"reportingInstance", ""}});
+    }
     if (!related.is_null()) out->event.set("related", related);
     return out;
+  }
+
+  /// How often and when last, in the words of the form that is written.
+  json::Value times(const Series& entry) const {
+    if (options.core) {
+      return json::Value::object(
+          {{"count", entry.count}, {"lastTimestamp", format_rfc3339(entry.last)}});
+    }
+    return json::Value::object(
+        {{"series",
+          json::Value::object(
+              {{"count", entry.count}, {"lastObservedTime", format_rfc3339_micro(entry.last)}})}});
   }
 
   void send() {
@@ -158,15 +185,17 @@ struct EventRecorder::State : std::enable_shared_from_this<EventRecorder::State>
         return;
       }
       entry = queue.front();
-      const json::Value state = json::Value::object(
-          {{"count", entry->count}, {"lastObservedTime", format_rfc3339_micro(entry->last)}});
+      const Gvr& gvr = options.core ? kCoreEvents : kEvents;
       if (entry->written) {
-        request = patch_request(kEvents, entry->name_space, entry->name, PatchType::merge,
-                                json::Value::object({{"series", state}}));
+        request =
+            patch_request(gvr, entry->name_space, entry->name, PatchType::merge, times(*entry));
       } else {
         json::Value event = entry->event;
-        if (entry->count > 1) event.set("series", state);
-        request = create_request(kEvents, entry->name_space, event);
+        if (entry->count > 1 || options.core) {
+          const json::Value repeated = times(*entry);
+          for (const auto& [key, value] : repeated.members()) event.set(key, value);
+        }
+        request = create_request(gvr, entry->name_space, event);
       }
       // What is recorded from here on is not in this request.
       entry->queued = false;

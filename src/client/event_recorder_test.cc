@@ -53,6 +53,26 @@ TEST_F(EventRecorderTest, writes_an_event) {
   EXPECT_TRUE(recorder.idle());
 }
 
+TEST_F(EventRecorderTest, writes_core_events_with_a_count) {
+  EventRecorderOptions options;
+  options.controller = "resource_claim";
+  options.core = true;
+  EventRecorder core(client, sim.runtime(), options);
+  core.record(input("p"));
+  sim.advance(seconds(10));
+  core.record(input("p"));
+  sim.run_until_idle();
+  const auto all = client.list({"", "v1", "events"}, "")->items;
+  ASSERT_EQ(all.size(), 1U);
+  const json::Value& event = all[0];
+  EXPECT_EQ(event["source"]["component"].as_string(), "resource_claim");
+  EXPECT_EQ(event["message"].as_string(), "no node fits");
+  EXPECT_EQ(event["involvedObject"]["name"].as_string(), "p");
+  EXPECT_EQ(event["firstTimestamp"].as_string(), "2023-11-14T22:13:20Z");
+  EXPECT_EQ(event["lastTimestamp"].as_string(), "2023-11-14T22:13:30Z");
+  EXPECT_EQ(event["count"].as_int(), 2);
+}
+
 TEST_F(EventRecorderTest, counts_repeats_in_a_series) {
   for (int i = 0; i < 5; ++i) {
     recorder.record(input("p"));

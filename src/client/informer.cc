@@ -63,6 +63,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     ListOptions list;
     list.label_selector = options.label_selector;
     list.field_selector = options.field_selector;
+    list.metadata_only = options.metadata_only;
     if (consistent) {
       list.limit = kPage;
     } else {
@@ -123,6 +124,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   }
 
   void upsert(const std::string& key, json::Value object, bool initial) {
+    if (options.keep) object = options.keep(object);
     const auto before = store.put(key, object);
     if (!before) {
       for (const auto& handler : handlers) {
@@ -150,6 +152,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     WatchOptions watch;
     watch.label_selector = options.label_selector;
     watch.field_selector = options.field_selector;
+    watch.metadata_only = options.metadata_only;
     watch.resource_version = revision;
     // Spread, so that a thousand clients do not come back at the same moment.
     watch.timeout_seconds = 300 + static_cast<int>(runtime.random.below(300));

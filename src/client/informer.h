@@ -26,6 +26,11 @@ struct InformerOptions {
   std::string name_space = {};  // "": all
   std::string label_selector = {};
   std::string field_selector = {};
+  /// Objects are PartialObjectMetadata: enough for who cares about owners and deletions only.
+  bool metadata_only = false;
+  /// What of an object is kept in memory and handed on; all of it when empty. Must leave the
+  /// name, namespace, uid and resourceVersion.
+  std::function<json::Value(const json::Value& object)> keep = {};
   /// How often `updated(x, x)` is called for every object; 0: never.
   Duration resync{0};
 };

@@ -57,9 +57,9 @@ TEST_F(Devices, are_in_one_allocation_at_a_time) {
   EXPECT_EQ(allocate("a", "gpu-0").status, 200);
 
   Reply second = allocate("b", "gpu-0");
-  EXPECT_EQ(second.status, 409);
+  EXPECT_EQ(second.status, 403);
   EXPECT_EQ(second.message(),
-            "Operation cannot be fulfilled on resourceclaims.resource.k8s.io \"b\": device "
+            "resourceclaims.resource.k8s.io \"b\" is forbidden: device "
             "d/p/gpu-0 cannot be allocated to claim default/b: it is allocated to claim default/a");
   EXPECT_EQ(allocate("b", "gpu-1").status, 200);
 }
@@ -72,7 +72,7 @@ TEST_F(Devices, can_be_given_on_once_they_are_free) {
   EXPECT_EQ(allocate("b", "gpu-0").status, 200);
 
   make("c");
-  EXPECT_EQ(allocate("c", "gpu-0").status, 409);
+  EXPECT_EQ(allocate("c", "gpu-0").status, 403);
   ASSERT_EQ(server.remove(cat(kClaims, "/b")).status, 200);
   EXPECT_EQ(allocate("c", "gpu-0").status, 200);
 }
@@ -90,7 +90,7 @@ TEST_F(Devices, are_known_again_after_a_restart) {
   make("b");
   ASSERT_EQ(allocate("a", "gpu-0").status, 200);
   server.restart();
-  EXPECT_EQ(allocate("b", "gpu-0").status, 409);
+  EXPECT_EQ(allocate("b", "gpu-0").status, 403);
   ASSERT_EQ(free("a").status, 200);
   EXPECT_EQ(allocate("b", "gpu-0").status, 200);
 }
@@ -103,7 +103,7 @@ TEST_F(Devices, may_be_shared_under_different_ids) {
   constexpr const char* second = R"(,"shareID":"00000000-0000-4000-8000-000000000002")";
   EXPECT_EQ(allocate("a", "gpu-0", first).status, 200);
   EXPECT_EQ(allocate("b", "gpu-0", second).status, 200);
-  EXPECT_EQ(allocate("c", "gpu-0", first).status, 409);
+  EXPECT_EQ(allocate("c", "gpu-0", first).status, 403);
 }
 
 TEST_F(Devices, may_be_left_to_whoever_writes_by_an_option) {

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Replays what a real Kubernetes API server answered against the dibs binary, and compares the failing steps with two lists.
 
-    run.py [http] [kubectl] [--only TEXT] [--verbose] [--update]
+    run.py [http] [kubectl] [cluster] [--only TEXT] [--verbose] [--update]
 
-A fresh server is started for each file of HTTP sessions and for each kubectl transcript. The recordings are not part of the project: they
+A fresh server is started for each file of HTTP sessions and for each kubectl transcript; those of "cluster" were recorded with controllers
+and scheduler, so they run against `dibs up`. The recordings are not part of the project: they
 lie in ../shared/conformance from its root, or where DIBS_CONFORMANCE says; without them the test is skipped (exit status 77).
 
 differs.txt holds the steps that differ for good, todo.txt those still to do, one a line: "FILE SESSION STEP  # reason". For a
-transcript FILE is "kubectl", SESSION its name and STEP the number of the command, from 1. The test fails when a step that is in
+transcript FILE is "kubectl" or "kubectl-cluster", SESSION its name and STEP the number of the command, from 1. The test fails when a step that is in
 neither list fails twice, the second time on a server of its own: clients race with their own clocks on a busy machine. Listed steps
 that pass are named, so that the lists shrink. --update writes todo.txt anew from what failed.
 --only takes the sessions and transcripts whose name contains the text. --verbose prints every difference, listed or not.
@@ -19,6 +20,7 @@ import importlib.util
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import types
@@ -40,6 +42,12 @@ HTTP_FILES = {
     "v1alpha2-1.27": ("--emulate-release", "1.27"),
     "v1alpha2-1.30": ("--emulate-release", "1.30"),
 }
+# Folder, command and flags by the name that the lists give to the transcripts of the folder.
+TRANSCRIPTS = {
+    "kubectl": ("server", "apiserver", RELEASE_1_37),
+    "kubectl-cluster": ("cluster", "up", ("--emulate-release", "1.37", "--node-monitor-grace-period", "24h")),
+}
+PARTS = {"http": tuple(HTTP_FILES), "kubectl": ("kubectl",), "cluster": ("kubectl-cluster",)}
 DIFFERS, TODO = os.path.join(HERE, "differs.txt"), os.path.join(HERE, "todo.txt")
 Key = collections.namedtuple("Key", "file session step")
 Step = collections.namedtuple("Step", "key title problem")  # problem is None for a step as recorded
@@ -89,10 +97,11 @@ def replay_http(name, only, exact=False):
     return name, steps
 
 
-def replay_transcript(name):
+def replay_transcript(file, name):
+    place_of, command_of, flags = TRANSCRIPTS[file]
     transcripts = module(os.path.join(folder(), "kubectl", "transcripts.py"))
     steps = []
-    with cluster.Server(RELEASE_1_37) as server, tempfile.TemporaryDirectory() as work:
+    with cluster.Server(flags, command=command_of) as server, tempfile.TemporaryDirectory() as work:
         os.mkdir(os.path.join(work, "bin"))
         os.symlink(cluster.kubectl(), os.path.join(work, "bin", "kubectl"))
         environment = server.kubectl_environment()
@@ -100,8 +109,11 @@ def replay_transcript(name):
         environment["PATH"] = os.path.join(work, "bin") + ":" + environment["PATH"]
         place = os.path.join(work, "empty")
         os.mkdir(place)
+        before = os.path.join(folder(), "kubectl", place_of, name + ".sh")
+        if os.path.exists(before):
+            subprocess.run(["bash", before], env=environment, cwd=place, check=True, capture_output=True)
         number = 0
-        for block in transcripts.parse(os.path.join(folder(), "kubectl", "server", name + ".txt")):
+        for block in transcripts.parse(os.path.join(folder(), "kubectl", place_of, name + ".txt")):
             if block[0] != "run":
                 continue
             _, command, source, expected = block
@@ -112,8 +124,8 @@ def replay_transcript(name):
             else:
                 same = got == [transcripts.normal(line) for line in expected]
             problem = None if same else "\n".join(["- " + x for x in expected] + ["+ " + x for x in got])
-            steps.append(Step(Key("kubectl", name, number), "$ " + command, problem))
-    return "kubectl " + name, steps
+            steps.append(Step(Key(file, name, number), "$ " + command, problem))
+    return file + " " + name, steps
 
 
 def read_list(path):
@@ -149,7 +161,7 @@ def write_todo(failing, kept):
                 words = line.split("#")[0].split()
                 if words and Key(words[0], words[1], int(words[2])) in kept:
                     sections.setdefault(section, []).append(line)
-    order = {name: i for i, name in enumerate([*HTTP_FILES, "kubectl"])}
+    order = {name: i for i, name in enumerate([*HTTP_FILES, *TRANSCRIPTS])}
 
     def place(line):
         file, session, step = line.split("#")[0].split()
@@ -168,7 +180,7 @@ def again(steps, listed):
     doubtful = sorted({(s.key.file, s.key.session) for s in steps if s.problem is not None and s.key not in listed})
     second = {}
     for file, session in doubtful:
-        _, repeated = replay_transcript(session) if file == "kubectl" else replay_http(file, session, True)
+        _, repeated = replay_transcript(file, session) if file in TRANSCRIPTS else replay_http(file, session, True)
         second.update({s.key: s for s in repeated})
     return [second[s.key] if s.problem is not None and s.key in second else s for s in steps]
 
@@ -201,28 +213,28 @@ def report(name, steps, differs, todo, verbose):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="http|kubectl", help="what to replay (default: both)")
+    parser.add_argument("parts", nargs="*", metavar="http|kubectl|cluster", help="what to replay (default: all)")
     parser.add_argument("--only")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--jobs", type=int, default=max(2, os.cpu_count() or 2))
     args = parser.parse_args()
-    parts = args.parts or ["http", "kubectl"]
-    if set(parts) - {"http", "kubectl"}:
-        parser.error("the parts are http and kubectl")
+    parts = args.parts or list(PARTS)
+    if set(parts) - set(PARTS):
+        parser.error("the parts are " + ", ".join(PARTS))
     if not os.path.isdir(os.path.join(folder(), "http")):
         print("SKIPPED: the recordings are not there: %s" % os.path.normpath(folder()))
         return SKIPPED
-    if "kubectl" in parts and not cluster.kubectl():
+    if set(parts) - {"http"} and not cluster.kubectl():
         print("SKIPPED: no kubectl on PATH, and KUBECTL names none")
         return SKIPPED
 
     jobs = []
     if "http" in parts:
         jobs += [(replay_http, name, args.only) for name in HTTP_FILES]
-    if "kubectl" in parts:
-        names = sorted(n[:-4] for n in os.listdir(os.path.join(folder(), "kubectl", "server")) if n.endswith(".txt"))
-        jobs += [(replay_transcript, name) for name in names if not args.only or args.only in name]
+    for file in sorted(set(TRANSCRIPTS) & {file for part in parts for file in PARTS[part]}):
+        names = sorted(n[:-4] for n in os.listdir(os.path.join(folder(), "kubectl", TRANSCRIPTS[file][0])) if n.endswith(".txt"))
+        jobs += [(replay_transcript, file, name) for name in names if not args.only or args.only in name]
     differs, todo = read_list(DIFFERS), read_list(TODO)
     both = set(differs) & set(todo)
     if both and not args.update:
@@ -245,7 +257,7 @@ def main():
         return 0
     if not args.only:
         gone = [key for key in {**differs, **todo}
-                if key not in replayed and ("kubectl" if key.file == "kubectl" else "http") in parts]
+                if key not in replayed and any(key.file in PARTS[part] for part in parts)]
         for key in gone:
             print("listed, but no such step is recorded: %s %s %d" % key)
         surprises += len(gone)

@@ -12,6 +12,7 @@ Each file runs on a fresh server, in an empty folder, with KUBECONFIG set. A lin
   "% await NAME REGEX"        waits until a line of the file NAME holds the expression, at most 30 s
   "% end NAME"                ends that command (SIGINT, as by Ctrl-C)
   "% flags FLAG..."           flags of the server: ahead of the first command it starts with them, later they hold from the next restart on
+  "% up"                      ahead of the first command: the server is that of "dibs up", with controllers and scheduler
 In what is expected, "~ REGEX" stands for one line that the whole expression matches, and "..." for any number of lines.
 What differs from run to run is written as a mark: <uid> <time> <rv> <age> <token> <port>; runs of blanks count as one.
 --update writes what was printed into the files where it does not match.
@@ -127,7 +128,8 @@ class Run:
         self.work = tempfile.mkdtemp(prefix="dibs-e2e-")
         blocks = parse(self.path)
         try:
-            with cluster.Server(first_flags(blocks)) as self.server:
+            command = "up" if any(block.kind == "directive" and block.text == "up" for block in blocks) else "apiserver"
+            with cluster.Server(first_flags(blocks), command=command) as self.server:
                 self.environment = self.server.kubectl_environment()
                 os.mkdir(os.path.join(self.work, "bin"))
                 os.mkdir(os.path.join(self.work, "here"))
@@ -179,6 +181,8 @@ class Run:
             self.server.restart()
         elif words[0] == "kill":
             self.server.restart(kill=True)
+        elif words[0] == "up":
+            pass
         elif words[0] == "flags":
             self.server.flags = shlex.split(text)[1:]
             # What kubectl remembers of the server holds no longer.

@@ -40,7 +40,7 @@ class UniqueDevices : public AdmissionPlugin {
       std::string text = cat("device ", conflict->device, " cannot be allocated to claim ", key,
                              ": it is allocated to claim ", conflict->holder);
       if (!conflict->why.empty()) append(text, ", and ", conflict->why);
-      return conflict_error(kGroup, request.resource.plural, request.name, text);
+      return forbidden_error(kGroup, request.resource.plural, request.name, text);
     }
     index_.reserve(&request, key, std::move(holds));
     return success();

@@ -1,0 +1,22 @@
+#pragma once
+// `dibs scheduler`: the scheduler in a process of its own, which waits until it leads and runs
+// until a signal ends it or it does not lead any more.
+
+#include <string>
+
+namespace dibs::cli {
+
+struct SchedulerFlags {
+  std::string kubeconfig;
+  std::string context;
+  std::string config;  // file of a KubeSchedulerConfiguration
+  std::string release = "1.37";
+  std::string feature_gates;
+  bool leader_elect = true;
+  std::string log_level = "info";
+};
+
+/// Returns the exit status.
+int run_scheduler(const SchedulerFlags& flags);
+
+}  // namespace dibs::cli

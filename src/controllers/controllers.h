@@ -1,0 +1,64 @@
+#pragma once
+// All controllers of a cluster, started and ended together.
+//
+// start() returns at once; the controllers come to life when the server has said what it serves.
+// Alone (`dibs controllers`) the process first becomes the leader; inside `dibs up` it is the only
+// one. Runs on the runtime's executor only.
+
+#include <memory>
+#include <string>
+
+#include "client/client.h"
+#include "controllers/controller.h"
+#include "runtime/runtime.h"
+
+namespace dibs::controllers {
+
+class Controllers {
+ public:
+  /// `client` and `runtime` must outlive it.
+  Controllers(client::Client& client, runtime::Runtime& runtime, ControllersOptions options);
+  /// As stop().
+  ~Controllers();
+  Controllers(const Controllers&) = delete;
+  Controllers& operator=(const Controllers&) = delete;
+
+  /// Again after a stop() is fine.
+  void start();
+  void stop();
+  /// All informers have their first list.
+  bool ready() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// Runs controllers while this process leads. `identity`: unique among candidates.
+class LeadingControllers {
+ public:
+  LeadingControllers(client::Client& client, runtime::Runtime& runtime, ControllersOptions options,
+                     const std::string& identity);
+  ~LeadingControllers();
+
+  void start();
+  void stop();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// One function per controller, each in its own file.
+using ControllerPtr = std::unique_ptr<Controller>;
+ControllerPtr make_namespace_controller(Environment& environment);
+ControllerPtr make_service_account_controller(Environment& environment);
+ControllerPtr make_garbage_collector(Environment& environment);
+ControllerPtr make_resource_claim_controller(Environment& environment);
+ControllerPtr make_quota_controller(Environment& environment);
+ControllerPtr make_pod_collector(Environment& environment);
+ControllerPtr make_node_lifecycle_controller(Environment& environment);
+ControllerPtr make_taint_eviction_controller(Environment& environment);
+ControllerPtr make_device_taint_controller(Environment& environment);
+
+}  // namespace dibs::controllers

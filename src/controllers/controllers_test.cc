@@ -1,0 +1,73 @@
+#include "controllers/controllers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "controllers/test_cluster.h"
+
+namespace dibs::controllers {
+namespace {
+
+using std::chrono::seconds;
+using test::kAccounts;
+using test::kConfigMaps;
+using test::TestCluster;
+
+TEST(Controllers, stop_and_go_on_where_they_stopped) {
+  TestCluster cluster;
+  EXPECT_TRUE(cluster.controllers->ready());
+  cluster.add_namespace("a");
+  cluster.controllers->stop();
+  EXPECT_FALSE(cluster.controllers->ready());
+  cluster.create(kNamespaces, "", "{'metadata': {'name': 'b'}}");
+  cluster.remove(kNamespaces, "", "a");
+  cluster.settle(seconds(60));
+  EXPECT_FALSE(cluster.get(kNamespaces, "", "a").is_null());
+  EXPECT_TRUE(cluster.get(kAccounts, "b", "default").is_null());
+  cluster.controllers->start();
+  cluster.settle();
+  EXPECT_TRUE(cluster.get(kNamespaces, "", "a").is_null());
+  EXPECT_FALSE(cluster.get(kAccounts, "b", "default").is_null());
+}
+
+TEST(Controllers, alone_they_wait_until_they_lead) {
+  TestCluster cluster;
+  cluster.controllers->stop();
+  ControllersOptions options;
+  LeadingControllers first(*cluster.api, cluster.sim.runtime(), options, "first");
+  LeadingControllers second(*cluster.api, cluster.sim.runtime(), options, "second");
+  first.start();
+  cluster.settle(seconds(5));
+  second.start();
+  cluster.settle(seconds(5));
+  const Gvr leases = {"coordination.k8s.io", "v1", "leases"};
+  const auto holder = [&] {
+    return cluster.get(leases, "kube-system", "kube-controller-manager")["spec"]["holderIdentity"]
+        .str();
+  };
+  EXPECT_EQ(holder(), "first");
+  cluster.add_namespace("a");
+  EXPECT_FALSE(cluster.get(kAccounts, "a", "default").is_null());
+  first.stop();
+  cluster.settle(seconds(20));
+  EXPECT_EQ(holder(), "second");
+  cluster.add_namespace("b");
+  EXPECT_FALSE(cluster.get(kAccounts, "b", "default").is_null());
+  second.stop();
+}
+
+TEST(Controllers, discovery_knows_versions_and_kinds) {
+  TestCluster cluster;
+  Discovery discovery;
+  ASSERT_TRUE(discovery.refresh(*cluster.api).ok());
+  EXPECT_EQ(discovery.version_of("resource.k8s.io"), "v1");
+  EXPECT_EQ(discovery.version_of("no.example.com"), "");
+  EXPECT_TRUE(discovery.serves("", "pods"));
+  ASSERT_TRUE(discovery.find_kind("apps/v1", "Deployment").has_value());
+  EXPECT_EQ(discovery.find_kind("apps/v1", "Deployment")->gvr.resource, "deployments");
+  EXPECT_TRUE(discovery.find("", "nodes")->can("watch"));
+  EXPECT_FALSE(discovery.find_kind("v1", "Nothing").has_value());
+}
+
+}  // namespace
+}  // namespace dibs::controllers

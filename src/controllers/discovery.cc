@@ -1,0 +1,95 @@
+#include "controllers/discovery.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/strings.h"
+
+namespace dibs::controllers {
+namespace {
+
+constexpr const char* kAggregated =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+void read_groups(const json::Value& list, std::vector<ServedResource>& out) {
+  for (const auto& group : list["items"].items()) {
+    const std::string name = group["metadata"]["name"].str();
+    for (const auto& version : group["versions"].items()) {
+      for (const auto& resource : version["resources"].items()) {
+        ServedResource served;
+        served.gvr = {name, version["version"].str(), resource["resource"].str()};
+        served.kind = resource["responseKind"]["kind"].str();
+        served.namespaced = resource["scope"].as_string() == "Namespaced";
+        for (const auto& verb : resource["verbs"].items()) served.verbs.push_back(verb.str());
+        out.push_back(std::move(served));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool ServedResource::can(std::string_view verb) const {
+  return std::find(verbs.begin(), verbs.end(), verb) != verbs.end();
+}
+
+std::string_view group_of(std::string_view api_version) {
+  const auto slash = api_version.find('/');
+  return slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
+}
+
+Result<> Discovery::refresh(client::Client& client) {
+  auto found = std::make_shared<All>();
+  for (const char* path : {"/api", "/apis"}) {
+    net::Request request = client::make_request("GET", path);
+    request.headers.set("Accept", kAggregated);
+    DIBS_TRY(const auto list, client.call(std::move(request)));
+    read_groups(list, *found);
+  }
+  std::lock_guard lock(mutex_);
+  all_ = std::move(found);
+  return success();
+}
+
+std::shared_ptr<const Discovery::All> Discovery::all() const {
+  std::lock_guard lock(mutex_);
+  return all_;
+}
+
+std::vector<ServedResource> Discovery::resources() const {
+  std::vector<ServedResource> out;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const auto& resource : *all()) {
+    if (seen.emplace(resource.gvr.group, resource.gvr.resource).second) out.push_back(resource);
+  }
+  return out;
+}
+
+std::string Discovery::version_of(std::string_view group) const {
+  for (const auto& resource : *all()) {
+    if (resource.gvr.group == group) return resource.gvr.version;
+  }
+  return "";
+}
+
+bool Discovery::serves(std::string_view group, std::string_view name) const {
+  return find(group, name).has_value();
+}
+
+std::optional<ServedResource> Discovery::find(std::string_view group, std::string_view name) const {
+  for (const auto& resource : *all()) {
+    if (resource.gvr.group == group && resource.gvr.resource == name) return resource;
+  }
+  return std::nullopt;
+}
+
+std::optional<ServedResource> Discovery::find_kind(std::string_view api_version,
+                                                   std::string_view kind) const {
+  const std::string_view group = group_of(api_version);
+  for (const auto& resource : *all()) {
+    if (resource.gvr.group == group && resource.kind == kind) return resource;
+  }
+  return std::nullopt;
+}
+
+}  // namespace dibs::controllers

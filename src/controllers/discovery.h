@@ -1,0 +1,56 @@
+#pragma once
+// Which resources the server serves at this moment, custom ones included.
+//
+// Namespace deletion and the garbage collector work on everything there is, so they cannot name
+// their resources; other controllers ask which version of a group to speak.
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "client/client.h"
+
+namespace dibs::controllers {
+
+struct ServedResource {
+  client::Gvr gvr;
+  std::string kind;
+  bool namespaced = false;
+  std::vector<std::string> verbs;
+
+  bool can(std::string_view verb) const;
+};
+
+/// Thread-safe.
+class Discovery {
+ public:
+  /// Asks the server. What was known before stays when that fails.
+  Result<> refresh(client::Client& client);
+
+  /// One version of each resource, the one that the server names first.
+  std::vector<ServedResource> resources() const;
+  /// The version to speak, "" when the group is not served.
+  std::string version_of(std::string_view group) const;
+  bool serves(std::string_view group, std::string_view resource) const;
+  /// The resource in the first version that has it.
+  std::optional<ServedResource> find(std::string_view group, std::string_view resource) const;
+  /// Any served version: an owner may be named by an old one.
+  std::optional<ServedResource> find_kind(std::string_view api_version,
+                                          std::string_view kind) const;
+
+ private:
+  using All = std::vector<ServedResource>;
+  std::shared_ptr<const All> all() const;
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const All> all_ = std::make_shared<const All>();  // guarded by mutex_
+};
+
+/// "apps" of "apps/v1", "" of "v1".
+std::string_view group_of(std::string_view api_version);
+
+}  // namespace dibs::controllers

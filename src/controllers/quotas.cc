@@ -1,0 +1,175 @@
+// Counts what ResourceQuotas limit. Admission charges what is created; who deletes, or fails to
+// create, is found here: used is counted anew over the objects that are there.
+#include <set>
+
+#include "api/kinds/quota.h"
+#include "base/strings.h"
+#include "controllers/controllers.h"
+
+namespace dibs::controllers {
+namespace {
+
+const Gvr kQuotas = {"", "v1", "resourcequotas"};
+// What is deleted frees its share soon; what is created was charged already, and is counted only
+// to find a charge without an object.
+constexpr Duration kAfterDeletion = std::chrono::milliseconds(20);
+constexpr Duration kAfterCreation = std::chrono::seconds(2);
+// A charge comes before its object: until the object is there, less counts than is used.
+constexpr Duration kSettle = std::chrono::milliseconds(300);
+// For resources that nobody follows.
+constexpr Duration kRecount = std::chrono::seconds(30);
+
+using GroupResource = std::pair<std::string, std::string>;
+
+/// Resources whose objects count for a name in spec.hard.
+GroupResource counted_by(std::string_view name) {
+  if (name.starts_with("count/")) {
+    name.remove_prefix(6);
+    const auto dot = name.find('.');
+    if (dot == std::string_view::npos) return {"", std::string(name)};
+    return {std::string(name.substr(dot + 1)), std::string(name.substr(0, dot))};
+  }
+  if (name.ends_with(".deviceclass.resource.k8s.io/devices")) {
+    return {"resource.k8s.io", "resourceclaims"};
+  }
+  if (name == "services" || name.starts_with("services.")) return {"", "services"};
+  if (name == "requests.storage" || name.find(".storageclass.storage.k8s.io/") != name.npos ||
+      name == "persistentvolumeclaims") {
+    return {"", "persistentvolumeclaims"};
+  }
+  for (const char* plain : {"configmaps", "secrets", "replicationcontrollers", "resourcequotas"}) {
+    if (name == plain) return {"", plain};
+  }
+  return {"", "pods"};
+}
+
+class Quotas : public Controller {
+ public:
+  explicit Quotas(Environment& environment)
+      : environment_(environment),
+        quotas_(environment.informers.of(kQuotas, kByNamespace, client::index_by_namespace)),
+        loop_(environment, "resource-quota",
+              [this](const std::string& key) { return reconcile(key); }) {
+    quotas_.add_handler(
+        {.added = [this](const Value& quota, bool) { loop_.add(client::key_of(quota)); },
+         .updated =
+             [this](const Value& before, const Value& after) {
+               // A charge is no reason to count.
+               if (!(before["spec"] == after["spec"]) ||
+                   !(after["spec"]["hard"] == after["status"]["hard"])) {
+                 loop_.add(client::key_of(after));
+               }
+             },
+         .removed =
+             [this](const Value& quota) {
+               std::lock_guard lock(mutex_);
+               seen_.erase(client::key_of(quota));
+             }});
+    for (const GroupResource& what :
+         {GroupResource{"", "pods"}, GroupResource{"", "services"}, GroupResource{"", "configmaps"},
+          GroupResource{"", "secrets"}, GroupResource{"", "persistentvolumeclaims"},
+          GroupResource{"resource.k8s.io", "resourceclaims"}}) {
+      const auto resource = environment.discovery.find(what.first, what.second);
+      if (!resource) continue;
+      followed_.insert(what);
+      client::Informer& informer = environment.informers.of(resource->gvr);
+      informer.add_handler(
+          {.added = [this](const Value& object, bool) { recount(object, kAfterCreation); },
+           .updated =
+               [this](const Value& before, const Value& after) {
+                 // A pod that ends no longer counts.
+                 const bool ended = !is_pod_terminal(before) && is_pod_terminal(after);
+                 const bool changed = !(before["spec"] == after["spec"]);
+                 if (ended || changed) recount(after, kAfterDeletion);
+               },
+           .removed = [this](const Value& object) { recount(object, kAfterDeletion); }});
+    }
+    if (const auto classes = environment.discovery.find("resource.k8s.io", "deviceclasses")) {
+      classes_ = &environment.informers.of(classes->gvr);
+    }
+  }
+
+  void stop() override { loop_.stop(); }
+
+ private:
+  void recount(const Value& object, Duration delay) {
+    for (const auto& quota : quotas_.by_index(kByNamespace, std::string(namespace_of(object)))) {
+      loop_.add_after(client::key_of(quota), delay);
+    }
+  }
+
+  Result<WorkOutcome> reconcile(const std::string& key) {
+    const auto [name_space, name] = client::split_key(key);
+    if (!quotas_.get(key)) return done();
+    // Read before the objects: a charge that comes in between makes the write below fail.
+    auto read = environment_.client.get(kQuotas, name_space, name);
+    if (!read) {
+      if (is_gone(read.error())) return done();
+      return read.error();
+    }
+    Value quota = std::move(read).value();
+    std::set<GroupResource> resources;
+    for (const auto& [hard, amount] : quota["spec"]["hard"].members()) {
+      resources.insert(counted_by(hard));
+    }
+    const Time now = environment_.runtime.clock.now();
+    const api::ExtendedNameOf extended = [this](std::string_view device_class) {
+      const auto found = classes_ ? classes_->get(std::string(device_class)) : std::nullopt;
+      return found ? (*found)["spec"]["extendedResourceName"].str() : std::string();
+    };
+    api::Amounts total;
+    bool all_followed = true;
+    for (const auto& [group, plural] : resources) {
+      all_followed = all_followed && followed_.contains({group, plural});
+      const auto resource = environment_.discovery.find(group, plural);
+      if (!resource || !resource->namespaced) continue;
+      DIBS_TRY(const auto objects, environment_.client.list(resource->gvr, name_space));
+      for (const auto& object : objects.items) {
+        if (!api::quota_matches(quota, group, plural, object)) continue;
+        const api::Amounts usage = api::quota_usage(group, plural, object, now, extended);
+        api::add_amounts(total, usage);
+      }
+    }
+    const Value before = quota["status"];
+    if (!before["hard"].is_null() && was_charged_lately(key, quota)) {
+      return WorkOutcome::again_after(kSettle);
+    }
+    quota.mut("status").set("hard", quota["spec"]["hard"]);
+    quota.mut("status").set("used", api::used_of(quota, total));
+    if (!(before == quota["status"])) {
+      auto written = environment_.client.update_status(kQuotas, name_space, quota);
+      if (!written && !is_gone(written.error())) return written.error();
+    }
+    return all_followed ? WorkOutcome::done() : WorkOutcome::again_after(kRecount);
+  }
+
+  bool was_charged_lately(const std::string& key, const Value& quota) {
+    const std::string revision = quota["metadata"]["resourceVersion"].str();
+    const Duration now = environment_.runtime.clock.steady();
+    std::lock_guard lock(mutex_);
+    const auto at = seen_.try_emplace(key, Seen{revision, now - kSettle}).first;
+    if (at->second.revision != revision) at->second = {revision, now};
+    return now - at->second.at < kSettle;
+  }
+
+  struct Seen {
+    std::string revision;
+    Duration at;
+  };
+
+  Environment& environment_;
+  client::Informer& quotas_;
+  client::Informer* classes_ = nullptr;
+  std::set<GroupResource> followed_;
+  std::mutex mutex_;
+  std::map<std::string, Seen> seen_;  // revisions of quotas and since when; guarded by mutex_
+  Reconciler loop_;
+};
+
+}  // namespace
+
+ControllerPtr make_quota_controller(Environment& environment) {
+  return std::make_unique<Quotas>(environment);
+}
+
+}  // namespace dibs::controllers

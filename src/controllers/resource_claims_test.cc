@@ -1,0 +1,227 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "controllers/pod_claims.h"
+#include "controllers/test_cluster.h"
+
+namespace dibs::controllers {
+namespace {
+
+using test::from_text;
+using test::TestCluster;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const Gvr kClaims = {"resource.k8s.io", "v1", "resourceclaims"};
+const Gvr kTemplates = {"resource.k8s.io", "v1", "resourceclaimtemplates"};
+
+TEST(PodClaims, names_fit_with_their_suffix) {
+  EXPECT_EQ(claim_name_base("train", "accel"), "train-accel-");
+  const std::string pod(60, 'p');
+  const std::string entry(20, 'e');
+  // 60 + 20 + 2 = 82 characters: both parts are cut in proportion.
+  EXPECT_EQ(claim_name_base(pod, entry), cat(std::string(41, 'p'), '-', std::string(13, 'e')));
+}
+
+TEST(PodClaims, reads_spec_and_status_of_every_release) {
+  const Value pod = from_text(
+      R"({'spec': {'resourceClaims': [{'name': 'a', 'resourceClaimName': 'x'},
+          {'name': 'b', 'resourceClaimTemplateName': 't'},
+          {'name': 'c', 'source': {'resourceClaimTemplateName': 't'}},
+          {'name': 'd', 'resourceClaimTemplateName': 't'}]},
+          'status': {'resourceClaimStatuses': [{'name': 'b', 'resourceClaimName': 'b-1'},
+          {'name': 'd'}], 'extendedResourceClaimStatus': {'resourceClaimName': 'e'}}})");
+  const auto claims = pod_claims(pod);
+  ASSERT_EQ(claims.size(), 4U);
+  EXPECT_EQ(claims[1].claim, "b-1");
+  EXPECT_EQ(claims[2].template_name, "t");
+  EXPECT_FALSE(claims[2].settled);
+  EXPECT_TRUE(claims[3].settled);
+  EXPECT_THAT(claim_names(pod), ElementsAre("x", "b-1", "e"));
+}
+
+class ResourceClaims : public testing::Test {
+ protected:
+  void make_template(const std::string& name) {
+    cluster.create(kTemplates, "default",
+                   cat("{'metadata': {'name': '", name,
+                       "'}, 'spec': {'metadata': {'labels': {'team': 'red'}}, 'spec': {'devices': "
+                       "{'requests': [{'name': 'd', 'exactly': {'deviceClassName': 'c'}}]}}}}"));
+  }
+  Value make_pod(const std::string& name, const std::string& claim) {
+    return cluster.create(
+        kPods, "default",
+        cat("{'metadata': {'name': '", name, "'}, 'spec': {'resourceClaims': [{'name': 'd', ",
+            claim,
+            "}], 'containers': [{'name': 'm', 'image': 'x', 'resources': {'claims': "
+            "[{'name': 'd'}]}}]}}"));
+  }
+  Value make_claim(const std::string& name) {
+    return cluster.create(kClaims, "default",
+                          cat("{'metadata': {'name': '", name,
+                              "'}, 'spec': {'devices': {'requests': [{'name': 'd', 'exactly': "
+                              "{'deviceClassName': 'c'}}]}}}"));
+  }
+  /// As the scheduler does it.
+  void allocate(const std::string& claim, const Value& pod) {
+    Value object = cluster.get(kClaims, "default", claim);
+    object.mut("metadata").set("finalizers", Value::array({kClaimFinalizer}));
+    object = *cluster.api->update(kClaims, "default", object);
+    object.set("status", from_text("{'allocation': {'devices': {'results': [{'request': 'd', "
+                                   "'driver': 'x.example.com', 'pool': 'p', 'device': 'a'}]}}}"));
+    if (!pod.is_null()) {
+      object.mut("status").set("reservedFor",
+                               Value::array({Value::object({{"resource", "pods"},
+                                                            {"name", pod["metadata"]["name"]},
+                                                            {"uid", pod["metadata"]["uid"]}})}));
+    }
+    auto written = cluster.api->update_status(kClaims, "default", object);
+    ASSERT_TRUE(written.ok()) << written.error().message();
+    cluster.settle();
+  }
+  void bind(const std::string& pod) {
+    cluster.create_object(
+        {"", "v1", cat("pods/", pod, "/binding")}, "default",
+        from_text(cat("{'apiVersion': 'v1', 'kind': 'Binding', 'metadata': {'name': '", pod,
+                      "'}, 'target': {'kind': 'Node', 'name': 'n'}}")));
+    cluster.settle();
+  }
+  std::string claim_of(const std::string& pod) {
+    const auto names = claim_names(cluster.get(kPods, "default", pod));
+    return names.empty() ? "" : names[0];
+  }
+  Value claim(const std::string& name) { return cluster.get(kClaims, "default", name); }
+
+  TestCluster cluster;
+};
+
+constexpr const char* kFromTemplate = "'resourceClaimTemplateName': 'gpu'";
+
+TEST_F(ResourceClaims, a_template_becomes_a_claim_of_the_pod) {
+  make_template("gpu");
+  const Value pod = make_pod("p", kFromTemplate);
+  cluster.settle();
+  const std::string name = claim_of("p");
+  ASSERT_TRUE(name.starts_with("p-d-")) << name;
+  const Value made = claim(name);
+  EXPECT_EQ(made["metadata"]["generateName"].str(), "p-d-");
+  EXPECT_EQ(made["metadata"]["labels"]["team"].str(), "red");
+  EXPECT_EQ(made["metadata"]["annotations"][kClaimNameAnnotation].str(), "d");
+  EXPECT_TRUE(is_owned_by(made, pod));
+  EXPECT_FALSE(controller_of(made).contains("blockOwnerDeletion"));
+  EXPECT_EQ(cluster.list(kClaims, "default").size(), 1U);
+}
+
+TEST_F(ResourceClaims, a_missing_template_is_told_and_waited_for) {
+  make_pod("p", kFromTemplate);
+  cluster.settle();
+  EXPECT_THAT(cluster.events("default", "p"),
+              ElementsAre("Warning FailedResourceClaimCreation PodResourceClaim d: resource claim "
+                          "template \"gpu\": resourceclaimtemplate.resource.k8s.io \"gpu\" not "
+                          "found"));
+  EXPECT_EQ(claim_of("p"), "");
+  make_template("gpu");
+  cluster.settle();
+  EXPECT_NE(claim_of("p"), "");
+}
+
+TEST_F(ResourceClaims, a_claim_that_vanished_is_made_again) {
+  make_template("gpu");
+  make_pod("p", kFromTemplate);
+  cluster.settle();
+  const std::string first = claim_of("p");
+  cluster.remove(kClaims, "default", first);
+  cluster.settle();
+  EXPECT_NE(claim_of("p"), first);
+  EXPECT_FALSE(claim(claim_of("p")).is_null());
+}
+
+TEST_F(ResourceClaims, the_last_pod_that_goes_deallocates) {
+  const Value made = make_claim("c");
+  const Value pod = make_pod("p", "'resourceClaimName': 'c'");
+  allocate("c", pod);
+  EXPECT_EQ(claim("c")["status"]["reservedFor"].size(), 1U);
+  cluster.remove(kPods, "default", "p");
+  cluster.settle();
+  EXPECT_TRUE(claim("c")["status"]["reservedFor"].is_null());
+  EXPECT_TRUE(claim("c")["status"]["allocation"].is_null());
+  EXPECT_TRUE(claim("c")["metadata"]["finalizers"].is_null());
+}
+
+TEST_F(ResourceClaims, an_allocated_claim_that_nobody_had_stays_allocated) {
+  make_claim("c");
+  allocate("c", {});
+  cluster.settle();
+  EXPECT_FALSE(claim("c")["status"]["allocation"].is_null());
+  // Deleted, it is deallocated and goes.
+  cluster.remove(kClaims, "default", "c");
+  cluster.settle();
+  EXPECT_TRUE(claim("c").is_null());
+}
+
+TEST_F(ResourceClaims, a_deleted_claim_waits_for_its_pod) {
+  make_claim("c");
+  const Value pod = make_pod("p", "'resourceClaimName': 'c'");
+  bind("p");
+  allocate("c", pod);
+  cluster.remove(kClaims, "default", "c");
+  cluster.settle();
+  EXPECT_TRUE(is_deleting(claim("c")));
+  // With a node the pod takes its time; the claim is its until it has ended.
+  cluster.remove(kPods, "default", "p");
+  cluster.settle();
+  EXPECT_EQ(claim("c")["status"]["reservedFor"].size(), 1U);
+  cluster.patch(kPods, "default", "p", "{'status': {'phase': 'Failed'}}", "status");
+  cluster.settle();
+  EXPECT_TRUE(claim("c").is_null());
+}
+
+TEST_F(ResourceClaims, a_pod_that_has_ended_gives_its_generated_claim_back) {
+  make_template("gpu");
+  const Value pod = make_pod("p", kFromTemplate);
+  cluster.settle();
+  bind("p");
+  allocate(claim_of("p"), pod);
+  cluster.patch(kPods, "default", "p", "{'status': {'phase': 'Succeeded'}}", "status");
+  cluster.settle();
+  EXPECT_THAT(cluster.names(kClaims, "default"), IsEmpty());
+  EXPECT_FALSE(cluster.get(kPods, "default", "p").is_null());
+}
+
+TEST_F(ResourceClaims, a_generated_claim_goes_with_its_pod) {
+  make_template("gpu");
+  const Value pod = make_pod("p", kFromTemplate);
+  cluster.settle();
+  allocate(claim_of("p"), pod);
+  cluster.remove(kPods, "default", "p");
+  cluster.settle();
+  EXPECT_THAT(cluster.names(kClaims, "default"), IsEmpty());
+}
+
+TEST_F(ResourceClaims, reserves_for_a_pod_that_already_has_a_node) {
+  make_claim("c");
+  allocate("c", {});
+  make_pod("p", "'resourceClaimName': 'c'");
+  bind("p");
+  EXPECT_EQ(claim("c")["status"]["reservedFor"][0]["name"].str(), "p");
+}
+
+TEST(ResourceClaimsInOldReleases, speak_the_version_that_is_served) {
+  server::Options options;
+  options.release = "1.32";
+  TestCluster cluster(options);
+  const Gvr claims = {"resource.k8s.io", "v1beta1", "resourceclaims"};
+  cluster.create({"resource.k8s.io", "v1beta1", "resourceclaimtemplates"}, "default",
+                 "{'metadata': {'name': 'gpu'}, 'spec': {'spec': {'devices': {'requests': "
+                 "[{'name': 'd', 'deviceClassName': 'c'}]}}}}");
+  cluster.create(kPods, "default",
+                 "{'metadata': {'name': 'p'}, 'spec': {'resourceClaims': [{'name': 'd', "
+                 "'resourceClaimTemplateName': 'gpu'}], 'containers': [{'name': 'm', 'image': "
+                 "'x', 'resources': {'claims': [{'name': 'd'}]}}]}}");
+  cluster.settle();
+  EXPECT_EQ(cluster.names(claims, "default").size(), 1U);
+}
+
+}  // namespace
+}  // namespace dibs::controllers

@@ -1,0 +1,380 @@
+#include "scheduler/binding.h"
+
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace dibs::scheduler {
+namespace {
+
+using client::PatchType;
+using json::Value;
+
+constexpr int kConflicts = 5;
+constexpr Duration kLookAgain = std::chrono::seconds(1);
+constexpr const char* kPreBind = "running PreBind plugin \"DynamicResources\": ";
+
+/// The server has, or may have, done what it was asked.
+bool is_unknown(const Error& error) {
+  switch (error.code()) {
+    case Code::unavailable:
+    case Code::timeout:
+    case Code::server_timeout:
+    case Code::internal:
+    case Code::plain:
+    case Code::too_many_requests:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Value consumer(const Pod& pod) {
+  return Value::object({{"resource", "pods"}, {"name", pod.name}, {"uid", pod.uid}});
+}
+
+bool has_finalizer(const Value& claim) {
+  for (const Value& finalizer : claim["metadata"]["finalizers"].items()) {
+    if (finalizer.as_string() == kClaimFinalizer) return true;
+  }
+  return false;
+}
+
+client::WriteOptions status_write() {
+  client::WriteOptions options;
+  options.subresource = "status";
+  options.field_manager = "dibs-scheduler";
+  return options;
+}
+
+}  // namespace
+
+net::Request release_request(const std::string& claim_key, const Value& claim,
+                             const std::string& pod_uid) {
+  const auto [name_space, name] = client::split_key(claim_key);
+  const Value patch = Value::object(
+      {{"metadata", Value::object({{"uid", claim["metadata"]["uid"]}})},
+       {"status",
+        Value::object({{"reservedFor", Value::array({Value::object(
+                                           {{"$patch", "delete"}, {"uid", pod_uid}})})}})}});
+  return client::patch_request(kClaims, name_space, name, PatchType::strategic, patch,
+                               status_write());
+}
+
+struct Binder::Run {
+  BindJob job;
+  std::size_t open = 0;    // claims not written yet
+  std::string failure;     // of a claim
+  std::vector<int> tries;  // conflicts, by claim
+  bool announced = false;  // the wait for conditions
+  bool over = false;
+};
+
+Binder::Binder(client::Client& client, runtime::Runtime& runtime, Post post, Devices& devices,
+               client::EventRecorder& recorder, Done done)
+    : client_(client),
+      runtime_(runtime),
+      post_(std::move(post)),
+      devices_(devices),
+      recorder_(recorder),
+      done_(std::move(done)) {}
+
+void Binder::call(net::Request request, std::function<void(Result<Value>)> then) {
+  client_.call(std::move(request), [post = post_, then = std::move(then)](Result<Value> answer) {
+    post([then, answer = std::move(answer)] { then(answer); });
+  });
+}
+
+void Binder::later(Duration delay, std::function<void()> then) {
+  runtime_.timers.after(delay, [post = post_, then = std::move(then)] { post(then); });
+}
+
+void Binder::start(BindJob job) {
+  auto run = std::make_shared<Run>();
+  run->job = std::move(job);
+  run->open = run->job.claims.size();
+  run->tries.resize(run->open);
+  ++running_;
+  if (run->open == 0) return bind(run);
+  for (std::size_t i = 0; i < run->job.claims.size(); ++i) write_claim(run, i);
+}
+
+void Binder::write_claim(const std::shared_ptr<Run>& run, std::size_t index) {
+  const ClaimWrite& write = run->job.claims[index];
+  if (write.key.empty()) return create_claim(run, index);
+  const Value claim = devices_.claim(write.key);
+  if (is_reserved_for(claim, run->job.pod->uid)) return claim_done(run);
+  if (write.allocation.is_null()) return reserve_claim(run, index);
+  allocate_claim(run, index);
+}
+
+void Binder::create_claim(const std::shared_ptr<Run>& run, std::size_t index) {
+  const ClaimWrite& write = run->job.claims[index];
+  call(client::create_request(kClaims, run->job.pod->name_space, write.create),
+       [this, run, index](const Result<Value>& answer) {
+         if (!answer.ok()) {
+           // A claim that was made after all is found by its owner and removed by the next attempt.
+           run->failure =
+               cat(kPreBind, "create extended resource claim: ", answer.error().message());
+           return claim_done(run);
+         }
+         ClaimWrite& created = run->job.claims[index];
+         created.key = client::key_of(*answer);
+         devices_.unreserve(created.flight);
+         created.flight = created.key;
+         devices_.reserve(created.key, created.allocation);
+         devices_.put_claim(*answer);
+         write_claim(run, index);
+       });
+}
+
+void Binder::allocate_claim(const std::shared_ptr<Run>& run, std::size_t index) {
+  const ClaimWrite& write = run->job.claims[index];
+  const auto [name_space, name] = client::split_key(write.key);
+  Value claim = devices_.claim(write.key);
+  const auto stop = [&](std::string_view what) {
+    run->failure = cat(kPreBind, "claim ", write.key, " got ", what, " in the meantime");
+    claim_done(run);
+  };
+  if (claim.is_null() || claim["metadata"]["deletionTimestamp"].is_string()) return stop("deleted");
+  if (claim["status"]["allocation"].is_object()) return stop("allocated elsewhere");
+  client::WriteOptions options = status_write();
+  if (!has_finalizer(claim)) {
+    options.subresource.clear();
+    Value& metadata = claim.mut("metadata");
+    Value& finalizers = metadata.mut("finalizers");
+    if (!finalizers.is_array()) finalizers = Value::array();
+    finalizers.push(kClaimFinalizer);
+  } else {
+    Value allocation = write.allocation;
+    allocation.set("allocationTimestamp", format_rfc3339(runtime_.clock.now()));
+    Value& status = claim.mut("status");
+    status.set("allocation", std::move(allocation));
+    Value& reserved = status.mut("reservedFor");
+    if (!reserved.is_array()) reserved = Value::array();
+    reserved.push(consumer(*run->job.pod));
+  }
+  call(client::update_request(kClaims, name_space, claim, options),
+       [this, run, index](const Result<Value>& answer) {
+         if (!answer.ok()) return look_again(run, index, answer.error());
+         devices_.put_claim(*answer);
+         write_claim(run, index);
+       });
+}
+
+void Binder::reserve_claim(const std::shared_ptr<Run>& run, std::size_t index) {
+  const ClaimWrite& write = run->job.claims[index];
+  const auto [name_space, name] = client::split_key(write.key);
+  const Value claim = devices_.claim(write.key);
+  if (!claim["status"]["allocation"].is_object()) {
+    run->failure = cat(kPreBind, "claim ", write.key, " got deallocated elsewhere in the meantime");
+    return claim_done(run);
+  }
+  const Value based_on = claim["status"]["allocation"];
+  const Value patch = Value::object(
+      {{"metadata", Value::object({{"uid", claim["metadata"]["uid"]}})},
+       {"status", Value::object({{"reservedFor", Value::array({consumer(*run->job.pod)})}})}});
+  call(
+      client::patch_request(kClaims, name_space, name, PatchType::strategic, patch, status_write()),
+      [this, run, index, based_on](const Result<Value>& answer) {
+        if (!answer.ok()) return look_again(run, index, answer.error());
+        devices_.put_claim(*answer);
+        // Freed and given out again in between: maybe for another node.
+        if (!((*answer)["status"]["allocation"]["devices"] == based_on["devices"])) {
+          run->failure = cat(kPreBind, "claim ", run->job.claims[index].key,
+                             " got allocated elsewhere in the meantime");
+        }
+        claim_done(run);
+      });
+}
+
+void Binder::look_again(const std::shared_ptr<Run>& run, std::size_t index, const Error& error) {
+  const std::string key = run->job.claims[index].key;
+  const bool unknown = is_unknown(error);
+  if (!unknown && (error.code() != Code::conflict || ++run->tries[index] >= kConflicts)) {
+    run->failure =
+        cat(kPreBind, "add ", run->job.claims[index].allocation.is_null() ? "" : "allocation and ",
+            "reservation to claim ", key, ": ", error.message());
+  }
+  const auto [name_space, name] = client::split_key(key);
+  const auto read = [this, run, index, name_space = name_space, name = name] {
+    call(client::make_request("GET", client::path_of(kClaims, name_space, name)),
+         [this, run, index](const Result<Value>& answer) {
+           if (!answer.ok() && is_unknown(answer.error())) {
+             return look_again(run, index, answer.error());
+           }
+           if (!answer.ok()) {
+             if (run->failure.empty()) run->failure = cat(kPreBind, answer.error().message());
+             return claim_done(run);
+           }
+           devices_.put_claim(*answer);
+           if (!run->failure.empty()) return claim_done(run);
+           write_claim(run, index);
+         });
+  };
+  if (unknown) {
+    later(kLookAgain, read);
+  } else {
+    read();
+  }
+}
+
+void Binder::claim_done(const std::shared_ptr<Run>& run) {
+  if (--run->open > 0) return;
+  if (!run->failure.empty()) return finish(run, run->failure);
+  for (const ClaimWrite& write : run->job.claims) devices_.unreserve(write.flight);
+  write_mappings(run);
+}
+
+void Binder::write_mappings(const std::shared_ptr<Run>& run) {
+  const BindJob& job = run->job;
+  if (job.mappings.empty()) return await_conditions(run);
+  std::string name;
+  for (const ClaimWrite& write : job.claims) {
+    if (!write.create.is_null()) name = client::split_key(write.key).second;
+  }
+  const Value patch = Value::object(
+      {{"metadata", Value::object({{"uid", job.pod->uid}})},
+       {"status", Value::object({{"extendedResourceClaimStatus",
+                                  Value::object({{"resourceClaimName", name},
+                                                 {"requestMappings", job.mappings}})}})}});
+  call(client::patch_request(kPods, job.pod->name_space, job.pod->name, PatchType::strategic, patch,
+                             status_write()),
+       [this, run](const Result<Value>& answer) {
+         if (!answer.ok()) {
+           return finish(run, cat(kPreBind, "update pod status: ", answer.error().message()));
+         }
+         await_conditions(run);
+       });
+}
+
+void Binder::await_conditions(const std::shared_ptr<Run>& run) {
+  if (run->over) return;
+  const BindJob& job = run->job;
+  const Time now = runtime_.clock.now();
+  bool ready = true;
+  for (const ClaimWrite& write : job.claims) {
+    const Value claim = devices_.claim(write.key);
+    const BindingState state = binding_state(claim);
+    if (!state.failure.empty()) return finish(run, cat(kPreBind, state.failure));
+    if (!claim["status"]["allocation"].is_object()) {
+      return finish(run, cat(kPreBind, "claim ", write.key, " got deallocated elsewhere"));
+    }
+    if (state.ready) continue;
+    ready = false;
+    const Time end = allocated_at(claim) + job.binding_timeout;
+    if (end <= now) {
+      return finish(
+          run,
+          cat(kPreBind, "device binding timeout: claim=", claim["metadata"]["name"].as_string()));
+    }
+    if (waiting_[write.key].insert(run).second) {
+      later(end - now, [this, run] { await_conditions(run); });
+    }
+  }
+  if (!ready) {
+    if (run->announced) return;
+    run->announced = true;
+    --running_;
+    recorder_.record({.regarding = job.pod->object,
+                      .reason = "BindingConditionsPending",
+                      .action = "Scheduling",
+                      .note = cat("waiting for binding conditions for device on node ", job.node)});
+    return;
+  }
+  for (const ClaimWrite& write : job.claims) {
+    const auto found = waiting_.find(write.key);
+    if (found == waiting_.end()) continue;
+    found->second.erase(run);
+    if (found->second.empty()) waiting_.erase(found);
+  }
+  bind(run);
+}
+
+void Binder::claim_changed(const std::string& key) {
+  const auto found = waiting_.find(key);
+  if (found == waiting_.end()) return;
+  const std::set<std::shared_ptr<Run>> runs = found->second;
+  for (const std::shared_ptr<Run>& run : runs) await_conditions(run);
+}
+
+void Binder::pod_gone(const std::string& key) {
+  std::set<std::shared_ptr<Run>> runs;
+  for (const auto& [claim, waiting] : waiting_) {
+    for (const std::shared_ptr<Run>& run : waiting) {
+      if (run->job.pod->key == key) runs.insert(run);
+    }
+  }
+  for (const std::shared_ptr<Run>& run : runs) finish(run, "pod is gone");
+}
+
+void Binder::bind(const std::shared_ptr<Run>& run) {
+  if (run->over) return;
+  run->over = true;  // no condition counts any more
+  if (run->announced) ++running_;
+  run->announced = false;
+  const Pod& pod = *run->job.pod;
+  const Value body = Value::object(
+      {{"apiVersion", "v1"},
+       {"kind", "Binding"},
+       {"metadata",
+        Value::object({{"name", pod.name}, {"namespace", pod.name_space}, {"uid", pod.uid}})},
+       {"target", Value::object({{"kind", "Node"}, {"name", run->job.node}})}});
+  call(client::make_request("POST", client::path_of(kPods, pod.name_space, pod.name, "binding"),
+                            body),
+       [this, run](const Result<Value>& answer) {
+         if (answer.ok()) return finish(run, "");
+         check_bound(run, answer.error());
+       });
+}
+
+void Binder::check_bound(const std::shared_ptr<Run>& run, const Error& error) {
+  const std::string failure = cat("running Bind plugin \"DefaultBinder\": ", error.message());
+  if (!is_unknown(error)) return finish(run, failure);
+  later(kLookAgain, [this, run, failure] {
+    const Pod& pod = *run->job.pod;
+    call(client::make_request("GET", client::path_of(kPods, pod.name_space, pod.name)),
+         [this, run, failure](const Result<Value>& answer) {
+           if (!answer.ok() && is_unknown(answer.error())) return check_bound(run, answer.error());
+           const bool bound = answer.ok() &&
+                              (*answer)["metadata"]["uid"].as_string() == run->job.pod->uid &&
+                              (*answer)["spec"]["nodeName"].as_string() == run->job.node;
+           finish(run, bound ? "" : failure);
+         });
+  });
+}
+
+void Binder::finish(const std::shared_ptr<Run>& run, const std::string& failure) {
+  run->over = true;
+  for (const ClaimWrite& write : run->job.claims) {
+    const auto found = waiting_.find(write.key);
+    if (found == waiting_.end()) continue;
+    found->second.erase(run);
+    if (found->second.empty()) waiting_.erase(found);
+  }
+  if (!failure.empty()) give_back(run->job);
+  if (!run->announced) --running_;
+  done_(run->job, failure);
+}
+
+void Binder::give_back(const BindJob& job) {
+  for (const ClaimWrite& write : job.claims) {
+    devices_.unreserve(write.flight);
+    if (write.key.empty()) continue;
+    const Value claim = devices_.claim(write.key);
+    if (!write.create.is_null()) {
+      // The next attempt removes it: it needs the finalizer taken off first.
+      continue;
+    }
+    if (!is_reserved_for(claim, job.pod->uid)) continue;
+    call(release_request(write.key, claim, job.pod->uid), [this, key = write.key](
+                                                              const Result<Value>& answer) {
+      if (answer.ok()) {
+        devices_.put_claim(*answer);
+      } else {
+        log::warn("reservation cannot be given back", {{"claim", key}, {"error", answer.error()}});
+      }
+    });
+  }
+}
+
+}  // namespace dibs::scheduler

@@ -1,0 +1,100 @@
+#pragma once
+// The scheduler's inside: what informers say goes in, decisions come out. Of this library alone.
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "client/event_recorder.h"
+#include "client/gate.h"
+#include "client/informer.h"
+#include "client/serial.h"
+#include "scheduler/attempt.h"
+#include "scheduler/binding.h"
+#include "scheduler/metrics.h"
+#include "scheduler/preemption.h"
+#include "scheduler/queue.h"
+#include "scheduler/scheduler.h"
+
+namespace dibs::scheduler {
+
+struct Scheduler::Core : std::enable_shared_from_this<Scheduler::Core> {
+  Core(client::Client& client, runtime::Runtime& runtime, Options options);
+
+  // Life: any thread.
+  void start();
+  void stop();
+
+  // Everything below runs on the serial executor.
+  void post(std::function<void()> task);
+  void discover(const Result<json::Value>& resources);
+  void add_informer(const client::Gvr& gvr, std::function<void(const json::Value&)> put,
+                    std::function<void(const json::Value&)> removed);
+  void wait_for_informers();
+
+  // Objects (core_objects.cc).
+  void on_node(const json::Value& object);
+  void on_node_removed(const json::Value& object);
+  void on_pod(const PodPtr& pod);
+  void on_pod_removed(const PodPtr& pod);
+  void on_claim(const json::Value& object);
+  void on_claim_removed(const json::Value& object);
+  void on_slice(const json::Value& object);
+  void on_budget(const json::Value& object);
+  void after_claim(const std::string& key, const ClaimChange& change);
+  void enqueue(const PodPtr& pod);
+  void leave(const PodPtr& pod);
+  void forget_users(const std::string& pod_key);
+  bool is_ours(const Pod& pod) const { return profile_of(pod) != nullptr; }
+  const Profile* profile_of(const Pod& pod) const;
+  void wake_for_node(PluginSet plugins, const NodeInfo& node);
+  /// The pod is on a node now: others may want to be near it.
+  void wake_for_pod(const Pod& pod);
+  void wake_devices();
+
+  // Attempts (core.cc).
+  void kick();
+  void step();
+  void arm();
+  void attempt(const Queue::Popped& popped);
+  void assume(const Queue::Popped& popped, Decision& decision);
+  void unplaced(const Queue::Popped& popped, const Profile& profile, Decision& decision);
+  /// Frees a claim that stands in the way; what it did, "" for nothing.
+  std::string free_claim(const Pod& pod, const Decision& decision);
+  void preempt(const PodPtr& pod, const Preemption& preemption);
+  void report(const PodPtr& pod, const Failure& failure);
+  void bound(const BindJob& job, const std::string& failure);
+  void send(net::Request request, const char* what);
+  void count_queue();
+  Duration now() const { return runtime.clock.steady(); }
+
+  client::Client& client;
+  runtime::Runtime& runtime;
+  const Options options;
+  client::Gate gate;
+  std::shared_ptr<client::Serial> serial;
+  std::atomic<bool> ready{false};
+
+  client::EventRecorder recorder;
+  ClusterState state;
+  Devices devices;
+  Queue queue;
+  Placer placer;
+  std::unique_ptr<Binder> binder;
+  std::optional<Metrics> metrics;
+  std::map<std::string, DisruptionBudget> budgets;
+  std::vector<std::unique_ptr<client::Informer>> informers;
+  std::unordered_map<std::string, PodPtr> waiting;       // pods of ours without a node, by key
+  std::unordered_map<std::string, std::string> binding;  // uid of pods by key
+  std::unordered_map<std::string, std::set<std::string>> users;  // pods by claim
+  std::unordered_map<std::string, std::set<std::string>> used;   // claims by pod
+  bool stepping = false;
+  Duration armed{0};  // when the timer rings; 0: none
+};
+
+}  // namespace dibs::scheduler

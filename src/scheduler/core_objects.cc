@@ -1,0 +1,237 @@
+// What informers say: the state follows, and pods that it can help are woken.
+#include <algorithm>
+
+#include "base/strings.h"
+#include "scheduler/core.h"
+
+namespace dibs::scheduler {
+namespace {
+
+using json::Value;
+
+constexpr PluginSet kAboutPods = bit(Plugin::topology_spread) | bit(Plugin::inter_pod_affinity);
+
+}  // namespace
+
+const Profile* Scheduler::Core::profile_of(const Pod& pod) const {
+  for (const Profile& profile : options.configuration.profiles) {
+    if (profile.name == pod.scheduler_name) return &profile;
+  }
+  return nullptr;
+}
+
+void Scheduler::Core::wake_for_node(PluginSet plugins, const NodeInfo& node) {
+  queue.wake(
+      plugins,
+      [&](const Pod& pod) {
+        const Profile* profile = profile_of(pod);
+        if (profile == nullptr) return false;
+        // Where the whole cluster counts, the node alone does not tell.
+        if (!pod.spread.empty() && (plugins & bit(Plugin::topology_spread)) != 0) return true;
+        if (!pod.anti_affinity.empty() || !pod.affinity.empty()) return true;
+        FilterRun run(state, pod, *profile,
+                      [this](std::string_view name) { return devices.serves(name); });
+        const Refused* refused = run.check(node);
+        return refused == nullptr || (plugins & bit(refused->plugin)) == 0;
+      },
+      now());
+  kick();
+}
+
+void Scheduler::Core::wake_for_pod(const Pod& pod) {
+  queue.wake(
+      kAboutPods,
+      [&](const Pod& other) {
+        return !other.spread.empty() ||
+               std::any_of(other.affinity.begin(), other.affinity.end(),
+                           [&](const PodTerm& term) { return state.selects(term, pod); });
+      },
+      now());
+}
+
+void Scheduler::Core::wake_devices() {
+  queue.wake(bit(Plugin::dynamic_resources) | bit(Plugin::resources_fit), nullptr, now());
+  kick();
+}
+
+void Scheduler::Core::on_node(const Value& object) {
+  const NodeChange change = state.put_node(object);
+  if (!change.any()) return;
+  PluginSet plugins = 0;
+  if (change.added) plugins = ~PluginSet{0};
+  if (change.labels) {
+    plugins |= bit(Plugin::node_affinity) | bit(Plugin::dynamic_resources) | kAboutPods;
+  }
+  if (change.taints) {
+    plugins |= bit(Plugin::taint_toleration) | bit(Plugin::node_unschedulable) |
+               bit(Plugin::topology_spread);
+  }
+  if (change.allocatable) plugins |= bit(Plugin::resources_fit) | bit(Plugin::dynamic_resources);
+  if (NodeInfo* node = state.find(object["metadata"]["name"].as_string())) {
+    wake_for_node(plugins, *node);
+  }
+}
+
+void Scheduler::Core::on_node_removed(const Value& object) {
+  const std::string_view name = object["metadata"]["name"].as_string();
+  state.remove_node(name);
+  devices.forget_node(name);
+  queue.wake(bit(Plugin::topology_spread), nullptr, now());
+  kick();
+}
+
+void Scheduler::Core::forget_users(const std::string& pod_key) {
+  const auto found = used.find(pod_key);
+  if (found == used.end()) return;
+  for (const std::string& claim : found->second) {
+    const auto pods = users.find(claim);
+    if (pods == users.end()) continue;
+    pods->second.erase(pod_key);
+    if (pods->second.empty()) users.erase(pods);
+  }
+  used.erase(found);
+}
+
+/// The pod does not wait for a node any more.
+void Scheduler::Core::leave(const PodPtr& pod) {
+  waiting.erase(pod->key);
+  queue.remove(pod->key);
+  state.drop_nomination(pod->key);
+  forget_users(pod->key);
+}
+
+void Scheduler::Core::on_pod(const PodPtr& pod) {
+  if (!pod->node_name.empty()) {
+    const bool had = state.node_of(pod->key) != nullptr;
+    if (waiting.contains(pod->key)) leave(pod);
+    if (pod->finished) {
+      NodeInfo* node = state.node_of(pod->key);
+      const std::string name = node != nullptr ? node->name : "";
+      if (!state.remove_pod(pod->key)) return;
+      if (NodeInfo* freed = state.find(name)) {
+        wake_for_node(bit(Plugin::resources_fit) | bit(Plugin::node_ports) | kAboutPods, *freed);
+      }
+      return;
+    }
+    state.add_pod(pod, pod->node_name);
+    if (had) return;
+    wake_for_pod(*pod);
+    kick();
+    return;
+  }
+  if (!is_ours(*pod)) return;
+  if (pod->finished || pod->terminating) {
+    if (waiting.contains(pod->key)) leave(pod);
+    return;
+  }
+  enqueue(pod);
+}
+
+void Scheduler::Core::enqueue(const PodPtr& pod) {
+  const auto before = waiting.find(pod->key);
+  const bool changed = before == waiting.end() || before->second->uid != pod->uid ||
+                       before->second->signature != pod->signature ||
+                       !(before->second->object["status"]["resourceClaimStatuses"] ==
+                         pod->object["status"]["resourceClaimStatuses"]);
+  waiting[pod->key] = pod;
+  if (!pod->nominated_node.empty() && state.nominated_node(pod->key).empty()) {
+    state.nominate(pod, pod->nominated_node);
+  }
+  forget_users(pod->key);
+  for (const PodClaimRef& ref : pod->claims) {
+    std::string name = ref.claim;
+    for (const Value& status : pod->object["status"]["resourceClaimStatuses"].items()) {
+      if (name.empty() && status["name"].as_string() == ref.name) {
+        name = status["resourceClaimName"].str();
+      }
+    }
+    if (name.empty()) continue;
+    const std::string key = client::key_of(pod->name_space, name);
+    users[key].insert(pod->key);
+    used[pod->key].insert(key);
+  }
+  const auto bound = binding.find(pod->key);
+  if (bound != binding.end() && bound->second == pod->uid) return;
+  std::string problem;
+  if (!pod->gated && profile_of(*pod)->devices) devices.resolve(*pod, problem);
+  if (pod->gated || !problem.empty()) {
+    queue.hold(pod, now());
+    return;
+  }
+  if (queue.held(pod->key)) {
+    queue.add(pod, now());
+    queue.release(pod->key, now());
+  } else {
+    queue.add(pod, now());
+    if (changed) queue.wake_pod(pod->key, now());
+  }
+  kick();
+}
+
+void Scheduler::Core::on_pod_removed(const PodPtr& pod) {
+  const auto known = waiting.find(pod->key);
+  if (known != waiting.end() && known->second->uid == pod->uid) leave(pod);
+  binder->pod_gone(pod->key);
+  NodeInfo* node = state.node_of(pod->key);
+  if (node == nullptr || node->pods.at(pod->key)->uid != pod->uid) return;
+  const std::string name = node->name;
+  state.remove_pod(pod->key);
+  if (NodeInfo* freed = state.find(name)) {
+    wake_for_node(bit(Plugin::resources_fit) | bit(Plugin::node_ports) | kAboutPods, *freed);
+  }
+}
+
+void Scheduler::Core::on_claim(const Value& object) {
+  after_claim(client::key_of(object), devices.put_claim(object));
+}
+
+void Scheduler::Core::on_claim_removed(const Value& object) {
+  const ClaimChange change = devices.remove_claim(object);
+  after_claim(client::key_of(object), change);
+  if (change.known && object["metadata"]["annotations"].contains(kExtendedClaimAnnotation)) {
+    wake_devices();
+  }
+}
+
+void Scheduler::Core::after_claim(const std::string& key, const ClaimChange& change) {
+  if (!change.known) return;
+  if (change.changed) binder->claim_changed(key);
+  if (change.freed) wake_devices();
+  if (!change.changed) return;
+  const auto found = users.find(key);
+  if (found == users.end()) return;
+  const std::set<std::string> pods = found->second;
+  for (const std::string& pod_key : pods) {
+    const auto pod = waiting.find(pod_key);
+    if (pod == waiting.end() || binding.contains(pod_key)) continue;
+    if (queue.held(pod_key)) {
+      std::string problem;
+      devices.resolve(*pod->second, problem);
+      if (problem.empty() && !pod->second->gated && !devices.in_flight(key)) {
+        queue.release(pod_key, now());
+      }
+    } else {
+      queue.wake_pod(pod_key, now());
+    }
+  }
+  kick();
+}
+
+void Scheduler::Core::on_slice(const Value& object) {
+  const std::string_view node_name = object["spec"]["nodeName"].as_string();
+  if (node_name.empty()) return wake_devices();
+  if (NodeInfo* node = state.find(node_name)) {
+    wake_for_node(bit(Plugin::dynamic_resources), *node);
+  }
+}
+
+void Scheduler::Core::on_budget(const Value& object) {
+  DisruptionBudget made;
+  made.name_space = object["metadata"]["namespace"].str();
+  auto selector = api::to_label_selector(object["spec"]["selector"]);
+  made.selector = selector.ok() ? *selector : api::LabelSelector::nothing();
+  made.allowed = object["status"]["disruptionsAllowed"].as_int();
+  budgets[client::key_of(object)] = std::move(made);
+}
+
+}  // namespace dibs::scheduler

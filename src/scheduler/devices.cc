@@ -1,0 +1,513 @@
+#include "scheduler/devices.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/strings.h"
+#include "client/client.h"
+#include "json/parse.h"
+
+namespace dibs::scheduler {
+namespace {
+
+using json::Value;
+
+constexpr const char* kExtendedName = "<extended-resources>";
+
+std::uint64_t revision_of(const Value& object) {
+  const std::string_view text = object["metadata"]["resourceVersion"].as_string();
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+bool is_allocated(const Value& claim) { return claim["status"]["allocation"].is_object(); }
+
+std::string_view uid_of(const Value& object) { return object["metadata"]["uid"].as_string(); }
+
+bool owned_by(const Value& claim, std::string_view uid) {
+  for (const Value& owner : claim["metadata"]["ownerReferences"].items()) {
+    if (owner["uid"].as_string() == uid) return true;
+  }
+  return false;
+}
+
+bool marks(const Value& rule, const Value& slice, std::string_view device) {
+  const Value& selector = rule["spec"]["deviceSelector"];
+  const auto fits = [&](const char* field, std::string_view value) {
+    const Value* wanted = selector.find(field);
+    return wanted == nullptr || !wanted->is_string() || wanted->as_string() == value;
+  };
+  return fits("driver", slice["spec"]["driver"].as_string()) &&
+         fits("pool", slice["spec"]["pool"]["name"].as_string()) && fits("device", device);
+}
+
+}  // namespace
+
+bool is_reserved_for(const Value& claim, std::string_view uid) {
+  for (const Value& consumer : claim["status"]["reservedFor"].items()) {
+    if (consumer["uid"].as_string() == uid) return true;
+  }
+  return false;
+}
+
+BindingState binding_state(const Value& claim) {
+  BindingState made;
+  const Value& status = claim["status"];
+  for (const Value& result : status["allocation"]["devices"]["results"].items()) {
+    if (result["bindingConditions"].empty()) continue;
+    made.has_conditions = true;
+    const Value* found = nullptr;
+    for (const Value& device : status["devices"].items()) {
+      if (device["driver"] == result["driver"] && device["pool"] == result["pool"] &&
+          device["device"] == result["device"]) {
+        found = &device;
+      }
+    }
+    const auto holds = [&](std::string_view type) -> const Value* {
+      if (found == nullptr) return nullptr;
+      for (const Value& condition : (*found)["conditions"].items()) {
+        if (condition["type"].as_string() == type && condition["status"].as_string() == "True") {
+          return &condition;
+        }
+      }
+      return nullptr;
+    };
+    for (const Value& type : result["bindingFailureConditions"].items()) {
+      if (const Value* failed = holds(type.as_string())) {
+        made.ready = false;
+        made.failure = cat("device binding failed: claim=", claim["metadata"]["name"].as_string(),
+                           ", reason=", (*failed)["reason"].as_string(),
+                           ", message=", quoted((*failed)["message"].as_string()));
+        return made;
+      }
+    }
+    for (const Value& type : result["bindingConditions"].items()) {
+      if (holds(type.as_string()) == nullptr) made.ready = false;
+    }
+  }
+  return made;
+}
+
+Time allocated_at(const Value& claim) {
+  auto time = parse_rfc3339(claim["status"]["allocation"]["allocationTimestamp"].as_string());
+  return time.ok() ? *time : Time{};
+}
+
+Devices::Devices(const alloc::Features& features, std::function<std::string()> share_ids)
+    : inventory_(features), share_ids_(std::move(share_ids)) {}
+
+void Devices::recount(Held& held) {
+  const Value& allocation =
+      is_allocated(held.object) ? held.object["status"]["allocation"] : held.in_flight;
+  if (allocation == held.counted) return;
+  if (!held.counted.is_null()) inventory_.release(held.counted);
+  held.counted = allocation;
+  if (!held.counted.is_null()) inventory_.take(held.counted);
+}
+
+ClaimChange Devices::put_claim(const Value& object) {
+  const std::string key = client::key_of(object);
+  Held& held = claims_[key];
+  const bool same = uid_of(held.object) == uid_of(object);
+  if (!held.object.is_null() && revision_of(object) < revision_of(held.object)) {
+    return {.known = false};
+  }
+  ClaimChange change;
+  const bool had = !held.counted.is_null();
+  change.changed =
+      !same || !(held.object["status"] == object["status"]) ||
+      held.object["metadata"]["deletionTimestamp"] != object["metadata"]["deletionTimestamp"];
+  if (!same) {
+    // Its spec never changes.
+    held.parsed = std::make_shared<const alloc::Claim>(alloc::Claim::read(object));
+    if (!held.object.is_null()) held.in_flight = Value();
+  }
+  held.object = object;
+  recount(held);
+  change.freed = had && held.counted.is_null();
+  if (object["metadata"]["annotations"][kExtendedClaimAnnotation].as_string() == "true") {
+    for (const Value& owner : object["metadata"]["ownerReferences"].items()) {
+      if (owner["kind"].as_string() == "Pod") extended_claims_[owner["uid"].str()] = key;
+    }
+  }
+  return change;
+}
+
+ClaimChange Devices::remove_claim(const Value& object) {
+  const std::string key = client::key_of(object);
+  const auto found = claims_.find(key);
+  if (found == claims_.end() || uid_of(found->second.object) != uid_of(object)) {
+    return {.known = false};
+  }
+  Held& held = found->second;
+  ClaimChange change;
+  change.changed = true;
+  change.freed = !held.counted.is_null();
+  if (change.freed) inventory_.release(held.counted);
+  for (const Value& owner : held.object["metadata"]["ownerReferences"].items()) {
+    const auto mine = extended_claims_.find(owner["uid"].str());
+    if (mine != extended_claims_.end() && mine->second == key) extended_claims_.erase(mine);
+  }
+  claims_.erase(found);
+  return change;
+}
+
+bool Devices::put_class(const Value& object) {
+  const std::string name = object["metadata"]["name"].str();
+  Value& known = class_objects_[name];
+  const bool changed = known.is_null() || !(known["spec"] == object["spec"]);
+  known = object;
+  extended_.put(object);
+  if (changed) {
+    classes_[name] = std::make_shared<const alloc::DeviceClass>(alloc::DeviceClass::read(object));
+  }
+  return changed;
+}
+
+void Devices::remove_class(const Value& object) {
+  const std::string name = object["metadata"]["name"].str();
+  class_objects_.erase(name);
+  classes_.erase(name);
+  extended_.remove(object);
+}
+
+void Devices::put_marked(const std::string& name, const Value& slice) {
+  if (rules_.empty()) {
+    inventory_.put(name, slice);
+    return;
+  }
+  Value marked = slice;
+  const std::size_t count = slice["spec"]["devices"].size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Value& device = slice["spec"]["devices"][i];
+    for (const auto& [key, rule] : rules_) {
+      if (!marks(rule, slice, device["name"].as_string())) continue;
+      Value& target = marked.mut("spec").mut("devices").mut(i);
+      Value& taints = target.mut("taints");
+      if (!taints.is_array()) taints = Value::array();
+      taints.push(rule["spec"]["taint"]);
+    }
+  }
+  inventory_.put(name, marked);
+}
+
+void Devices::put_slice(const Value& object) {
+  const std::string name = object["metadata"]["name"].str();
+  slices_[name] = object;
+  put_marked(name, object);
+}
+
+void Devices::remove_slice(const Value& object) {
+  const std::string name = object["metadata"]["name"].str();
+  slices_.erase(name);
+  inventory_.remove(name);
+}
+
+void Devices::mark_again(const Value& rule) {
+  const Value& selector = rule["spec"]["deviceSelector"];
+  for (const auto& [name, slice] : slices_) {
+    const Value* driver = selector.find("driver");
+    if (driver != nullptr && driver->is_string() && !(*driver == slice["spec"]["driver"])) continue;
+    put_marked(name, slice);
+  }
+}
+
+void Devices::put_rule(const Value& object) {
+  Value& known = rules_[object["metadata"]["name"].str()];
+  const Value before = known;
+  if (before["spec"] == object["spec"]) return;
+  known = object;
+  if (!before.is_null()) mark_again(before);
+  mark_again(object);
+}
+
+void Devices::remove_rule(const Value& object) {
+  if (rules_.erase(object["metadata"]["name"].str()) > 0) mark_again(object);
+}
+
+Value Devices::claim(const std::string& key) const {
+  const auto found = claims_.find(key);
+  return found != claims_.end() ? found->second.object : Value();
+}
+
+std::vector<std::string> Devices::resolve(const Pod& pod, std::string& problem) const {
+  std::vector<std::string> made;
+  for (const PodClaimRef& ref : pod.claims) {
+    std::string name = ref.claim;
+    const bool generated = name.empty();
+    if (generated && ref.template_name.empty()) {
+      problem = cat("pod ", quoted(pod.key), ", spec.resourceClaim ", quoted(ref.name),
+                    ": none of the supported fields are set");
+      return {};
+    }
+    if (generated) {
+      bool stated = false;
+      for (const Value& status : pod.object["status"]["resourceClaimStatuses"].items()) {
+        if (status["name"].as_string() != ref.name) continue;
+        stated = true;
+        name = status["resourceClaimName"].str();
+      }
+      if (!stated) {
+        problem = cat("pod ", quoted(pod.key), ": ResourceClaim not created yet");
+        return {};
+      }
+      if (name.empty()) continue;  // not needed after all
+    }
+    const std::string key = client::key_of(pod.name_space, name);
+    const auto found = claims_.find(key);
+    if (found == claims_.end() || found->second.object.is_null()) {
+      problem = cat("could not find ResourceClaim ", quoted(key));
+      return {};
+    }
+    const Value& object = found->second.object;
+    if (object["metadata"]["deletionTimestamp"].is_string()) {
+      problem = cat("resourceclaim ", quoted(name), " is being deleted");
+      return {};
+    }
+    if (generated && !owned_by(object, pod.uid)) {
+      problem =
+          cat("ResourceClaim ", key, " was not created for Pod ", pod.key, " (Pod is not owner)");
+      return {};
+    }
+    made.push_back(key);
+  }
+  return made;
+}
+
+std::string Devices::missing_class(const Value& claim) const {
+  const auto missing = [&](const Value& request, std::string_view name) -> std::string {
+    const std::string wanted = request["deviceClassName"].str();
+    if (classes_.contains(wanted)) return {};
+    return cat("request ", name, ": device class ", wanted, " does not exist");
+  };
+  for (const Value& request : claim["spec"]["devices"]["requests"].items()) {
+    const std::string name = request["name"].str();
+    for (const Value& alternative : request["firstAvailable"].items()) {
+      std::string text = missing(alternative, cat(name, "/", alternative["name"].as_string()));
+      if (!text.empty()) return text;
+    }
+    if (request["exactly"].is_object()) {
+      std::string text = missing(request["exactly"], name);
+      if (!text.empty()) return text;
+    }
+  }
+  return {};
+}
+
+bool Devices::add_claim(const Pod& pod, const std::string& key, Time now, Duration timeout,
+                        DeviceRun& run) {
+  const Held& held = claims_.at(key);
+  PodClaim made;
+  made.key = key;
+  made.object = held.object;
+  made.allocated = is_allocated(held.object);
+  made.reserved = made.allocated && is_reserved_for(held.object, pod.uid);
+  append(run.signature, '\n');
+  json::write_to(run.signature, held.object["spec"]);
+  if (made.allocated) {
+    append(run.signature, key);
+    const Value& allocation = held.object["status"]["allocation"];
+    made.anywhere = !allocation["nodeSelector"].is_object();
+    if (!made.anywhere) made.places = alloc::NodeSelector::read(allocation["nodeSelector"]);
+    for (const Value& result : allocation["devices"]["results"].items()) {
+      if (!result["skipNodeOperations"].empty()) made.skips_node_operations = true;
+    }
+    const BindingState state = binding_state(held.object);
+    if (state.has_conditions && !state.ready) {
+      made.spoiled = !state.failure.empty() || allocated_at(held.object) + timeout <= now;
+    }
+  } else {
+    if (!held.in_flight.is_null()) {
+      run.ready = DeviceRun::Ready::wait;
+      run.reason = cat("resource claim ", key, " is in the process of being allocated");
+      return false;
+    }
+    run.reason = missing_class(held.object);
+    if (!run.reason.empty()) {
+      run.ready = DeviceRun::Ready::rejected;
+      return false;
+    }
+    for (const alloc::Request& request : held.parsed->requests) {
+      if (request.prioritized) run.prioritized = true;
+    }
+    run.open.push_back(run.claims.size());
+  }
+  run.claims.push_back(std::move(made));
+  return true;
+}
+
+bool Devices::add_extended(const Pod& pod, DeviceRun& run) {
+  for (const auto& [name, amount] : pod.requests.scalars) {
+    if (amount > 0 && is_extended_resource(name) && serves(name)) {
+      run.extended_resources.push_back(name);
+    }
+  }
+  if (run.extended_resources.empty()) return false;
+  const auto earlier = extended_claims_.find(pod.uid);
+  if (earlier != extended_claims_.end()) run.stale_extended = earlier->second;
+  return true;
+}
+
+alloc::Demand Devices::demand_for(const DeviceRun& run, const Value* extra) {
+  std::vector<std::shared_ptr<const alloc::Claim>> wanted;
+  for (const std::size_t place : run.open) {
+    wanted.push_back(claims_.at(run.claims[place].key).parsed);
+  }
+  if (extra != nullptr) {
+    wanted.push_back(std::make_shared<const alloc::Claim>(alloc::Claim::read(Value::object(
+        {{"metadata", Value::object({{"name", kExtendedName}, {"namespace", run.pod->name_space}})},
+         {"spec", Value::object({{"devices", Value::object({{"requests", *extra}})}})}}))));
+  }
+  return alloc::Demand::prepare(
+      inventory_, std::move(wanted),
+      [this](std::string_view name) -> std::shared_ptr<const alloc::DeviceClass> {
+        const auto found = classes_.find(std::string(name));
+        return found != classes_.end() ? found->second : nullptr;
+      });
+}
+
+DeviceRun Devices::prepare(const Pod& pod, Time now, Duration binding_timeout) {
+  DeviceRun run;
+  run.pod = &pod;
+  std::string problem;
+  const std::vector<std::string> keys = resolve(pod, problem);
+  if (!problem.empty()) {
+    run.ready = DeviceRun::Ready::wait;
+    run.reason = std::move(problem);
+    return run;
+  }
+  for (const std::string& key : keys) {
+    // A pod may name one claim twice.
+    if (std::any_of(run.claims.begin(), run.claims.end(),
+                    [&](const PodClaim& claim) { return claim.key == key; })) {
+      continue;
+    }
+    if (!add_claim(pod, key, now, binding_timeout, run)) return run;
+  }
+  const bool extended = add_extended(pod, run);
+  if (run.claims.empty() && !extended) return run;
+  run.ready = DeviceRun::Ready::go;
+  if (!run.open.empty()) run.demand = demand_for(run, nullptr);
+  return run;
+}
+
+int Devices::extended_for(DeviceRun& run, const NodeInfo& node, std::string& reason) {
+  std::vector<std::string> served;
+  for (const std::string& name : run.extended_resources) {
+    if (node.allocatable.scalar(name) == 0) served.push_back(name);
+  }
+  if (served.empty()) return -1;
+  if (!run.stale_extended.empty()) {
+    reason = "cannot schedule extended resource claim";
+    return -1;
+  }
+  for (std::size_t i = 0; i < run.extended.size(); ++i) {
+    if (run.extended[i].served == served) return static_cast<int>(i);
+  }
+  DeviceRun::Extended made;
+  made.wanted = make_extended_demand(*run.pod, served, extended_);
+  made.served = std::move(served);
+  made.demand = demand_for(run, &made.wanted.requests);
+  run.extended.push_back(std::move(made));
+  return static_cast<int>(run.extended.size()) - 1;
+}
+
+NodeDevices Devices::check(DeviceRun& run, const NodeInfo& node) {
+  NodeDevices made;
+  const auto refuse = [&](std::string reason) {
+    made.kind = NodeDevices::Kind::refused;
+    made.reason = std::move(reason);
+    return made;
+  };
+  if (!run.extended_resources.empty()) {
+    std::string reason;
+    made.extended = extended_for(run, node, reason);
+    if (!reason.empty()) return refuse(std::move(reason));
+  }
+  std::vector<std::size_t> unavailable;
+  for (std::size_t i = 0; i < run.claims.size(); ++i) {
+    const PodClaim& claim = run.claims[i];
+    if (!claim.allocated) continue;
+    const bool here = claim.anywhere || claim.places.matches(node.place);
+    const bool can_skip = !claim.skips_node_operations || node.place.optional_node_operations;
+    if (!here || !can_skip || claim.spoiled) unavailable.push_back(i);
+  }
+  if (made.extended >= 0 || !run.open.empty()) {
+    const alloc::Demand& demand = made.extended >= 0
+                                      ? run.extended[static_cast<std::size_t>(made.extended)].demand
+                                      : run.demand;
+    alloc::Outcome outcome = alloc::allocate(inventory_, node.place, demand, share_ids_);
+    switch (outcome.answer) {
+      case alloc::Answer::allocated:
+        made.allocations = std::move(outcome.allocations);
+        break;
+      case alloc::Answer::unavailable:
+        return refuse("cannot allocate all claims");
+      case alloc::Answer::node_invalid:
+        return refuse(outcome.error);
+      case alloc::Answer::failed:
+        made.kind = NodeDevices::Kind::failed;
+        made.reason = std::move(outcome.error);
+        return made;
+      case alloc::Answer::undecided:
+        made.kind = NodeDevices::Kind::failed;
+        made.reason = cat("node ", node.name, ": timed out trying to allocate devices");
+        return made;
+    }
+  }
+  if (!unavailable.empty()) {
+    made.unavailable = std::move(unavailable);
+    return refuse("resourceclaim not available on the node");
+  }
+  return made;
+}
+
+std::int64_t Devices::preference(const DeviceRun& run, const NodeDevices& choice) {
+  constexpr std::int64_t kMostAlternatives = 8;
+  std::int64_t sum = 0;
+  const auto count = [&](const Value& claim, const Value& allocation) {
+    for (const Value& request : claim["spec"]["devices"]["requests"].items()) {
+      const Value& list = request["firstAvailable"];
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const std::string name = cat(request["name"].as_string(), "/", list[i]["name"].as_string());
+        for (const Value& result : allocation["devices"]["results"].items()) {
+          if (result["request"].as_string() != name) continue;
+          sum += kMostAlternatives - static_cast<std::int64_t>(i);
+          i = list.size();
+          break;
+        }
+      }
+    }
+  };
+  std::size_t next = 0;
+  for (const PodClaim& claim : run.claims) {
+    if (claim.allocated) {
+      count(claim.object, claim.object["status"]["allocation"]);
+    } else if (next < choice.allocations.size()) {
+      count(claim.object, choice.allocations[next++]);
+    }
+  }
+  return sum;
+}
+
+void Devices::reserve(const std::string& id, const Value& allocation) {
+  Held& held = claims_[id];
+  held.in_flight = allocation;
+  recount(held);
+}
+
+void Devices::unreserve(const std::string& id) {
+  const auto found = claims_.find(id);
+  if (found == claims_.end()) return;
+  found->second.in_flight = Value();
+  recount(found->second);
+  if (found->second.object.is_null()) claims_.erase(found);
+}
+
+bool Devices::in_flight(const std::string& id) const {
+  const auto found = claims_.find(id);
+  return found != claims_.end() && !found->second.in_flight.is_null();
+}
+
+}  // namespace dibs::scheduler

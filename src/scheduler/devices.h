@@ -1,0 +1,171 @@
+#pragma once
+// Claims, classes, slices and what of the devices is in use; and the claims of one pod put to a
+// node.
+//
+// A claim holds its devices from the moment that an attempt reserves them (in flight: decided here,
+// not yet in the API) until its status no longer has an allocation. The inventory always counts
+// exactly one allocation per claim, so nothing is counted twice when the written one comes back
+// through the watch. Objects older than what is known are ignored.
+//
+// One owner: the scheduler's serial executor.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "alloc/demand.h"
+#include "alloc/inventory.h"
+#include "alloc/search.h"
+#include "base/time.h"
+#include "scheduler/cluster_state.h"
+#include "scheduler/extended.h"
+
+namespace dibs::scheduler {
+
+inline constexpr const char* kClaimFinalizer = "resource.kubernetes.io/delete-protection";
+
+/// What a change of a claim may mean to waiting pods.
+struct ClaimChange {
+  bool known = true;     // false: older than what is here
+  bool freed = false;    // devices are free now
+  bool changed = false;  // the pods that use it may be helped
+};
+
+/// A claim of a pod in an attempt.
+struct PodClaim {
+  std::string key;
+  json::Value object;
+  bool allocated = false;
+  bool reserved = false;  // for this pod
+  /// Where an allocated claim can be used.
+  bool anywhere = true;
+  alloc::NodeSelector places;
+  bool skips_node_operations = false;
+  /// Binding failed or took too long: of no use on any node.
+  bool spoiled = false;
+};
+
+/// Allocations for the unallocated claims, in their order.
+struct NodeDevices {
+  enum class Kind : std::uint8_t { fits, refused, failed };
+  Kind kind = Kind::fits;
+  std::string reason;
+  std::vector<json::Value> allocations;
+  /// Claims (by place in DeviceRun::claims) that stand in the way.
+  std::vector<std::size_t> unavailable;
+  /// Index into DeviceRun::extended, -1: none is needed on this node.
+  int extended = -1;
+};
+
+/// The devices' part of an attempt to place a pod.
+struct DeviceRun {
+  enum class Ready : std::uint8_t {
+    go,        // put it to nodes
+    none,      // the pod has nothing to do with devices
+    wait,      // for an object to appear or a decision in flight: not tried, nothing said
+    rejected,  // on no node: see the reason
+  };
+  Ready ready = Ready::none;
+  std::string reason;
+  std::vector<PodClaim> claims;
+  std::vector<std::size_t> open;  // unallocated ones
+  alloc::Demand demand;
+  bool prioritized = false;
+  /// Groups of extended resources by what nodes serve themselves.
+  struct Extended {
+    std::vector<std::string> served;
+    ExtendedDemand wanted;
+    alloc::Demand demand;  // with the claims of `open` first
+  };
+  std::vector<std::string> extended_resources;
+  const Pod* pod = nullptr;
+  std::vector<Extended> extended;
+  /// A claim made for this pod before, which has to go first.
+  std::string stale_extended;
+  /// Of equal pods equal: what the claims ask for.
+  std::string signature;
+};
+
+class Devices {
+ public:
+  Devices(const alloc::Features& features, std::function<std::string()> share_ids);
+
+  ClaimChange put_claim(const json::Value& object);
+  ClaimChange remove_claim(const json::Value& object);
+  /// False when nothing that counts changed.
+  bool put_class(const json::Value& object);
+  void remove_class(const json::Value& object);
+  void put_slice(const json::Value& object);
+  void remove_slice(const json::Value& object);
+  /// DeviceTaintRules add taints to the devices that they select.
+  void put_rule(const json::Value& object);
+  void remove_rule(const json::Value& object);
+  void forget_node(std::string_view name) { inventory_.forget_node(name); }
+
+  /// The claim as last known; null when there is none.
+  json::Value claim(const std::string& key) const;
+  /// A class serves the extended resource.
+  bool serves(std::string_view resource) const { return !extended_.class_of(resource).empty(); }
+
+  /// Claims of the pod that are needed, by key. Empty with a problem when one is missing.
+  std::vector<std::string> resolve(const Pod& pod, std::string& problem) const;
+  DeviceRun prepare(const Pod& pod, Time now, Duration binding_timeout);
+  NodeDevices check(DeviceRun& run, const NodeInfo& node);
+  /// How early in the prioritized lists the choices stand.
+  static std::int64_t preference(const DeviceRun& run, const NodeDevices& choice);
+
+  /// Devices decided on but not in the API yet. `id` is a claim's key, or any text for a claim that
+  /// does not exist yet.
+  void reserve(const std::string& id, const json::Value& allocation);
+  void unreserve(const std::string& id);
+  bool in_flight(const std::string& id) const;
+
+  std::size_t claim_count() const { return claims_.size(); }
+
+ private:
+  struct Held {
+    json::Value object;  // null: only in flight
+    std::shared_ptr<const alloc::Claim> parsed;
+    json::Value in_flight;  // allocation
+    json::Value counted;    // allocation that the inventory counts for it
+  };
+
+  void recount(Held& held);
+  void put_marked(const std::string& name, const json::Value& slice);
+  void mark_again(const json::Value& rule);
+  bool add_claim(const Pod& pod, const std::string& key, Time now, Duration timeout,
+                 DeviceRun& run);
+  bool add_extended(const Pod& pod, DeviceRun& run);
+  std::string missing_class(const json::Value& claim) const;
+  int extended_for(DeviceRun& run, const NodeInfo& node, std::string& reason);
+  alloc::Demand demand_for(const DeviceRun& run, const json::Value* extra);
+
+  alloc::Inventory inventory_;
+  std::function<std::string()> share_ids_;
+  std::unordered_map<std::string, Held> claims_;
+  std::unordered_map<std::string, std::string> extended_claims_;  // pod uid -> claim key
+  std::unordered_map<std::string, std::shared_ptr<const alloc::DeviceClass>> classes_;
+  std::unordered_map<std::string, json::Value> class_objects_;
+  std::map<std::string, json::Value> slices_;
+  std::map<std::string, json::Value> rules_;
+  ExtendedClasses extended_;
+};
+
+/// The entry of status.reservedFor with this uid is there.
+bool is_reserved_for(const json::Value& claim, std::string_view uid);
+
+/// Whether the devices of a claim are ready to be used, by their binding conditions.
+struct BindingState {
+  bool has_conditions = false;
+  bool ready = true;
+  std::string failure;  // upstream's words
+};
+BindingState binding_state(const json::Value& claim);
+/// When the wait for binding conditions began; 0 when unknown.
+Time allocated_at(const json::Value& claim);
+
+}  // namespace dibs::scheduler

@@ -1,0 +1,200 @@
+#include "scheduler/pod.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "client/client.h"
+#include "json/parse.h"
+
+namespace dibs::scheduler {
+namespace {
+
+api::LabelSelector read_selector(const json::Value& selector) {
+  auto read = api::to_label_selector(selector);
+  return read.ok() ? std::move(read).value() : api::LabelSelector::nothing();
+}
+
+PodTerm read_term(const json::Value& source, const std::string& name_space, std::int64_t weight) {
+  PodTerm made;
+  made.selector = read_selector(source["labelSelector"]);
+  made.topology_key = source["topologyKey"].str();
+  made.weight = weight;
+  for (const json::Value& name : source["namespaces"].items())
+    made.namespaces.push_back(name.str());
+  made.has_namespace_selector = source["namespaceSelector"].is_object();
+  if (made.has_namespace_selector) {
+    made.namespace_selector = read_selector(source["namespaceSelector"]);
+  } else if (made.namespaces.empty()) {
+    made.namespaces.push_back(name_space);
+  }
+  std::sort(made.namespaces.begin(), made.namespaces.end());
+  made.id = cat(made.topology_key, '\n', join(made.namespaces, ","), '\n',
+                made.has_namespace_selector ? cat("*", made.namespace_selector.str()) : "", '\n',
+                made.selector.matches_nothing() ? "!" : made.selector.str(), '\n', weight);
+  return made;
+}
+
+void read_affinity(const json::Value& spec, Pod& pod) {
+  const json::Value& affinity = spec["affinity"];
+  const json::Value& nodes = affinity["nodeAffinity"];
+  const json::Value& required = nodes["requiredDuringSchedulingIgnoredDuringExecution"];
+  if (required.is_object()) {
+    pod.has_node_affinity = true;
+    pod.node_affinity = alloc::NodeSelector::read(required);
+    bool all_name = !required["nodeSelectorTerms"].empty();
+    std::vector<std::string> named;
+    for (const json::Value& term : required["nodeSelectorTerms"].items()) {
+      bool names = false;
+      for (const json::Value& field : term["matchFields"].items()) {
+        if (field["key"].as_string() != "metadata.name") continue;
+        if (field["operator"].as_string() != "In") continue;
+        names = true;
+        for (const json::Value& value : field["values"].items()) named.push_back(value.str());
+      }
+      all_name = all_name && names;
+    }
+    if (all_name) {
+      pod.names_nodes = true;
+      pod.named_nodes = std::move(named);
+    }
+  }
+  for (const json::Value& term : nodes["preferredDuringSchedulingIgnoredDuringExecution"].items()) {
+    json::Value terms = json::Value::array({term["preference"]});
+    pod.preferred_nodes.push_back(
+        {term["weight"].as_int(),
+         alloc::NodeSelector::read(json::Value::object({{"nodeSelectorTerms", terms}}))});
+  }
+  constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+  constexpr const char* kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
+  const json::Value& with = affinity["podAffinity"];
+  const json::Value& without = affinity["podAntiAffinity"];
+  for (const json::Value& term : with[kRequired].items()) {
+    pod.affinity.push_back(read_term(term, pod.name_space, 0));
+  }
+  for (const json::Value& term : without[kRequired].items()) {
+    pod.anti_affinity.push_back(read_term(term, pod.name_space, 0));
+  }
+  for (const json::Value& term : with[kPreferred].items()) {
+    pod.preferred_affinity.push_back(
+        read_term(term["podAffinityTerm"], pod.name_space, term["weight"].as_int()));
+  }
+  for (const json::Value& term : without[kPreferred].items()) {
+    pod.preferred_affinity.push_back(
+        read_term(term["podAffinityTerm"], pod.name_space, -term["weight"].as_int()));
+  }
+}
+
+void read_spread(const json::Value& spec, Pod& pod) {
+  for (const json::Value& source : spec["topologySpreadConstraints"].items()) {
+    SpreadConstraint made;
+    made.max_skew = source["maxSkew"].as_int(1);
+    made.min_domains = source["minDomains"].as_int(1);
+    made.topology_key = source["topologyKey"].str();
+    made.required = source["whenUnsatisfiable"].as_string() != "ScheduleAnyway";
+    made.honor_affinity = source["nodeAffinityPolicy"].as_string() != "Ignore";
+    made.honor_taints = source["nodeTaintsPolicy"].as_string() == "Honor";
+    made.selector = read_selector(source["labelSelector"]);
+    if (!source["matchLabelKeys"].empty() && !made.selector.matches_nothing()) {
+      std::vector<api::LabelRequirement> all = made.selector.requirements();
+      for (const json::Value& key : source["matchLabelKeys"].items()) {
+        const json::Value* value = pod.labels.find(key.as_string());
+        if (value == nullptr) continue;
+        all.push_back({key.str(), api::LabelOperator::in, {value->str()}});
+      }
+      made.selector = api::LabelSelector(std::move(all));
+    }
+    pod.spread.push_back(std::move(made));
+  }
+}
+
+void read_ports(const json::Value& containers, bool only_sidecars, Pod& pod) {
+  for (const json::Value& container : containers.items()) {
+    if (only_sidecars && container["restartPolicy"].as_string() != "Always") continue;
+    for (const json::Value& port : container["ports"].items()) {
+      if (port["hostPort"].as_int() <= 0) continue;
+      HostPort made;
+      made.ip = port["hostIP"].str();
+      if (made.ip.empty()) made.ip = "0.0.0.0";
+      made.protocol = port["protocol"].str();
+      if (made.protocol.empty()) made.protocol = "TCP";
+      made.port = port["hostPort"].as_int();
+      pod.ports.push_back(std::move(made));
+    }
+  }
+}
+
+std::string make_signature(const Pod& pod, const json::Value& spec) {
+  std::string out = cat(pod.name_space, '\n', pod.scheduler_name, '\n', pod.priority, '\n',
+                        pod.requests.cpu, ',', pod.requests.memory, ',', pod.requests.storage);
+  for (const auto& [name, value] : pod.requests.scalars) append(out, ',', name, '=', value);
+  for (const char* field :
+       {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints"}) {
+    out.push_back('\n');
+    if (spec.contains(field)) json::write_to(out, spec[field]);
+  }
+  for (const HostPort& port : pod.ports) append(out, '\n', port.ip, port.protocol, port.port);
+  // Others may select it, which counts for it alone where it has terms of its own, and for all
+  // through their anti-affinity.
+  out.push_back('\n');
+  json::write_to(out, pod.labels);
+  return out;
+}
+
+}  // namespace
+
+bool HostPort::clashes(const HostPort& other) const {
+  return port == other.port && protocol == other.protocol &&
+         (ip == other.ip || ip == "0.0.0.0" || other.ip == "0.0.0.0");
+}
+
+bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint) {
+  return std::any_of(tolerations.begin(), tolerations.end(), [&](const Toleration& t) {
+    if (!t.effect.empty() && t.effect != taint.effect) return false;
+    if (!t.key.empty() && t.key != taint.key) return false;
+    if (t.op == "Exists") return true;
+    return (t.op.empty() || t.op == "Equal") && t.value == taint.value;
+  });
+}
+
+std::shared_ptr<const Pod> Pod::read(const json::Value& object) {
+  auto pod = std::make_shared<Pod>();
+  pod->object = object;
+  const json::Value& metadata = object["metadata"];
+  const json::Value& spec = object["spec"];
+  const json::Value& status = object["status"];
+  pod->name = metadata["name"].str();
+  pod->name_space = metadata["namespace"].str();
+  pod->key = client::key_of(pod->name_space, pod->name);
+  pod->uid = metadata["uid"].str();
+  pod->labels = metadata["labels"];
+  pod->scheduler_name = spec["schedulerName"].str();
+  pod->node_name = spec["nodeName"].str();
+  pod->nominated_node = status["nominatedNodeName"].str();
+  pod->priority = spec["priority"].as_int();
+  pod->may_preempt = spec["preemptionPolicy"].as_string() != "Never";
+  pod->gated = !spec["schedulingGates"].empty();
+  pod->terminating = metadata["deletionTimestamp"].is_string();
+  const std::string_view phase = status["phase"].as_string();
+  pod->finished = phase == "Succeeded" || phase == "Failed";
+  pod->requests = pod_requests(spec);
+  pod->score = score_requests(spec);
+  read_ports(spec["containers"], false, *pod);
+  read_ports(spec["initContainers"], true, *pod);
+  pod->node_selector = spec["nodeSelector"];
+  for (const json::Value& t : spec["tolerations"].items()) {
+    pod->tolerations.push_back(
+        {t["key"].str(), t["operator"].str(), t["value"].str(), t["effect"].str()});
+  }
+  read_affinity(spec, *pod);
+  read_spread(spec, *pod);
+  for (const json::Value& entry : spec["resourceClaims"].items()) {
+    // v1alpha2 had the names one level deeper.
+    const json::Value& source = entry["source"].is_object() ? entry["source"] : entry;
+    pod->claims.push_back({entry["name"].str(), source["resourceClaimName"].str(),
+                           source["resourceClaimTemplateName"].str()});
+  }
+  pod->signature = make_signature(*pod, spec);
+  return pod;
+}
+
+}  // namespace dibs::scheduler

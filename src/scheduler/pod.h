@@ -1,0 +1,111 @@
+#pragma once
+// A pod as scheduling reads it: decoded once, immutable, shared by queue, state and attempts.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "alloc/node.h"
+#include "api/merge/selectors.h"
+#include "scheduler/resources.h"
+
+namespace dibs::scheduler {
+
+struct Toleration {
+  std::string key;
+  std::string op;
+  std::string value;
+  std::string effect;
+};
+
+struct Taint {
+  std::string key;
+  std::string value;
+  std::string effect;
+};
+
+bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
+
+/// A term of pod affinity or anti-affinity: pods of some namespaces by label, and the node label
+/// whose equal values mean "the same place".
+struct PodTerm {
+  std::vector<std::string> namespaces;
+  bool has_namespace_selector = false;
+  api::LabelSelector namespace_selector;
+  api::LabelSelector selector;
+  std::string topology_key;
+  std::int64_t weight = 0;
+  std::string id;  // equal terms have equal ids
+};
+
+struct SpreadConstraint {
+  std::int64_t max_skew = 1;
+  std::int64_t min_domains = 1;
+  std::string topology_key;
+  bool required = true;  // DoNotSchedule
+  api::LabelSelector selector;
+  bool honor_affinity = true;
+  bool honor_taints = false;
+};
+
+struct PreferredNodes {
+  std::int64_t weight = 0;
+  alloc::NodeSelector selector;
+};
+
+struct HostPort {
+  std::string ip;
+  std::string protocol;
+  std::int64_t port = 0;
+  bool clashes(const HostPort& other) const;
+  friend bool operator==(const HostPort&, const HostPort&) = default;
+};
+
+struct PodClaimRef {
+  std::string name;   // of the entry
+  std::string claim;  // name of a ResourceClaim
+  std::string template_name;
+};
+
+struct Pod {
+  json::Value object;
+  std::string key;  // namespace/name
+  std::string name;
+  std::string name_space;
+  std::string uid;
+  std::string scheduler_name;
+  std::string node_name;
+  std::string nominated_node;
+  json::Value labels;
+  std::int64_t priority = 0;
+  bool may_preempt = true;
+  bool gated = false;
+  bool terminating = false;
+  bool finished = false;
+
+  Resources requests;
+  ScoreRequests score;
+  std::vector<HostPort> ports;
+  json::Value node_selector;  // labels
+  bool has_node_affinity = false;
+  alloc::NodeSelector node_affinity;
+  /// Names of nodes that every term of the required affinity limits the pod to; DaemonSets do.
+  bool names_nodes = false;
+  std::vector<std::string> named_nodes;
+  std::vector<PreferredNodes> preferred_nodes;
+  std::vector<Toleration> tolerations;
+  std::vector<PodTerm> affinity;
+  std::vector<PodTerm> anti_affinity;
+  std::vector<PodTerm> preferred_affinity;  // anti-affinity has negative weights
+  std::vector<SpreadConstraint> spread;
+  std::vector<PodClaimRef> claims;
+  /// Pods of equal signature ask for the same of every node; claims are not in it.
+  std::string signature;
+
+  static std::shared_ptr<const Pod> read(const json::Value& object);
+};
+
+using PodPtr = std::shared_ptr<const Pod>;
+
+}  // namespace dibs::scheduler

@@ -1,0 +1,158 @@
+#include "scheduler/resources.h"
+
+#include <algorithm>
+
+#include "base/quantity.h"
+
+namespace dibs::scheduler {
+namespace {
+
+constexpr std::int64_t kDefaultCpu = 100;
+constexpr std::int64_t kDefaultMemory = 200 * 1024 * 1024;
+
+std::int64_t amount(const json::Value& value, bool milli) {
+  const std::string text = value.is_string() ? value.str() : std::to_string(value.as_int());
+  auto quantity = Quantity::parse(text);
+  if (!quantity.ok()) return 0;
+  return milli ? quantity->milli_value() : quantity->value();
+}
+
+bool restarts(const json::Value& container) {
+  return container["restartPolicy"].as_string() == "Always";
+}
+
+template <typename Requests, typename Read, typename Add, typename Raise>
+Requests worst_moment(const json::Value& spec, Read read, Add add, Raise raise) {
+  Requests sum;
+  for (const json::Value& container : spec["containers"].items()) add(sum, read(container));
+  Requests sidecars;
+  Requests init;
+  for (const json::Value& container : spec["initContainers"].items()) {
+    const Requests wanted = read(container);
+    if (restarts(container)) {
+      add(sidecars, wanted);
+      raise(init, sidecars);
+    } else {
+      Requests moment = sidecars;
+      add(moment, wanted);
+      raise(init, moment);
+    }
+  }
+  add(sum, sidecars);
+  raise(sum, init);
+  return sum;
+}
+
+}  // namespace
+
+Resources Resources::read(const json::Value& list) {
+  Resources made;
+  for (const auto& [name, value] : list.members()) {
+    if (name == "cpu") {
+      made.cpu = amount(value, true);
+    } else if (name == "memory") {
+      made.memory = amount(value, false);
+    } else if (name == "ephemeral-storage") {
+      made.storage = amount(value, false);
+    } else if (name == "pods") {
+      made.pods = amount(value, false);
+    } else {
+      made.scalar_slot(name) = amount(value, false);
+    }
+  }
+  return made;
+}
+
+std::int64_t Resources::scalar(std::string_view name) const {
+  for (const auto& [known, value] : scalars) {
+    if (known == name) return value;
+  }
+  return 0;
+}
+
+std::int64_t& Resources::scalar_slot(std::string_view name) {
+  auto at = std::lower_bound(scalars.begin(), scalars.end(), name,
+                             [](const auto& entry, std::string_view n) { return entry.first < n; });
+  if (at == scalars.end() || at->first != name) at = scalars.insert(at, {std::string(name), 0});
+  return at->second;
+}
+
+void Resources::add(const Resources& other) {
+  cpu += other.cpu;
+  memory += other.memory;
+  storage += other.storage;
+  pods += other.pods;
+  for (const auto& [name, value] : other.scalars) scalar_slot(name) += value;
+}
+
+void Resources::subtract(const Resources& other) {
+  cpu -= other.cpu;
+  memory -= other.memory;
+  storage -= other.storage;
+  pods -= other.pods;
+  for (const auto& [name, value] : other.scalars) scalar_slot(name) -= value;
+}
+
+void Resources::raise(const Resources& other) {
+  cpu = std::max(cpu, other.cpu);
+  memory = std::max(memory, other.memory);
+  storage = std::max(storage, other.storage);
+  pods = std::max(pods, other.pods);
+  for (const auto& [name, value] : other.scalars) {
+    std::int64_t& slot = scalar_slot(name);
+    slot = std::max(slot, value);
+  }
+}
+
+Resources pod_requests(const json::Value& spec) {
+  Resources made = worst_moment<Resources>(
+      spec, [](const json::Value& c) { return Resources::read(c["resources"]["requests"]); },
+      [](Resources& a, const Resources& b) { a.add(b); },
+      [](Resources& a, const Resources& b) { a.raise(b); });
+  const json::Value& whole = spec["resources"]["requests"];
+  if (whole.is_object()) {
+    const Resources stated = Resources::read(whole);
+    if (whole.contains("cpu")) made.cpu = stated.cpu;
+    if (whole.contains("memory")) made.memory = stated.memory;
+    for (const auto& [name, value] : stated.scalars) made.scalar_slot(name) = value;
+  }
+  made.add(Resources::read(spec["overhead"]));
+  made.pods = 1;
+  return made;
+}
+
+ScoreRequests score_requests(const json::Value& spec) {
+  ScoreRequests made = worst_moment<ScoreRequests>(
+      spec,
+      [](const json::Value& c) {
+        const json::Value& requests = c["resources"]["requests"];
+        ScoreRequests one;
+        one.cpu = requests.contains("cpu") ? amount(requests["cpu"], true) : kDefaultCpu;
+        one.memory =
+            requests.contains("memory") ? amount(requests["memory"], false) : kDefaultMemory;
+        return one;
+      },
+      [](ScoreRequests& a, const ScoreRequests& b) {
+        a.cpu += b.cpu;
+        a.memory += b.memory;
+      },
+      [](ScoreRequests& a, const ScoreRequests& b) {
+        a.cpu = std::max(a.cpu, b.cpu);
+        a.memory = std::max(a.memory, b.memory);
+      });
+  const Resources overhead = Resources::read(spec["overhead"]);
+  made.cpu += overhead.cpu;
+  made.memory += overhead.memory;
+  return made;
+}
+
+bool is_extended_resource(std::string_view name) {
+  const std::size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return false;
+  if (name.starts_with("requests.")) return false;
+  const std::string_view domain = name.substr(0, slash);
+  if (domain == "deviceclass.resource.kubernetes.io") return true;
+  return domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io");
+}
+
+}  // namespace dibs::scheduler

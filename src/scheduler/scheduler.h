@@ -1,0 +1,52 @@
+#pragma once
+// Finds a node for every pod that has none.
+//
+// Life of a pod: an informer brings it; without gates and with its claims there it enters the
+// queue. An attempt takes it out, asks the nodes in turn (filters.h), ranks those that can take it
+// (scores.h), looks for devices in that order (devices.h), counts pod and devices on the node at
+// once and hands the decision to binding.h, while the next attempt goes on. A pod that finds
+// nothing gets a condition and an event with the reasons (reasons.h), perhaps victims
+// (preemption.h), and waits until something happens that can help it (queue.h).
+//
+// All of that is one thread of control: a serial executor on the runtime. Nothing in it waits.
+
+#include <memory>
+#include <string>
+
+#include "alloc/features.h"
+#include "base/metrics.h"
+#include "client/client.h"
+#include "runtime/runtime.h"
+#include "scheduler/profiles.h"
+
+namespace dibs::scheduler {
+
+struct Options {
+  Configuration configuration = {};
+  alloc::Features features = alloc::Features::all();
+  std::string instance = "dibs";  // this process, in events
+  /// Null: nothing is counted. Must outlive the scheduler.
+  metrics::Registry* metrics = nullptr;
+};
+
+class Scheduler {
+ public:
+  /// `client` and `runtime` must outlive it.
+  Scheduler(client::Client& client, runtime::Runtime& runtime, Options options);
+  /// As stop().
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  void start();
+  /// Nothing of it runs when it returns. What was being written may or may not arrive.
+  void stop();
+  /// Everything is read, attempts have begun.
+  bool ready() const;
+
+ private:
+  struct Core;
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace dibs::scheduler

@@ -1,0 +1,260 @@
+#pragma once
+// For tests of this library: an API server and a scheduler in one thread, under virtual time.
+//
+// The scheduler can be killed in the middle of its writes and started again: each has a transport
+// of its own that can stop passing requests on.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/strings.h"
+#include "client/client.h"
+#include "client/transport.h"
+#include "json/parse.h"
+#include "runtime/sim_runtime.h"
+#include "scheduler/scheduler.h"
+#include "server/api_server.h"
+#include "store/memory_store.h"
+
+namespace dibs::scheduler::test {
+
+using client::Gvr;
+using json::Value;
+
+inline const Gvr kNodes = {"", "v1", "nodes"};
+inline const Gvr kPodsOf = {"", "v1", "pods"};
+inline const Gvr kClaimsOf = {"resource.k8s.io", "v1", "resourceclaims"};
+inline const Gvr kClasses = {"resource.k8s.io", "v1", "deviceclasses"};
+inline const Gvr kSlices = {"resource.k8s.io", "v1", "resourceslices"};
+
+/// JSON with ' in place of ".
+inline Value from_text(std::string text) {
+  std::replace(text.begin(), text.end(), '\'', '"');
+  auto value = json::parse(text);
+  if (!value) {
+    ADD_FAILURE() << value.error().message() << " in " << text;
+    return {};
+  }
+  return std::move(value).value();
+}
+
+/// Passes requests on until it is cut off; then nothing gets through, as after a kill.
+class CutTransport : public client::Transport {
+ public:
+  explicit CutTransport(client::Transport& inner) : inner_(inner) {}
+
+  /// Cuts off at the n-th write from now: before the server sees it, or before its answer.
+  void cut_at(int write, bool arrives) {
+    left_ = write;
+    arrives_ = arrives;
+  }
+  bool cut() const { return cut_; }
+  int writes() const { return writes_; }
+
+  Result<net::Response> send(net::Request request) override {
+    return inner_.send(std::move(request));
+  }
+  void send_async(net::Request request, std::function<void(Result<net::Response>)> done) override {
+    if (cut_) return;
+    const bool write =
+        request.method != "GET" && request.target.find("/events") == std::string::npos;
+    if (write) ++writes_;
+    if (write && left_ > 0 && --left_ == 0) {
+      cut_ = true;
+      if (arrives_) inner_.send_async(std::move(request), [](const Result<net::Response>&) {});
+      return;
+    }
+    inner_.send_async(std::move(request), std::move(done));
+  }
+  std::unique_ptr<client::TransportStream> open_stream(net::Request request,
+                                                       client::StreamHandlers handlers) override {
+    return inner_.open_stream(std::move(request), std::move(handlers));
+  }
+
+ private:
+  client::Transport& inner_;
+  int left_ = 0;
+  bool arrives_ = false;
+  bool cut_ = false;
+  int writes_ = 0;
+};
+
+class TestCluster {
+ public:
+  explicit TestCluster(Options options = {}, const runtime::SimOptions& world = {})
+      : sim(world), options_(std::move(options)) {
+    store_ = store::make_memory_store({});
+    auto opened = server::ApiServer::open(sim.runtime(), *store_, {});
+    if (!opened) {
+      ADD_FAILURE() << opened.error().message();
+      std::abort();
+    }
+    server_ = std::move(opened).value();
+    client::InProcessOptions in_process;
+    in_process.pump = [this] { return sim.run_until_idle() > 0; };
+    transport_ = client::make_in_process_transport(server_->handler(), sim.runtime(), in_process);
+    api = std::make_unique<client::Client>(*transport_);
+    create({"", "v1", "serviceaccounts"}, "default", "{'metadata':{'name':'default'}}");
+    start();
+  }
+  ~TestCluster() {
+    stop();
+    server_->close();
+    sim.run_until_idle();
+  }
+
+  void start() {
+    cut = std::make_unique<CutTransport>(*transport_);
+    client_ = std::make_unique<client::Client>(*cut);
+    scheduler_ = std::make_unique<Scheduler>(*client_, sim.runtime(), options_);
+    scheduler_->start();
+    settle();
+    EXPECT_TRUE(scheduler_->ready());
+  }
+  void stop() {
+    if (scheduler_ == nullptr) return;
+    scheduler_->stop();
+    scheduler_.reset();
+    sim.run_until_idle();
+    old_.push_back(std::move(client_));  // answers may still be on their way
+    old_cuts_.push_back(std::move(cut));
+  }
+
+  void settle(Duration time = std::chrono::milliseconds(100)) { sim.advance(time); }
+
+  Value create(const Gvr& gvr, const std::string& name_space, const std::string& text) {
+    return expect(api->create(gvr, name_space, from_text(text)));
+  }
+  Value get(const Gvr& gvr, const std::string& name_space, const std::string& name) {
+    auto found = api->get(gvr, name_space, name);
+    return found ? *found : Value();
+  }
+  Value patch(const Gvr& gvr, const std::string& name_space, const std::string& name,
+              const std::string& text, const std::string& subresource = "") {
+    client::WriteOptions write;
+    write.subresource = subresource;
+    return expect(
+        api->patch(gvr, name_space, name, client::PatchType::merge, from_text(text), write));
+  }
+  void remove(const Gvr& gvr, const std::string& name_space, const std::string& name) {
+    client::DeleteOptions now;
+    now.grace_period_seconds = 0;
+    expect(api->remove(gvr, name_space, name, now));
+  }
+
+  void add_node(const std::string& name,
+                const std::string& allocatable = "{'cpu':'4','memory':'8Gi','pods':'10'}",
+                const std::string& labels = "{}") {
+    create(kNodes, "", cat("{'metadata':{'name':'", name, "','labels':", labels, "}}"));
+    patch(kNodes, "", name,
+          cat("{'status':{'capacity':", allocatable, ",'allocatable':", allocatable, "}}"),
+          "status");
+    patch(kNodes, "", name, "{'spec':{'taints':null}}");
+  }
+  /// `spec`: members of the spec besides the container; `resources`: of the container.
+  Value add_pod(const std::string& name, const std::string& spec = "{}",
+                const std::string& resources = "{}", const std::string& labels = "{}") {
+    Value pod = from_text(cat("{'metadata':{'name':'", name, "','labels':", labels,
+                              "},'spec':{'terminationGracePeriodSeconds':0}}"));
+    const Value more = from_text(spec);
+    for (const auto& [key, value] : more.members()) pod.mut("spec").set(key, value);
+    if (!pod["spec"].contains("containers")) {
+      pod.mut("spec").set(
+          "containers",
+          from_text(cat("[{'name':'main','image':'x','resources':", resources, "}]")));
+    }
+    return expect(api->create(kPodsOf, "default", pod));
+  }
+  void add_devices(const std::string& node, int count, const std::string& more = "") {
+    std::string devices;
+    for (int i = 0; i < count; ++i) {
+      append(devices, i > 0 ? "," : "", "{'name':'gpu-", i, "'", more, "}");
+    }
+    create(
+        kSlices, "",
+        cat("{'metadata':{'name':'", node,
+            "-slice'},'spec':{'driver':'gpu.example.com','nodeName':'", node, "','pool':{'name':'",
+            node, "','generation':1,'resourceSliceCount':1},'devices':[", devices, "]}}"));
+  }
+  void add_class(const std::string& name = "gpu", const std::string& more = "") {
+    create(kClasses, "", cat("{'metadata':{'name':'", name, "'},'spec':{", more, "}}"));
+  }
+  void add_claim(const std::string& name, int count = 1, const std::string& device_class = "gpu") {
+    create(kClaimsOf, "default",
+           cat("{'metadata':{'name':'", name,
+               "'},'spec':{'devices':{'requests':[{'name':'d','exactly':{'deviceClassName':'",
+               device_class, "','count':", count, "}}]}}}"));
+  }
+  Value add_claim_pod(const std::string& name, const std::string& claim) {
+    return add_pod(name,
+                   cat("{'resourceClaims':[{'name':'d','resourceClaimName':'", claim, "'}]}"));
+  }
+
+  std::string node_of(const std::string& pod) {
+    return get(kPodsOf, "default", pod)["spec"]["nodeName"].str();
+  }
+  /// "reason: message" of PodScheduled.
+  std::string condition(const std::string& pod) {
+    const Value object = get(kPodsOf, "default", pod);
+    for (const Value& condition : object["status"]["conditions"].items()) {
+      if (condition["type"].as_string() != "PodScheduled") continue;
+      return cat(condition["reason"].as_string(), ": ", condition["message"].as_string());
+    }
+    return "";
+  }
+  std::vector<std::string> events(const std::string& name) {
+    std::vector<std::string> out;
+    auto found = api->list({"events.k8s.io", "v1", "events"}, "default");
+    for (const Value& event : found->items) {
+      if (event["regarding"]["name"].as_string() != name) continue;
+      out.push_back(cat(event["type"].as_string(), " ", event["reason"].as_string(), " ",
+                        event["note"].as_string()));
+    }
+    return out;
+  }
+  /// Every device that a claim holds, "pool/device", sorted.
+  std::vector<std::string> held_devices() {
+    std::vector<std::string> out;
+    auto found = api->list(kClaimsOf, "default");
+    for (const Value& claim : found->items) {
+      for (const Value& result : claim["status"]["allocation"]["devices"]["results"].items()) {
+        out.push_back(cat(result["pool"].as_string(), "/", result["device"].as_string()));
+      }
+    }
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+
+  runtime::SimRuntime sim;
+
+ private:
+  static Value expect(Result<Value> answer) {
+    if (!answer) {
+      ADD_FAILURE() << answer.error().message();
+      return {};
+    }
+    return std::move(answer).value();
+  }
+
+  Options options_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<server::ApiServer> server_;
+  std::unique_ptr<client::Transport> transport_;
+  std::vector<std::unique_ptr<CutTransport>> old_cuts_;
+  std::vector<std::unique_ptr<client::Client>> old_;
+
+ public:
+  std::unique_ptr<client::Client> api;
+  std::unique_ptr<CutTransport> cut;
+
+ private:
+  std::unique_ptr<client::Client> client_;
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+}  // namespace dibs::scheduler::test
