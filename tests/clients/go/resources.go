@@ -327,8 +327,8 @@ func (c *checks) updatesOfAllVersions() error {
 			return err
 		}
 		err := view.allocate(c.ctx, name, "gpu-shared")
-		if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), c.namespace+"/shared") {
-			return fmt.Errorf("a device twice, in %s: %v, expected a conflict with the other claim", view.version, err)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), c.namespace+"/shared") {
+			return fmt.Errorf("a device twice, in %s: %v, expected a refusal that names the other claim", view.version, err)
 		}
 	}
 	return nil
