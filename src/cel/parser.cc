@@ -77,7 +77,7 @@ class Parser {
   NodeId syntax_error() {
     if (!failed_) syntax_error_ = true;
     failed_ = true;
-    return stub();
+    return after_error();
   }
 
   void recursion_error() {
@@ -91,7 +91,8 @@ class Parser {
     failed_ = true;
   }
 
-  NodeId stub() { return ast_->add_constant(Value::null(), peek().position); }
+  /// Stands for what could not be parsed; the program is never built.
+  NodeId after_error() { return ast_->add_constant(Value::null(), peek().position); }
 
   void issue(std::uint32_t position, std::string message) {
     issues_.push_back({position, std::move(message)});
@@ -108,10 +109,10 @@ class Parser {
   }
 
   NodeId expression() {
-    if (failed_) return stub();
+    if (failed_) return after_error();
     if (depth_ >= kMaxDepth) {
       recursion_error();
-      return stub();
+      return after_error();
     }
     ++depth_;
     NodeId made = operation();
@@ -143,7 +144,7 @@ class Parser {
 
   /// Operands and operators up to something else.
   NodeId operation() {
-    if (failed_) return stub();
+    if (failed_) return after_error();
     const std::size_t base = waiting_.size();
     while (!failed_) {
       operands_.push_back(operand(base));
@@ -202,7 +203,7 @@ class Parser {
   }
 
   NodeId unary() {
-    if (failed_) return stub();
+    if (failed_) return after_error();
     const std::string_view sign = is("!") ? "!" : is("-") ? "-" : "";
     if (sign.empty()) return member(primary());
     const std::uint32_t position = peek().position;
@@ -292,7 +293,7 @@ class Parser {
 
   NodeId function_call(std::string_view function, NodeId receiver, std::vector<NodeId> arguments,
                        std::uint32_t position) {
-    if (failed_) return stub();
+    if (failed_) return after_error();
     if (options_.macros) {
       const NodeId made =
           expand_macro(*ast_, options_, {function, receiver, &arguments, position}, issues_);
@@ -340,7 +341,7 @@ class Parser {
   }
 
   NodeId primary() {
-    if (failed_) return stub();
+    if (failed_) return after_error();
     switch (peek().kind) {
       case TokenKind::ident:
         return ident(false, peek().position);

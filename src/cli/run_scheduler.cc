@@ -1,17 +1,13 @@
 #include "cli/run_scheduler.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 
-#include "base/log.h"
 #include "base/strings.h"
+#include "cli/process.h"
 #include "client/https_transport.h"
-#include "client/kubeconfig.h"
 #include "client/leader_election.h"
 #include "runtime/files.h"
 #include "runtime/real_runtime.h"
@@ -19,21 +15,6 @@
 
 namespace dibs::cli {
 namespace {
-
-Result<client::Access> find_access(const SchedulerFlags& flags, runtime::Files& files) {
-  const char* variable = std::getenv("KUBECONFIG");
-  const char* home = std::getenv("HOME");
-  const auto paths =
-      client::Kubeconfig::paths(flags.kubeconfig, variable ? variable : "", home ? home : "");
-  DIBS_TRY(const auto config, client::Kubeconfig::load(files, paths));
-  return config.resolve(files, flags.context);
-}
-
-std::string host_name() {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  return host;
-}
 
 Result<scheduler::Options> make_options(const SchedulerFlags& flags, runtime::Files& files) {
   scheduler::Options options;
@@ -49,10 +30,10 @@ Result<scheduler::Options> make_options(const SchedulerFlags& flags, runtime::Fi
   return options;
 }
 
-Result<> run_until_signal(const SchedulerFlags& flags, const sigset_t& ends) {
+Result<> run_until_signal(const SchedulerFlags& flags) {
   runtime::Files& files = runtime::system_files();
   DIBS_TRY(const scheduler::Options options, make_options(flags, files));
-  DIBS_TRY(const client::Access access, find_access(flags, files));
+  DIBS_TRY(const client::Access access, find_access(flags.kubeconfig, flags.context));
   runtime::RealRuntime runtime;
   client::HttpsOptions https;
   https.user_agent = "kube-scheduler";
@@ -80,9 +61,7 @@ Result<> run_until_signal(const SchedulerFlags& flags, const sigset_t& ends) {
   } else {
     scheduler.start();
   }
-  int signal_number = 0;
-  sigwait(&ends, &signal_number);
-  log::info("stopping", {{"signal", signal_number}});
+  wait_for_end();
   scheduler.stop();
   if (elector) elector->stop();
   return success();
@@ -91,22 +70,8 @@ Result<> run_until_signal(const SchedulerFlags& flags, const sigset_t& ends) {
 }  // namespace
 
 int run_scheduler(const SchedulerFlags& flags) {
-  log::Level level = log::Level::info;
-  log::parse_level(flags.log_level, level);
-  log::set_level(level);
-  // Threads started from here on leave the signals to this one.
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGINT);
-  sigaddset(&ends, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  auto ran = run_until_signal(flags, ends);
-  if (!ran) {
-    std::fprintf(stderr, "dibs scheduler: %s\n", ran.error().message().c_str());
-    return 1;
-  }
-  return 0;
+  begin_process(flags.log_level);
+  return exit_status("scheduler", run_until_signal(flags));
 }
 
 }  // namespace dibs::cli

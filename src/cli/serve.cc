@@ -1,18 +1,16 @@
 #include "cli/serve.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "cli/process.h"
 #include "client/client.h"
 #include "client/transport.h"
 #include "controllers/controllers.h"
@@ -216,6 +214,8 @@ class Cluster {
     }
 
     kubeconfig_ = flags.kubeconfig_out.empty() ? folder + "/kubeconfig" : flags.kubeconfig_out;
+    // It is pasted into another terminal, which may stand in another folder.
+    kubeconfig_ = std::filesystem::absolute(kubeconfig_).lexically_normal();
     // Not written again when it is the same: a server must start on a full disk too.
     std::string text = server::make_kubeconfig(credentials, url_);
     auto before = files.read(kubeconfig_);
@@ -246,34 +246,15 @@ class Cluster {
 
 int serve(const ServeFlags& flags, std::string_view command) {
   auto began = std::chrono::steady_clock::now();
-  log::Level level = log::Level::info;
-  log::parse_level(flags.log_level, level);
-  log::set_level(level);
-
-  // Threads started from here on leave the signals to this one.
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGINT);
-  sigaddset(&ends, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-
+  begin_process(flags.log_level);
   auto cluster = Cluster::start(flags);
-  if (!cluster.ok()) {
-    std::fprintf(stderr, "dibs %.*s: %s\n", static_cast<int>(command.size()), command.data(),
-                 cluster.error().message().c_str());
-    return 1;
-  }
+  if (!cluster.ok()) return exit_status(command, cluster.error());
   auto seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   std::printf("dibs is ready at %s in %.3f s; export KUBECONFIG=%s\n", (*cluster)->url().c_str(), seconds,
               (*cluster)->kubeconfig().c_str());
   std::fflush(stdout);
 
-  int signal_number = 0;
-  sigwait(&ends, &signal_number);
-  log::info("stopping", {{"signal", signal_number}});
-  // A second signal ends at once.
-  pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+  wait_for_end();
   cluster->reset();
   return 0;
 }

@@ -1,0 +1,67 @@
+#include "cli/process.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/log.h"
+#include "runtime/files.h"
+
+namespace dibs::cli {
+namespace {
+
+sigset_t end_signals() {
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGINT);
+  sigaddset(&ends, SIGTERM);
+  return ends;
+}
+
+}  // namespace
+
+void begin_process(std::string_view log_level) {
+  log::Level level = log::Level::info;
+  log::parse_level(log_level, level);
+  log::set_level(level);
+  // Threads started from here on leave the signals to this one.
+  const sigset_t ends = end_signals();
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+void wait_for_end() {
+  const sigset_t ends = end_signals();
+  int signal_number = 0;
+  sigwait(&ends, &signal_number);
+  log::info("stopping", {{"signal", signal_number}});
+  pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+}
+
+Result<client::Access> find_access(const std::string& kubeconfig, const std::string& context) {
+  const char* variable = std::getenv("KUBECONFIG");
+  const char* home = std::getenv("HOME");
+  const auto paths =
+      client::Kubeconfig::paths(kubeconfig, variable ? variable : "", home ? home : "");
+  runtime::Files& files = runtime::system_files();
+  DIBS_TRY(const auto config, client::Kubeconfig::load(files, paths));
+  return config.resolve(files, context);
+}
+
+std::string host_name() {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  return host;
+}
+
+int exit_status(std::string_view command, const Result<>& ran) {
+  if (ran.ok()) return 0;
+  std::fprintf(stderr, "dibs %.*s: %s\n", static_cast<int>(command.size()), command.data(),
+               ran.error().message().c_str());
+  return 1;
+}
+
+}  // namespace dibs::cli
