@@ -4,12 +4,18 @@
 
 JOBS ?= $(shell nproc)
 KUBECTL := $(shell command -v kubectl 2>/dev/null || echo $(CURDIR)/build/tools/kubectl)
-UP_FLAGS ?=
+UP_FLAGS ?= --nodes 3 --drivers gpu
 
 .PHONY: up release test test-fast bench lint format fuzz clean tools
 
 up: release
 	@tools/get-kubectl || echo 'going on without kubectl: install it to use the cluster'
+	@printf '%s\n' 'When it is ready, in another terminal here:' \
+	  '  export KUBECONFIG=...                      # the end of the ready line' \
+	  '  kubectl get nodes,resourceslices           # three nodes, eight make-believe GPUs each' \
+	  '  kubectl apply -f examples/gpu/basic-resourceclaimtemplate.yaml' \
+	  '  kubectl -n basic-resourceclaimtemplate wait pod --all --for=condition=Ready' \
+	  '  kubectl -n basic-resourceclaimtemplate exec pod0 -- printenv | grep GPU' ''
 	./build/release/dibs up $(UP_FLAGS)
 
 release:

@@ -20,7 +20,7 @@ endif()
 find_program(DIBS_CCACHE ccache)
 if(DIBS_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DIBS_CCACHE})
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${DIBS_CCACHE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(dibs_compiler INTERFACE -fpch-preprocess)
   endif()

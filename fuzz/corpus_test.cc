@@ -39,11 +39,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Corpus{"json", fuzz_json}, Corpus{"yaml", fuzz_yaml},
                     Corpus{"patch", fuzz_patch}, Corpus{"quantity", fuzz_quantity},
                     Corpus{"http", net::fuzz_http}, Corpus{"websocket", net::fuzz_websocket},
-                    Corpus{"protobuf", api::fuzz_protobuf},
+                    Corpus{"spdy", net::fuzz_spdy}, Corpus{"protobuf", api::fuzz_protobuf},
                     Corpus{"selectors", api::fuzz_selectors}, Corpus{"strategic", fuzz_strategic},
                     Corpus{"apply", fuzz_apply}, Corpus{"structural", fuzz_structural},
                     Corpus{"cel_compile", fuzz_cel_compile},
-                    Corpus{"cel_evaluate", fuzz_cel_evaluate}),
+                    Corpus{"cel_evaluate", fuzz_cel_evaluate}, Corpus{"cdi", fuzz_cdi}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -19,6 +19,7 @@ int fuzz_apply(const std::uint8_t* data, std::size_t size);
 int fuzz_structural(const std::uint8_t* data, std::size_t size);
 int fuzz_cel_compile(const std::uint8_t* data, std::size_t size);
 int fuzz_cel_evaluate(const std::uint8_t* data, std::size_t size);
+int fuzz_cdi(const std::uint8_t* data, std::size_t size);
 
 inline void require(bool holds, const char* what) {
   if (holds) return;

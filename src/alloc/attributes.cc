@@ -196,6 +196,9 @@ SetId AttributeTable::set_id(std::vector<ValueId> values) {
 bool AttributeTable::intersect(SetId a, SetId b) const {
   const std::vector<ValueId>& x = sets_[a];
   const std::vector<ValueId>& y = sets_[b];
+  if (x.empty() || y.empty() || x.back() < y.front() || y.back() < x.front()) return false;
+  if (x.size() == 1) return std::binary_search(y.begin(), y.end(), x.front());
+  if (y.size() == 1) return std::binary_search(x.begin(), x.end(), y.front());
   for (auto i = x.begin(), j = y.begin(); i != x.end() && j != y.end();) {
     if (*i == *j) return true;
     *i < *j ? ++i : ++j;

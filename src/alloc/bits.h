@@ -40,4 +40,14 @@ class Bits {
   std::vector<std::uint64_t> words_;
 };
 
+template <typename Visit>
+void each_in(const Bits& bits, Visit visit) {
+  for (std::size_t w = 0; w < bits.word_count(); ++w) {
+    for (std::uint64_t left = bits.word(w); left != 0; left &= left - 1) {
+      visit(static_cast<std::uint32_t>(w * 64) +
+            static_cast<std::uint32_t>(std::countr_zero(left)));
+    }
+  }
+}
+
 }  // namespace dibs::alloc

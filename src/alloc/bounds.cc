@@ -1,7 +1,6 @@
 #include "alloc/bounds.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <set>
 #include <string>
@@ -12,16 +11,6 @@ namespace {
 /// More than any claim can take.
 constexpr std::int64_t kPlenty = 1'000'000;
 
-template <typename Visit>
-void each(const Bits& bits, Visit visit) {
-  for (std::size_t w = 0; w < bits.word_count(); ++w) {
-    for (std::uint64_t left = bits.word(w); left != 0; left &= left - 1) {
-      visit(static_cast<std::uint32_t>(w * 64) +
-            static_cast<std::uint32_t>(std::countr_zero(left)));
-    }
-  }
-}
-
 }  // namespace
 
 Bounds::Bounds(Attempt& attempt, const Model& model, const Tally& tally, std::uint64_t& steps)
@@ -29,6 +18,8 @@ Bounds::Bounds(Attempt& attempt, const Model& model, const Tally& tally, std::ui
   faults_ = model.first_fault(0) < demand_.positions.size();
   stock_.units.resize(model.classes().size());
   stock_.group.assign(model.classes().size(), kNoGroup);
+  usable_.resize(demand_.alternatives.size());
+  allowed_.resize(demand_.constraints.size());
 }
 
 bool Bounds::applies(const Point& point) const {
@@ -131,7 +122,18 @@ bool Bounds::add(const std::vector<std::uint32_t>& alternatives, std::int64_t ta
       if (taken == 0 && !attempt_.counters_allow(all, all.size())) continue;
     }
     Bits classes(model_.classes().size());
-    if (count > 0 && usable(a, from, current, classes) < count) continue;
+    if (count > 0 && current) {
+      if (usable(a, from, current, classes) < count) continue;
+    } else if (count > 0) {
+      auto& [total, found] = usable_[model_.kind(a)];
+      if (total < 0) {
+        found = classes;
+        total = usable(a, from, current, found);
+      }
+      ++steps_;
+      if (total < count) continue;
+      classes = found;
+    }
     need.alternatives.push_back(a);
     need.count = std::min(need.count, count);
     need.admin = need.admin || demand_.alternatives[a].admin();
@@ -145,6 +147,7 @@ bool Bounds::add(const std::vector<std::uint32_t>& alternatives, std::int64_t ta
 
 bool Bounds::collect(const Point& point) {
   needs_.clear();
+  for (auto& [total, classes] : usable_) total = -1;
   std::uint32_t next = point.position;
   if (point.alternative != kNone) {
     if (!add({point.alternative}, point.index, point.slot, true)) return false;
@@ -241,78 +244,6 @@ std::int64_t Bounds::units(const Need& need, std::uint32_t c) const {
   return whole ? static_cast<std::int64_t>(model_.classes()[c].members.size()) : stock_.units[c];
 }
 
-bool Bounds::narrow(std::uint32_t constraint, bool& changed) {
-  const auto number_of = [&](std::uint32_t alternative) {
-    const std::vector<BoundConstraint>& bound = demand_.alternatives[alternative].constraints;
-    std::size_t i = 0;
-    while (i < bound.size() && bound[i].constraint != constraint) ++i;
-    return i;
-  };
-  const std::uint32_t count = model_.single_count(constraint);
-  Bits allowed(count);
-  bool first = true;
-  std::vector<Need*> under;
-  std::vector<std::int64_t> found;
-  for (Need& need : needs_) {
-    const bool bound = std::all_of(
-        need.alternatives.begin(), need.alternatives.end(),
-        [&](std::uint32_t a) { return number_of(a) < demand_.alternatives[a].constraints.size(); });
-    if (!bound) continue;
-    under.push_back(&need);
-    found.assign(count, 0);
-    for (const std::uint32_t a : need.alternatives) {
-      const auto& singles = model_.alternative(a).singles[number_of(a)];
-      each(need.classes, [&](std::uint32_t c) {
-        steps_ += 2;
-        // Alternatives may derive the value in different ways; counting twice errs on the safe
-        // side.
-        for (const std::uint32_t value : singles[c]) found[value] += units(need, c);
-      });
-    }
-    for (std::uint32_t value = 0; value < count; ++value) {
-      const bool enough = found[value] >= need.count;
-      allowed.assign(value, enough && (first || allowed.test(value)));
-    }
-    steps_ += count / 4;
-    first = false;
-  }
-  if (under.empty()) return true;
-  if (allowed.none()) return false;
-  for (Need* need : under) {
-    std::int64_t total = 0;
-    Bits kept(model_.classes().size());
-    each(need->classes, [&](std::uint32_t c) {
-      for (const std::uint32_t a : need->alternatives) {
-        const auto& singles = model_.alternative(a).singles[number_of(a)][c];
-        steps_ += 2;
-        if (std::any_of(singles.begin(), singles.end(),
-                        [&](std::uint32_t value) { return allowed.test(value); })) {
-          kept.set(c);
-          total += units(*need, c);
-          return;
-        }
-      }
-      changed = true;
-    });
-    need->classes = std::move(kept);
-    if (total < need->count) return false;
-  }
-  return true;
-}
-
-bool Bounds::narrow() {
-  constexpr int kRounds = 64;
-  bool changed = true;
-  for (int round = 0; changed && round < kRounds; ++round) {
-    changed = false;
-    for (std::uint32_t k = 0; k < demand_.constraints.size(); ++k) {
-      if (demand_.constraints[k]->kind != Constraint::Kind::match) continue;
-      if (!narrow(k, changed)) return false;
-    }
-  }
-  return true;
-}
-
 bool Bounds::serve(const Point& point, const std::vector<const Bits*>& classes) {
   const std::uint32_t claim = demand_.positions[point.position].claim;
   std::vector<FlowRow> rows;
@@ -323,12 +254,18 @@ bool Bounds::serve(const Point& point, const std::vector<const Bits*>& classes) 
       // Access for administration shares devices with other claims: with those served already, as
       // far as it goes, and with those still to be served, who knows.
       if (need.claim != claim) continue;
-      each(*classes[n], [&](std::uint32_t c) {
+      each_in(*classes[n], [&](std::uint32_t c) {
         count -=
             model_.classes()[c].multiple ? kPlenty : tally_.taken[c] - tally_.by_claim[claim][c];
       });
     }
-    if (count > 0) rows.push_back({count, *classes[n]});
+    if (count <= 0) continue;
+    ++steps_;
+    if (!rows.empty() && rows.back().classes == *classes[n]) {
+      rows.back().need += count;
+    } else {
+      rows.push_back({count, *classes[n]});
+    }
   }
   return rows.empty() || can_serve(rows, stock_, steps_);
 }
@@ -369,7 +306,7 @@ bool Bounds::counters_suffice() {
     Amount needed = 0;
     for (const Need& need : needs_) {
       Amount least = -1;
-      each(need.classes, [&](std::uint32_t c) {
+      each_in(need.classes, [&](std::uint32_t c) {
         ++steps_;
         const DeviceClassInfo& info = model_.classes()[c];
         Amount amount = 0;
@@ -408,7 +345,7 @@ bool Bounds::distinct_suffice(const std::vector<const Bits*>& classes) {
         }
         const auto& held =
             model_.alternative(a).values[static_cast<std::size_t>(at - constraints.begin())];
-        each(*classes[n], [&](std::uint32_t c) {
+        each_in(*classes[n], [&](std::uint32_t c) {
           ++steps_;
           if (held[c] == kUnread) return;
           reachable.insert(
@@ -438,7 +375,13 @@ template <typename Allows>
 bool Bounds::filtered_serves(const Point& point, const std::vector<std::uint32_t>& constraints,
                              Allows allows) {
   std::vector<FlowRow> rows;
-  for (const Need& need : needs_) {
+  for (std::size_t n = 0; n < needs_.size(); ++n) {
+    const Need& need = needs_[n];
+    if (n > 0 && alike(need, needs_[n - 1])) {
+      ++steps_;
+      rows.push_back(rows.back());
+      continue;
+    }
     FlowRow row;
     row.need = kPlenty;
     row.classes.resize(model_.classes().size());
@@ -447,7 +390,7 @@ bool Bounds::filtered_serves(const Point& point, const std::vector<std::uint32_t
       const Bits& own = model_.alternative(a).set;
       std::int64_t total = 0;
       Bits classes(model_.classes().size());
-      each(need.classes, [&](std::uint32_t c) {
+      each_in(need.classes, [&](std::uint32_t c) {
         ++steps_;
         if (!own.test(c)) return;
         for (std::size_t i = 0; i < bound.size(); ++i) {
@@ -513,7 +456,7 @@ bool Bounds::match_suffice(const Point& point) {
     for (const std::uint32_t a : pivot->alternatives) {
       if (some) break;
       const std::vector<BoundConstraint>& bound = demand_.alternatives[a].constraints;
-      each(pivot->classes, [&](std::uint32_t c) {
+      each_in(pivot->classes, [&](std::uint32_t c) {
         if (some || !model_.alternative(a).set.test(c)) return;
         std::vector<SetId> values;
         for (const std::uint32_t k : constraints) {
@@ -532,19 +475,14 @@ bool Bounds::match_suffice(const Point& point) {
               });
           return;
         }
-        const AttributeTable& attributes = attempt_.inventory().attributes();
-        for (const ValueId value : attributes.values(values.front())) {
-          if (some || !tried.insert({value}).second) continue;
-          const std::vector<SetId>& held = attempt_.constraint_sets(first);
-          if (!held.empty()) {
-            const auto left = attributes.values(held.back());
-            if (!std::binary_search(left.begin(), left.end(), value)) continue;
-          }
-          some = filtered_serves(
-              point, constraints, [&](std::uint32_t other, std::size_t i, std::uint32_t d) {
-                const auto set = attributes.values(model_.alternative(other).values[i][d]);
-                return std::binary_search(set.begin(), set.end(), value);
-              });
+        // Of the values only those that narrow() left, each once for all that are told apart.
+        for (const std::uint32_t value : model_.alternative(a).singles[number_of(a, first)][c]) {
+          if (some || !allowed_[first].test(value) || !tried.insert({value}).second) continue;
+          some = filtered_serves(point, constraints,
+                                 [&](std::uint32_t other, std::size_t i, std::uint32_t d) {
+                                   const auto& set = model_.alternative(other).singles[i][d];
+                                   return std::binary_search(set.begin(), set.end(), value);
+                                 });
         }
       });
     }

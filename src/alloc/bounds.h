@@ -4,10 +4,12 @@
 // Each looks at all that is still to be served and drops some of the rules, so that the rest is
 // easy to decide. A "no" is final; a "yes" only means that the search must look. The plain bound
 // drops everything but numbers: each request has enough devices left, and all together have
-// (flow.h). The thorough one also tries every value that a match constraint could settle on, every
-// value of a distinct constraint for one device only, and sums counters up.
+// (flow.h); so do those together that must have a value in common. The thorough one also tries
+// every value that a match constraint could settle on, every value of a distinct constraint for one
+// device only, and sums counters up.
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "alloc/attempt.h"
@@ -69,6 +71,13 @@ class Bounds {
   bool narrow();
   bool narrow(std::uint32_t constraint, bool& changed);
   std::int64_t units(const Need& need, std::uint32_t c) const;
+  static constexpr std::size_t kNotBound = ~std::size_t{0};
+  /// The number of the constraint among those of the alternative.
+  std::size_t number_of(std::uint32_t alternative, std::uint32_t constraint) const;
+  /// The values of the constraint that the devices taken so far have in common; false: none taken.
+  bool held_values(std::uint32_t constraint, std::vector<std::uint32_t>& out) const;
+  /// Whether nothing but the order tells the needs apart.
+  bool alike(const Need& a, const Need& b) const;
   bool counters_suffice();
   /// `classes`: by need, what each may take from.
   bool distinct_suffice(const std::vector<const Bits*>& classes);
@@ -86,6 +95,9 @@ class Bounds {
   std::uint32_t end_ = kNone;
   std::vector<Need> needs_;
   FlowStock stock_;
+  /// Of alternatives not begun yet, by kind: what usable() said; -1 before that.
+  std::vector<std::pair<std::int64_t, Bits>> usable_;
+  std::vector<Bits> allowed_;  // by match constraint: values that narrow() left
 };
 
 }  // namespace dibs::alloc

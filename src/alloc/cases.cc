@@ -24,6 +24,20 @@ std::string essence(std::string_view error) {
   return std::string(error);
 }
 
+struct DeviceName {
+  std::string_view driver;
+  std::string_view pool;
+  std::string_view device;
+};
+
+/// driver/pool/device, where the name of a pool may have slashes of its own.
+DeviceName device_name(std::string_view id) {
+  const std::size_t first = id.find('/');
+  const std::size_t last = id.rfind('/');
+  if (first == std::string_view::npos || first == last) return {};
+  return {id.substr(0, first), id.substr(first + 1, last - first - 1), id.substr(last + 1)};
+}
+
 }  // namespace
 
 Case::Case(const json::Value& source)
@@ -36,16 +50,17 @@ Case::Case(const json::Value& source)
     inventory_->put(std::to_string(i), source["slices"][i]);
   }
   for (const json::Value& id : source["allocatedDevices"].items()) {
-    const auto parts = split(id.as_string(), '/');
-    inventory_->take_device(parts[0], parts[1], parts[2]);
+    const DeviceName used = device_name(id.as_string());
+    inventory_->take_device(used.driver, used.pool, used.device);
   }
   for (const json::Value& id : source["allocatedSharedDevices"].items()) {
-    const auto parts = split(id.as_string(), '/');
-    inventory_->take_share(parts[0], parts[1], parts[2]);
+    const std::string_view share = id.as_string();
+    const DeviceName used = device_name(share.substr(0, share.rfind('/')));
+    inventory_->take_share(used.driver, used.pool, used.device);
   }
   for (const json::Value& entry : source["allocatedCapacity"].items()) {
-    const auto parts = split(entry["device"].as_string(), '/');
-    inventory_->take_capacity(parts[0], parts[1], parts[2], entry["consumed"]);
+    const DeviceName used = device_name(entry["device"].as_string());
+    inventory_->take_capacity(used.driver, used.pool, used.device, entry["consumed"]);
   }
   for (const json::Value& object : source["classes"].items()) {
     classes_.push_back(std::make_shared<DeviceClass>(DeviceClass::read(object)));

@@ -20,11 +20,10 @@ void put(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-class DeepSearch {
+class DeepSearch : public RequestOrder<DeepSearch> {
  public:
   DeepSearch(Attempt& attempt, std::uint64_t most_steps, SearchStats& stats)
-      : attempt_(attempt),
-        demand_(attempt.demand()),
+      : RequestOrder(attempt),
         model_(attempt),
         bounds_(attempt, model_, tally_, stats.steps),
         most_steps_(most_steps),
@@ -59,6 +58,30 @@ class DeepSearch {
     return only(0, positions, most_steps_);
   }
 
+  End choose(std::uint32_t alternative, std::int64_t index, Slot slot) {
+    const Alternative& wanted = demand_.alternatives[alternative];
+    if (stats_.steps >= step_limit_) return End::gave_up;
+    const Point point{wanted.position, alternative, index, slot};
+    // Devices for "all" come one after the other without a choice: one look at the first is enough.
+    const bool look = !wanted.all() || index == 0;
+    std::string key;
+    if (look) {
+      if (!bounds_.possible(point)) return End::nothing;
+      key = state(point);
+      if (const auto known = dead_ends_.find(key); known != dead_ends_.end()) return known->second;
+    }
+    Usage usage;
+    const bool comparable = index == 0 && compares_usage();
+    if (comparable) measure(point, usage);
+    if (comparable && is_worse(usage)) return End::nothing;
+    const End end = wanted.all() ? next_of_all(alternative, index) : try_devices(point);
+    if (look && (end == End::nothing || end == End::too_many)) {
+      dead_ends_.emplace(std::move(key), end);
+      if (comparable) remember(std::move(usage));
+    }
+    return end;
+  }
+
  private:
   /// The positions from `first` to before `end`, as if there were no others. Found devices are kept
   /// where these are all there are.
@@ -82,62 +105,13 @@ class DeepSearch {
     return result;
   }
 
-  End position(std::uint32_t at) {
-    if (at == end_) return End::found;
-    const Position& position = demand_.positions[at];
-    const End end = position.prioritized ? alternatives(position) : fill(position.first, 0, 0);
-    const bool next_claim = at > first_ && demand_.positions[at - 1].claim != position.claim;
-    return end == End::too_many && next_claim ? End::nothing : end;
-  }
-
-  End alternatives(const Position& position) {
-    bool only_too_many = true;
-    for (std::uint32_t a = position.first; a < position.first + position.count; ++a) {
-      const End end = fill(a, 0, 0);
-      if (end != End::nothing && end != End::too_many) return end;
-      if (end == End::nothing) only_too_many = false;
-    }
-    return only_too_many ? End::too_many : End::nothing;
-  }
-
-  End fill(std::uint32_t alternative, std::int64_t index, Slot slot) {
-    const Alternative& wanted = demand_.alternatives[alternative];
-    const std::int64_t count = attempt_.count(alternative);
-    if (wanted.all() && count == 0) return End::nothing;
-    if (index >= count) return position(wanted.position + 1);
-    if (static_cast<std::int64_t>(attempt_.picked_for(wanted.claim)) + count - index >
-        static_cast<std::int64_t>(kMostResults)) {
-      return End::too_many;
-    }
-    if (stats_.steps >= step_limit_) return End::gave_up;
-    const Point point{wanted.position, alternative, index, slot};
-    // Devices for "all" come one after the other without a choice: one look at the first is enough.
-    const bool look = !wanted.all() || index == 0;
-    std::string key;
-    if (look) {
-      if (!bounds_.possible(point)) return End::nothing;
-      key = state(point);
-      if (const auto known = dead_ends_.find(key); known != dead_ends_.end()) return known->second;
-    }
-    Usage usage;
-    const bool comparable = index == 0 && compares_usage();
-    if (comparable) measure(point, usage);
-    if (comparable && is_worse(usage)) return End::nothing;
-    const End end = wanted.all() ? next_of_all(alternative, index) : choose(point);
-    if (look && (end == End::nothing || end == End::too_many)) {
-      dead_ends_.emplace(std::move(key), end);
-      if (comparable) remember(std::move(usage));
-    }
-    return end;
-  }
-
   End next_of_all(std::uint32_t alternative, std::int64_t index) {
     const Slot next = attempt_.all_of(alternative)[static_cast<std::size_t>(index)];
     if (!attempt_.candidate(alternative, next)) return End::nothing;
     return try_device(alternative, index, next);
   }
 
-  End choose(const Point& point) {
+  End try_devices(const Point& point) {
     const std::uint32_t alternative = point.alternative;
     const std::uint64_t before = stats_.steps;
     bool examined = false;
@@ -410,15 +384,11 @@ class DeepSearch {
     }
   }
 
-  Attempt& attempt_;
-  const Demand& demand_;
   Tally tally_;
   Model model_;
   Bounds bounds_;
   std::uint64_t most_steps_;
   std::uint64_t step_limit_ = 0;
-  std::uint32_t first_ = 0;
-  std::uint32_t end_ = 0;
   SearchStats& stats_;
   std::unordered_map<std::string, End> dead_ends_;
   std::unordered_map<std::string, std::vector<std::vector<std::int16_t>>> hopeless_;

@@ -70,6 +70,14 @@ TEST(Defects, distinct_holds_between_all_devices_of_a_request) {
 
   problem.requests = cat("[", exactly("r", 2), "]");
   EXPECT_THAT(problem.solve(), ElementsAre("d0", "d1"));
+
+  // Likewise when the third of three is equal to the first alone, and a fourth would do.
+  problem.devices.insert(problem.devices.size() - 1,
+                         R"(,{"name":"d3","attributes":{"r":{"int":3}}})");
+  problem.requests = cat("[", exactly("r", 3), "]");
+  EXPECT_THAT(problem.solve(), ElementsAre("d0", "d1", "d3"));
+  problem.requests = cat("[", exactly("r", 2), ",", exactly("q", 1), "]");
+  EXPECT_THAT(problem.solve(), ElementsAre("d0", "d1", "d3"));
 }
 
 TEST(Defects, an_intersection_is_restored_when_a_device_is_given_back) {
@@ -97,6 +105,39 @@ TEST(Defects, counters_of_a_device_that_was_given_back_are_free_again) {
   problem.requests = cat("[", exactly("r", 1), ",", exactly("q", 1), "]");
   problem.constraints = R"([{"matchAttribute":"x/r"}])";
   EXPECT_THAT(problem.solve(), ElementsAre("d1", "d2"));
+}
+
+TEST(Defects, counters_of_a_claim_that_was_freed_are_free_again) {
+  Problem problem;
+  problem.devices = R"([
+    {"name":"d0","consumesCounters":[{"counterSet":"s","counters":{"m":{"value":"3"}}}]},
+    {"name":"d1","consumesCounters":[{"counterSet":"s","counters":{"m":{"value":"3"}}}]}])";
+  problem.counters = R"({"m":{"value":"4"}})";
+  problem.requests = cat("[", exactly("r", 1), "]");
+  Case example(problem.source());
+  for (int round = 0; round < 5; ++round) {
+    const Outcome outcome = example.run();
+    ASSERT_EQ(problem.devices_of(outcome), std::vector<std::string>{"d0"}) << round;
+    example.inventory().take(outcome.allocations[0]);
+    // While it is held, the slices may be written anew.
+    example.inventory().put("0", problem.source()["slices"][0]);
+    example.inventory().put("1", problem.source()["slices"][1]);
+    EXPECT_EQ(example.run().answer, Answer::unavailable) << round;
+    example.inventory().release(outcome.allocations[0]);
+  }
+}
+
+TEST(Defects, counters_of_an_alternative_that_was_left_are_free_again) {
+  // The first alternative takes all of the counter and then finds no second device.
+  Problem problem;
+  problem.devices = R"([
+    {"name":"d0","consumesCounters":[{"counterSet":"s","counters":{"m":{"value":"4"}}}]},
+    {"name":"d1","consumesCounters":[{"counterSet":"s","counters":{"m":{"value":"1"}}}]}])";
+  problem.counters = R"({"m":{"value":"4"}})";
+  problem.requests = R"([{"name":"r","firstAvailable":[
+    {"name":"two","deviceClassName":"any","allocationMode":"ExactCount","count":2},
+    {"name":"one","deviceClassName":"any","allocationMode":"ExactCount","count":1}]}])";
+  EXPECT_THAT(problem.solve(), ElementsAre("d0"));
 }
 
 TEST(Defects, an_overdrawn_counter_blocks_only_those_who_need_it) {
@@ -151,6 +192,31 @@ TEST(Defects, capacity_beyond_the_arithmetic_is_an_error_not_a_small_amount) {
   const Outcome outcome = Case(problem.source()).run();
   EXPECT_EQ(outcome.answer, Answer::failed);
   EXPECT_THAT(outcome.error, testing::HasSubstr("passes MaxInt64"));
+}
+
+TEST(Defects, rounding_up_never_passes_the_largest_amount_unseen) {
+  struct Example {
+    const char* asked;
+    const char* step;
+    const char* has;
+  };
+  // Each rounds to an amount that does not fit; a sum that wraps around would look small.
+  for (const Example& example :
+       {Example{"9223372036854775807", "4", "9223372036854775807"},
+        Example{"9223372036854775807", "2", "9223372036854775807"}, Example{"8Ei", "2", "4"},
+        Example{"9223372036854775805", "9223372036854775804", "100"}}) {
+    SCOPED_TRACE(example.asked);
+    Problem problem;
+    problem.devices =
+        cat(R"([{"name":"d0","allowMultipleAllocations":true,"capacity":{"m":{"value":")",
+            example.has, R"(","requestPolicy":{"default":"2","validRange":{"min":"2","step":")",
+            example.step, R"("}}}}}])");
+    problem.requests =
+        cat("[", exactly("r", 1, cat(R"(,"capacity":{"requests":{"m":")", example.asked, R"("}})")),
+            "]");
+    const Outcome outcome = Case(problem.source()).run();
+    EXPECT_NE(outcome.answer, Answer::allocated);
+  }
 }
 
 TEST(Defects, a_bad_device_is_the_fault_of_its_node_alone) {

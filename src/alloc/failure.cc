@@ -1,6 +1,8 @@
 #include "alloc/failure.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
 
 #include "base/strings.h"
@@ -42,7 +44,10 @@ class Explainer {
       return std::move(made_);
     }
     made_.possible_when_idle = answer_of(demand_, true) == Answer::allocated;
-    if (options_.conflict) find_conflict();
+    if (options_.conflict) {
+      find_conflict();
+      find_values(attempt);
+    }
     if (options_.relaxations) find_relaxations();
     return std::move(made_);
   }
@@ -168,6 +173,47 @@ class Explainer {
     }
   }
 
+  void find_values(Attempt& attempt) {
+    for (const ConflictItem& item : made_.conflict) {
+      if (item.constraint == kNoItem) continue;
+      const std::uint32_t k = demand_.claims[item.claim].first_constraint + item.constraint;
+      ConstraintFindings found;
+      found.claim = item.claim;
+      found.constraint = item.constraint;
+      std::map<ValueId, std::set<Slot>> holders;
+      std::map<std::uint32_t, std::int64_t> wanted;  // by request; of alternatives the fewest
+      for (std::uint32_t a = 0; a < demand_.alternatives.size(); ++a) {
+        const Alternative& alternative = demand_.alternatives[a];
+        const std::uint32_t request =
+            alternative.position - demand_.claims[alternative.claim].first_position;
+        if (!in_conflict(alternative.claim, request)) continue;
+        for (const BoundConstraint& bound : alternative.constraints) {
+          if (bound.constraint != k) continue;
+          const std::int64_t count = attempt.count(a);
+          const auto [at, added] = wanted.try_emplace(alternative.position, count);
+          at->second = std::min(at->second, count);
+          for (Slot slot = 0; slot < attempt.slots(); ++slot) {
+            Loss loss;
+            if (loss_of(attempt, a, slot, loss)) continue;
+            for (const ValueId value : inventory_.attributes().values(attempt.set_of(bound, slot)))
+              holders[value].insert(slot);
+          }
+        }
+      }
+      for (const auto& [position, count] : wanted) found.wanted += count;
+      for (const auto& [value, slots] : holders) {
+        // What people know is the value; its type stands in front.
+        const std::string& text = inventory_.attributes().text(value);
+        found.values.emplace_back(text.substr(text.find(' ') + 1),
+                                  static_cast<std::uint32_t>(slots.size()));
+      }
+      std::sort(found.values.begin(), found.values.end(), [](const auto& x, const auto& y) {
+        return x.second != y.second ? x.second > y.second : x.first < y.first;
+      });
+      made_.constraints.push_back(std::move(found));
+    }
+  }
+
   bool holds_some(std::uint32_t constraint, const Bits& positions) const {
     return std::any_of(
         demand_.alternatives.begin(), demand_.alternatives.end(),
@@ -198,10 +244,13 @@ class Explainer {
       const std::uint32_t a =
           demand_.positions[demand_.claims[found.claim].first_position + found.request].first +
           found.alternative;
-      const Relaxation base{Relaxation::Kind::release, found.claim, found.request,
-                            found.alternative,         0,           {}};
+      Relaxation base;
+      base.claim = found.claim;
+      base.request = found.request;
+      base.alternative = found.alternative;
       try_tolerations(a, found, base);
       try_fewer(a, found, base);
+      try_less(a, base);
       try_selectors(a, base);
     }
     for (const ConflictItem& item : made_.conflict) {
@@ -219,7 +268,8 @@ class Explainer {
     if (made_.possible_when_idle) {
       Relaxation relaxation;
       relaxation.kind = Relaxation::Kind::release;
-      relaxation.number = fewest_to_release();
+      relaxation.devices = to_release();
+      relaxation.number = static_cast<std::uint32_t>(relaxation.devices.size());
       made_.relaxations.push_back(relaxation);
     }
     std::stable_sort(made_.relaxations.begin(), made_.relaxations.end(),
@@ -258,6 +308,39 @@ class Explainer {
     }
   }
 
+  /// The most that some device has left of a capacity, where more was asked for.
+  void try_less(std::uint32_t a, Relaxation relaxation) {
+    constexpr std::size_t kMost = 8;
+    const DeviceRequest& spec = *demand_.alternatives[a].spec;
+    for (std::size_t i = 0; i < spec.capacity.size(); ++i) {
+      const CapacityRequest& asked = spec.capacity[i];
+      std::set<Amount, std::greater<>> amounts;
+      for (const Row row : view_.rows) {
+        for (const Capacity& capacity : inventory_.row(row).device->capacities) {
+          if (capacity.name != asked.name) continue;
+          Amount left = capacity.amount;
+          for (const auto& [name, consumed] : inventory_.use(row).consumed) {
+            if (name == asked.name) left -= consumed;
+          }
+          if (left > 0 && left < asked.amount) amounts.insert(left / kAmountUnit * kAmountUnit);
+        }
+      }
+      std::size_t tried = 0;
+      for (const Amount amount : amounts) {
+        if (amount == 0 || tried++ == kMost) break;
+        const Quantity quantity(static_cast<std::int64_t>(amount / kAmountUnit), 0,
+                                asked.quantity.format());
+        DeviceRequest changed = spec;
+        changed.capacity[i] = {asked.name, quantity, amount};
+        if (!helps(with(a, std::move(changed)))) continue;
+        relaxation.kind = Relaxation::Kind::less;
+        relaxation.subject = cat(asked.name, " ", quantity.canonical());
+        made_.relaxations.push_back(relaxation);
+        break;
+      }
+    }
+  }
+
   void try_selectors(std::uint32_t a, Relaxation relaxation) {
     const std::size_t count = demand_.alternatives[a].selectors.size();
     for (std::size_t i = 0; i < count; ++i) {
@@ -271,18 +354,70 @@ class Explainer {
     }
   }
 
-  /// How many devices that others have would be picked, were they free. Not always the fewest that
-  /// would do, but never more than help.
-  std::uint32_t fewest_to_release() {
+  /// Devices of others that would do, were they free, and one fewer would not. Which set is the
+  /// smallest of all is as hard a question as the allocation itself: a few are tried. Empty where
+  /// devices are shared: what several have is not so easily thought away.
+  std::vector<std::string> to_release() {
     Attempt attempt(inventory_, node_, view_, demand_, true);
     SearchStats stats;
-    if (!attempt.prepare() || search(attempt, options_.limits, stats) != Answer::allocated)
-      return 0;
-    std::set<Slot> held;
-    for (const Picked& pick : attempt.picked()) {
-      if (inventory_.use(view_.rows[pick.slot]).allocated()) held.insert(pick.slot);
+    if (!attempt.prepare() || search(attempt, options_.limits, stats) != Answer::allocated) {
+      return {};
     }
-    return static_cast<std::uint32_t>(held.size());
+    std::set<Slot> picked;
+    for (const Picked& pick : attempt.picked()) {
+      if (is_exclusive(pick.slot)) picked.insert(pick.slot);
+    }
+    // Those that would be picked may not be in the way themselves: partitions of one that is.
+    std::vector<Slot> all;
+    for (Slot slot = 0; slot < attempt.slots(); ++slot) {
+      if (is_exclusive(slot)) all.push_back(slot);
+    }
+    constexpr std::size_t kMost = 64;
+    std::vector<Slot> best;
+    const auto consider = [&](const std::vector<Slot>& held) {
+      if (held.size() > kMost || best.size() == 1) return;
+      std::vector<Slot> found = needed_of(held);
+      if (!found.empty() && (best.empty() || found.size() < best.size())) best = std::move(found);
+    };
+    consider({picked.begin(), picked.end()});
+    consider(all);
+    consider({all.rbegin(), all.rend()});
+    std::vector<std::string> made;
+    for (const Slot slot : best) made.push_back(attempt.id(slot));
+    std::sort(made.begin(), made.end());
+    return made;
+  }
+
+  bool is_exclusive(Slot slot) const {
+    const DeviceUse& use = inventory_.use(view_.rows[slot]);
+    return use.exclusive == 1 && !use.shared();
+  }
+
+  /// Gives these devices back, takes one after the other again where that does no harm, and returns
+  /// those that have to stay free; none when all of them are not enough. Leaves the inventory as it
+  /// was.
+  std::vector<Slot> needed_of(const std::vector<Slot>& held) {
+    const auto change = [&](Slot slot, bool take) {
+      const RowInfo& row = inventory_.row(view_.rows[slot]);
+      const Slice& slice = row.record->slice;
+      if (take) {
+        inventory_.take_device(slice.driver, slice.pool, row.device->name);
+      } else {
+        inventory_.release_device(slice.driver, slice.pool, row.device->name);
+      }
+    };
+    for (const Slot slot : held) change(slot, false);
+    const bool enough = answer_of(demand_) == Answer::allocated;
+    std::vector<Slot> needed;
+    for (const Slot slot : held) {
+      change(slot, true);
+      if (!enough) continue;
+      if (answer_of(demand_) == Answer::allocated) continue;
+      change(slot, false);
+      needed.push_back(slot);
+    }
+    for (const Slot slot : needed) change(slot, true);
+    return needed;
   }
 
   static constexpr std::uint32_t kNoItem = 0xffffffff;

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "alloc/demand.h"
@@ -66,10 +67,22 @@ struct ConflictItem {
   friend bool operator==(const ConflictItem&, const ConflictItem&) = default;
 };
 
+/// What a constraint of the conflict finds: devices that its requests could have, by value.
+struct ConstraintFindings {
+  std::uint32_t claim = 0;
+  std::uint32_t constraint = 0;
+  std::int64_t wanted = 0;  // devices, of those requests of the conflict that it is about
+  /// The most frequent first. A device with a list counts with each of its values.
+  std::vector<std::pair<std::string, std::uint32_t>> values;
+
+  friend bool operator==(const ConstraintFindings&, const ConstraintFindings&) = default;
+};
+
 struct Relaxation {
   enum class Kind : std::uint8_t {
     tolerate,         // taints, by the request; subject: the key
     fewer,            // number: of devices for the request that would do
+    less,             // of a capacity; subject: "NAME AMOUNT" that would do
     drop_constraint,  // number: of the constraint
     drop_selector,    // number: of the request's selector
     release,          // number: of devices in use that would do, when others give them back
@@ -80,6 +93,8 @@ struct Relaxation {
   std::uint32_t alternative = 0;
   std::uint32_t number = 0;
   std::string subject;
+  /// The devices to be given back, "driver/pool/device".
+  std::vector<std::string> devices = {};
 
   friend bool operator==(const Relaxation&, const Relaxation&) = default;
 };
@@ -89,6 +104,7 @@ struct NodeFailure {
   std::string error;  // of Answer::failed
   std::vector<RequestFindings> requests;
   std::vector<ConflictItem> conflict;
+  std::vector<ConstraintFindings> constraints;  // of the conflict
   bool conflict_is_minimal = true;  // false: the limit on steps was met while making it smaller
   std::vector<Relaxation> relaxations;
   /// It would be served if nobody else had anything here: waiting can help.
@@ -112,6 +128,21 @@ NodeFailure explain(Inventory& inventory, const Node& node, const Demand& demand
 
 /// "request gpu of claim default/c wants 2 of 8 devices: 4 are in use, 3 do not match …".
 std::vector<std::string> describe(const NodeFailure& failure, const Demand& demand);
+
+// The same in pieces, for those who lay them out.
+
+/// The request could not be served even alone.
+bool falls_short(const RequestFindings& found);
+/// "request gpu of claim default/c wants 2 of 8 devices, and 1 is left".
+std::string describe(const RequestFindings& found, const Demand& demand);
+/// "4 are in use".
+std::string describe(const Loss& loss, const RequestFindings& found, const Demand& demand);
+/// "request gpu of claim default/c".
+std::string describe(const ConflictItem& item, const Demand& demand);
+/// "5 devices with the same x/numa are wanted: 4 have 0, 3 have 1".
+std::string describe(const ConstraintFindings& found, const Demand& demand);
+/// "tolerate the taint ill in request gpu of claim default/c".
+std::string describe(const Relaxation& fix, const Demand& demand);
 
 json::Value to_json(const NodeFailure& failure, const Demand& demand);
 

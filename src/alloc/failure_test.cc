@@ -77,7 +77,8 @@ TEST(Failure, counts_what_took_devices_away) {
   EXPECT_THAT(
       found.lines,
       Contains("request r of claim ns/c wants 3 of 8 devices, and 2 are left: 2 do not match "
-               "selector #0 of the request, 3 are in use and 1 has the taint ill, which is not "
+               "the request (device.attributes['x'].i > 1), 3 are in use and 1 has the taint ill, "
+               "which is not "
                "tolerated"));
 }
 
@@ -92,7 +93,8 @@ TEST(Failure, names_what_would_help_cheapest_first) {
   EXPECT_THAT(found.lines, testing::IsSupersetOf(
                                {"would help: tolerate the taint ill in request r of claim ns/c",
                                 "would help: ask for 2 devices in request r of claim ns/c",
-                                "would help: drop selector #0 of request r of claim ns/c"}));
+                                "would help: drop the selector (device.attributes['x'].i > 1) of "
+                                "request r of claim ns/c"}));
   EXPECT_EQ(found.failure.relaxations.front().kind, Relaxation::Kind::tolerate);
   EXPECT_EQ(found.failure.relaxations.back().kind, Relaxation::Kind::release);
 }
@@ -113,6 +115,8 @@ TEST(Failure, finds_the_smallest_conflict) {
       found.lines,
       Contains("cannot be served together: request two of claim ns/b, request three of claim "
                "ns/b and matching x/numa in claim ns/b"));
+  EXPECT_THAT(found.lines,
+              Contains("5 devices with the same x/numa are wanted: 4 have 0, 3 have 1"));
   EXPECT_THAT(found.lines, Contains("would help: drop the constraint on x/numa in claim ns/b"));
 }
 
@@ -127,6 +131,90 @@ TEST(Failure, tells_waiting_from_hopeless) {
   const Explained hopeless(
       with_claims(cat("[", claim("c", cat(R"({"requests":[)", exactly("r", 9), "]}")), "]")));
   EXPECT_FALSE(hopeless.failure.possible_when_idle);
+}
+
+TEST(Failure, names_as_few_devices_to_wait_for_as_would_do) {
+  // d5 and d7 are free, both of numa node 1; d4 of the same would do, as would three of node 0.
+  const Explained found(
+      with_claims(cat("[",
+                      claim("c", cat(R"({"requests":[)", exactly("r", 3),
+                                     R"(],"constraints":[{"matchAttribute":"x/numa"}]})")),
+                      "]"),
+                  R"(["x/p/d0","x/p/d1","x/p/d2","x/p/d3","x/p/d4"])"));
+
+  ASSERT_FALSE(found.failure.relaxations.empty());
+  const Relaxation& fix = found.failure.relaxations.back();
+  EXPECT_EQ(fix.kind, Relaxation::Kind::release);
+  EXPECT_THAT(fix.devices, ElementsAre("x/p/d4"));
+}
+
+TEST(Failure, names_the_device_whose_parts_are_wanted) {
+  // Somebody has the whole; its halves are free, but there is nothing left to make them of.
+  const std::string part = R"("consumesCounters":[{"counterSet":"s","counters":{"m":{"value":")";
+  const Explained found(cat(
+      R"({"name":"x","features":["DRAPartitionableDevices"],"node":{"metadata":{"name":"n"}},
+       "classes":[{"metadata":{"name":"gpu"},"spec":{}}],"slices":[
+       {"metadata":{"name":"a"},"spec":{"driver":"x","nodeName":"n","pool":{"name":"p",
+       "generation":1,"resourceSliceCount":2},"sharedCounters":[{"name":"s","counters":
+       {"m":{"value":"2"}}}]}},
+       {"metadata":{"name":"b"},"spec":{"driver":"x","nodeName":"n","pool":{"name":"p",
+       "generation":1,"resourceSliceCount":2},"devices":[)",
+      R"({"name":"whole",)", part, R"(2"}}}]},{"name":"half-0",)", part,
+      R"(1"}}}]},{"name":"half-1",)", part, R"(1"}}}]}]}}],"claims":[)",
+      claim("c", cat(R"({"requests":[)", exactly("r", 2), "]}")),
+      R"(],"allocatedDevices":["x/p/whole"]})"));
+
+  EXPECT_THAT(found.failure.requests[0].losses,
+              ElementsAre(Loss{Cause::in_use, 0, "", 1}, Loss{Cause::counters, 0, "", 2}));
+  ASSERT_FALSE(found.failure.relaxations.empty());
+  EXPECT_THAT(found.failure.relaxations.back().devices, ElementsAre("x/p/whole"));
+}
+
+TEST(Failure, names_the_capacity_that_could_be_had) {
+  const std::string nic = R"("allowMultipleAllocations":true,"capacity":{"bw":{"value":)";
+  Case example(*json::parse(cat(
+      R"({"name":"x","features":["DRAConsumableCapacity"],"node":{"metadata":{"name":"n"}},
+       "classes":[{"metadata":{"name":"nic"},"spec":{}}],"slices":[
+       {"metadata":{"name":"a"},"spec":{"driver":"x","nodeName":"n","pool":{"name":"p",
+       "generation":1,"resourceSliceCount":1},"devices":[{"name":"a",)",
+      nic, R"("10G"}}},{"name":"b",)", nic, R"("5G"}}}]}}],"claims":[)",
+      claim("c", R"({"requests":[{"name":"r","exactly":{"deviceClassName":"nic","allocationMode":
+        "ExactCount","count":1,"capacity":{"requests":{"bw":"8G"}}}}]})"),
+      R"(],"allocatedCapacity":[{"device":"x/p/a","consumed":{"bw":"3G"}}]})")));
+
+  const NodeFailure failure = explain(example.inventory(), example.node(), example.demand());
+
+  EXPECT_THAT(failure.requests[0].losses,
+              ElementsAre(Loss{Cause::capacity, 0, "", 1}, Loss{Cause::capacity_in_use, 0, "", 1}));
+  EXPECT_THAT(describe(failure, example.demand()),
+              Contains("would help: ask for no more than 7G of bw in request r of claim ns/c"));
+}
+
+TEST(Failure, leaves_the_inventory_as_it_was) {
+  RandomCaseOptions options;
+  options.faults = false;
+  int checked = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Case example(random_case(seed + 7'000'000, options));
+    const auto picture = [&] {
+      std::vector<std::uint32_t> made;
+      for (Row row = 0; row < example.inventory().row_count(); ++row) {
+        made.push_back(example.inventory().use(row).exclusive);
+      }
+      return made;
+    };
+    const Outcome before = example.run();
+    if (before.answer != Answer::unavailable) continue;
+    const std::vector<std::uint32_t> used = picture();
+
+    const NodeFailure failure = explain(example.inventory(), example.node(), example.demand());
+
+    EXPECT_EQ(picture(), used);
+    EXPECT_EQ(explain(example.inventory(), example.node(), example.demand()), failure);
+    EXPECT_EQ(example.run().answer, before.answer);
+    ++checked;
+  }
+  EXPECT_GT(checked, 20);
 }
 
 TEST(Failure, passes_faults_on) {

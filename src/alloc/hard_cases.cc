@@ -311,6 +311,43 @@ HardCase lists(int devices, int count) {
   return made.build(cat("lists-", devices, "-for-", count + 1), false);
 }
 
+/// Lists of values that are a device's own, and one that the last devices share, before or behind
+/// their own: a request for each of them, whose devices are found behind those that fit nothing.
+HardCase shared_value(int alone, int sharing, int requests, bool behind) {
+  Builder made;
+  made.devices(alone + sharing, [alone, behind](int i, Value& device) {
+    Value values = Value::array();
+    if (i >= alone && !behind) values.push("shared");
+    for (int k = 0; k < 47; ++k) values.push(cat("d", i, "-", k));
+    if (i >= alone && behind) values.push("shared");
+    device.mut("attributes").set("links", Value::object({{"strings", std::move(values)}}));
+  });
+  made.claim();
+  for (int r = 0; r < requests; ++r) made.request(1);
+  made.constraint("matchAttribute", "links");
+  return made.build(
+      cat("shared-value-", alone, "-", sharing, "-for-", requests, behind ? "-behind" : ""),
+      sharing >= requests);
+}
+
+/// Every device shares values with many others, but a single value is common to enough of them.
+HardCase shared_groups(int groups, int size, int requests, bool solvable) {
+  Builder made;
+  made.devices(groups * size, [groups, size, solvable](int i, Value& device) {
+    Value values = Value::array();
+    for (int k = 0; k < 16; ++k) values.push(cat("g", i / size, "-", (i + k) % (size + 1)));
+    if (i % groups == 1 && i > groups) values.push("rare");  // one too few
+    if (solvable && i / size == groups - 1) values.push("last");
+    device.mut("attributes").set("links", Value::object({{"strings", std::move(values)}}));
+  });
+  made.claim();
+  for (int r = 0; r < requests; ++r) made.request(1);
+  made.constraint("matchAttribute", "links");
+  return made.build(
+      cat("shared-groups-", groups, "x", size, "-for-", requests, solvable ? "" : "-short"),
+      solvable);
+}
+
 /// "All" of devices that earlier requests cannot leave alone.
 HardCase all_behind(int devices, int before) {
   Builder made;
@@ -365,6 +402,12 @@ std::vector<HardCase> hard_cases() {
   made.push_back(alternatives(40, 6));
   made.push_back(lists(64, 4));
   made.push_back(lists(128, 6));
+  made.push_back(shared_value(32, 32, 32, false));
+  made.push_back(shared_value(32, 32, 32, true));
+  made.push_back(shared_value(33, 31, 32, false));
+  made.push_back(shared_value(96, 32, 30, true));
+  made.push_back(shared_groups(4, 32, 32, true));
+  made.push_back(shared_groups(4, 32, 32, false));
   made.push_back(all_behind(32, 8));
   made.push_back(all_behind(46, 15));
   return made;

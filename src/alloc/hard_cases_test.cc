@@ -32,6 +32,26 @@ TEST(HardCases, are_answered_within_the_limit) {
   EXPECT_LT(most, Limits().steps / 2);
 }
 
+TEST(HardCases, get_the_devices_that_the_plain_walk_finds_where_it_ends) {
+  int compared = 0;
+  for (const HardCase& hard : hard_cases()) {
+    if (!hard.solvable) continue;
+    SCOPED_TRACE(hard.name);
+    Limits plain;
+    plain.plain_steps = 100'000;
+    plain.steps = 1;
+
+    const Outcome walked = Case(hard.source).run(plain);
+    const Outcome outcome = Case(hard.source).run();
+
+    if (walked.stats.deep) continue;
+    ++compared;
+    EXPECT_EQ(outcome.allocations, walked.allocations);
+  }
+  // Those with a list of values that the last devices share, at the least.
+  EXPECT_GE(compared, 3);
+}
+
 TEST(HardCases, end_at_the_limit_when_there_is_no_proof) {
   for (const HardCase& hard : hard_cases()) {
     SCOPED_TRACE(hard.name);

@@ -27,12 +27,63 @@ class Numbering {
   std::unordered_map<std::string, std::uint32_t> ids_;
 };
 
+/// Replaces the values of sets by numbers, the same one for values that occur in the same sets, and
+/// returns how many. A list of a device's own values becomes one number.
+std::uint32_t number_by_sets(std::vector<std::vector<ValueId>>& sets) {
+  std::vector<ValueId> all;
+  for (const std::vector<ValueId>& set : sets) all.insert(all.end(), set.begin(), set.end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  for (std::vector<ValueId>& set : sets) {
+    auto from = all.begin();
+    for (ValueId& value : set) {
+      from = std::lower_bound(from, all.end(), value);
+      value = static_cast<ValueId>(from - all.begin());
+    }
+  }
+  // Each set splits what was one label so far into those that are in it and those that are not.
+  std::vector<std::uint32_t> label(all.size());
+  std::vector<std::uint32_t> inside(1, kNone);
+  for (const std::vector<ValueId>& set : sets) {
+    const auto old = static_cast<std::uint32_t>(inside.size());
+    for (const ValueId value : set) {
+      if (inside[label[value]] == kNone || inside[label[value]] < old) {
+        inside[label[value]] = static_cast<std::uint32_t>(inside.size());
+        inside.push_back(kNone);
+      }
+      label[value] = inside[label[value]];
+    }
+  }
+  std::vector<std::uint32_t> dense(inside.size(), kNone);
+  std::uint32_t count = 0;
+  for (const std::uint32_t one : label) {
+    if (dense[one] == kNone) dense[one] = count++;
+  }
+  for (std::vector<ValueId>& set : sets) {
+    for (ValueId& value : set) value = dense[label[value]];
+    std::sort(set.begin(), set.end());
+    set.erase(std::unique(set.begin(), set.end()), set.end());
+  }
+  return count;
+}
+
+/// Whether each alternative of the position has one of its kind behind the position.
+bool speaks_for_none(const Position& position, const std::vector<std::uint32_t>& last,
+                     const std::vector<std::uint32_t>& kinds) {
+  const std::uint32_t end = position.first + position.count;
+  for (std::uint32_t a = position.first; a < end; ++a) {
+    if (last[kinds[a]] < end) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Model::Model(Attempt& attempt) : attempt_(attempt), demand_(attempt.demand()) {
   read_alternatives();
   find_bins();
   make_classes();
+  find_kinds();
   number_values();
   type_bins();
   merge_suffixes();
@@ -285,30 +336,87 @@ void Model::make_classes() {
 
 void Model::number_values() {
   const AttributeTable& attributes = attempt_.inventory().attributes();
-  std::vector<std::unordered_map<ValueId, std::uint32_t>> numbers(demand_.constraints.size());
+  // What compares with nothing is a value of its own, of no other device.
+  constexpr std::uint64_t kAlone = std::uint64_t{1} << 32;
+  std::vector<std::vector<std::uint64_t>> keys(demand_.constraints.size());
+  const auto key_of = [&](SetId set, std::uint32_t c) {
+    return set == kIncomparable ? kAlone | classes_[c].members.front() : std::uint64_t{set};
+  };
+  for (std::uint32_t a = 0; a < alternatives_.size(); ++a) {
+    if (kinds_[a] != a) continue;
+    const std::vector<BoundConstraint>& bound = demand_.alternatives[a].constraints;
+    for (std::size_t i = 0; i < bound.size(); ++i) {
+      std::vector<std::uint64_t>& seen = keys[bound[i].constraint];
+      const std::size_t before = seen.size();
+      for (const std::uint32_t c : alternatives_[a].classes) {
+        seen.push_back(key_of(alternatives_[a].values[i][c], c));
+      }
+      const auto middle = seen.begin() + static_cast<std::ptrdiff_t>(before);
+      std::sort(middle, seen.end());
+      std::inplace_merge(seen.begin(), middle, seen.end());
+      seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+    }
+  }
+  std::vector<std::vector<std::span<const std::uint32_t>>> singles(keys.size());
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    std::vector<std::vector<ValueId>> sets;
+    for (const std::uint64_t key : keys[k]) {
+      const std::span<const ValueId> values =
+          key >= kAlone ? std::span<const ValueId>() : attributes.values(static_cast<SetId>(key));
+      sets.emplace_back(values.begin(), values.end());
+    }
+    std::uint32_t count = number_by_sets(sets);
+    for (std::size_t s = 0; s < sets.size(); ++s) {
+      if (keys[k][s] >= kAlone) sets[s].push_back(count++);
+      singles[k].emplace_back(single_lists_.emplace_back(std::move(sets[s])));
+    }
+    single_counts_.push_back(count);
+  }
   for (std::uint32_t a = 0; a < alternatives_.size(); ++a) {
     const std::vector<BoundConstraint>& bound = demand_.alternatives[a].constraints;
     AlternativeClasses& made = alternatives_[a];
+    if (kinds_[a] != a) {
+      made.singles = alternatives_[kinds_[a]].singles;
+      continue;
+    }
     made.singles.resize(bound.size());
     for (std::size_t i = 0; i < bound.size(); ++i) {
-      auto& known = numbers[bound[i].constraint];
+      const std::vector<std::uint64_t>& seen = keys[bound[i].constraint];
       made.singles[i].resize(classes_.size());
       for (const std::uint32_t c : made.classes) {
-        const SetId set = made.values[i][c];
-        std::vector<std::uint32_t>& singles = made.singles[i][c];
-        const auto add = [&](ValueId value) {
-          singles.push_back(
-              known.try_emplace(value, static_cast<std::uint32_t>(known.size())).first->second);
-        };
-        // What compares with nothing is a value of its own, of no other device.
-        constexpr ValueId kAlone = 0x80000000;
-        if (set == kIncomparable) add(kAlone | classes_[c].members.front());
-        for (const ValueId value : attributes.values(set)) add(value);
+        const auto at = std::lower_bound(seen.begin(), seen.end(), key_of(made.values[i][c], c));
+        made.singles[i][c] =
+            singles[bound[i].constraint][static_cast<std::size_t>(at - seen.begin())];
       }
     }
   }
-  for (const auto& known : numbers) {
-    single_counts_.push_back(static_cast<std::uint32_t>(known.size()));
+}
+
+void Model::find_kinds() {
+  const bool shares = std::any_of(classes_.begin(), classes_.end(),
+                                  [](const DeviceClassInfo& info) { return info.multiple; });
+  const auto same = [&](std::uint32_t a, std::uint32_t b) {
+    const Alternative& x = demand_.alternatives[a];
+    const Alternative& y = demand_.alternatives[b];
+    return x.claim == y.claim && x.admin() == y.admin() &&
+           std::equal(x.constraints.begin(), x.constraints.end(), y.constraints.begin(),
+                      y.constraints.end(),
+                      [](const BoundConstraint& one, const BoundConstraint& other) {
+                        return one.constraint == other.constraint && one.column == other.column;
+                      }) &&
+           alternatives_[a].set == alternatives_[b].set &&
+           alternatives_[a].values == alternatives_[b].values;
+  };
+  for (std::uint32_t a = 0; a < alternatives_.size(); ++a) {
+    kinds_.push_back(a);
+    // Where devices are shared, what a request takes of them counts as well.
+    if (shares || demand_.alternatives[a].all() || alternatives_[a].may_fault) continue;
+    for (std::uint32_t b = 0; b < a; ++b) {
+      const bool first = kinds_[b] == b && !demand_.alternatives[b].all();
+      if (!first || alternatives_[b].may_fault || !same(a, b)) continue;
+      kinds_[a] = b;
+      break;
+    }
   }
 }
 
@@ -349,7 +457,15 @@ void Model::merge_suffixes() {
   const auto positions = static_cast<std::uint32_t>(demand_.positions.size());
   suffix_.resize(positions + 1);
   suffix_counts_.resize(positions + 1);
-  for (std::uint32_t p = 0; p <= positions; ++p) {
+  // Alternatives of one kind say the same about a class, so the last of them speaks for all.
+  std::vector<std::uint32_t> last(alternatives_.size());
+  for (std::uint32_t a = 0; a < alternatives_.size(); ++a) last[kinds_[a]] = a;
+  for (std::uint32_t p = positions + 1; p-- > 0;) {
+    if (p < positions && speaks_for_none(demand_.positions[p], last, kinds_)) {
+      suffix_[p] = suffix_[p + 1];
+      suffix_counts_[p] = suffix_counts_[p + 1];
+      continue;
+    }
     Numbering numbers;
     suffix_[p].assign(classes_.size(), kNone);
     const std::uint32_t first = p < positions ? demand_.positions[p].first
@@ -359,6 +475,7 @@ void Model::merge_suffixes() {
       std::string key;
       bool matters = false;
       for (std::uint32_t a = first; a < alternatives_.size(); ++a) {
+        if (last[kinds_[a]] != a) continue;
         const Alternative& wanted = demand_.alternatives[a];
         const bool in = alternatives_[a].set.test(c);
         const bool fatal = (attempt_.fatal(a, slot / 64) >> (slot % 64) & 1) != 0;

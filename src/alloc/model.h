@@ -10,6 +10,8 @@
 // A class of a device that ends the attempt when looked at has just that member.
 
 #include <cstdint>
+#include <deque>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,8 +43,9 @@ struct AlternativeClasses {
   Bits set;                            // the same
   /// For each bound constraint of the alternative: what a class holds, by class.
   std::vector<std::vector<SetId>> values;
-  /// The same as numbers of single values, counted from 0 for each constraint.
-  std::vector<std::vector<std::vector<std::uint32_t>>> singles;
+  /// The same as numbers of single values, rising, counted from 0 for each constraint. Values that
+  /// occur in the same sets have one number.
+  std::vector<std::vector<std::span<const std::uint32_t>>> singles;
   bool may_fault = false;
   std::vector<Slot> faulty;  // devices that end the attempt when looked at, or taken
   /// Of "all" devices under constraints, those up to the first that cannot be added whatever was
@@ -69,6 +72,9 @@ class Model {
   bool can_fault(std::uint32_t alternative) const;
   /// How many single values a constraint has to do with.
   std::uint32_t single_count(std::uint32_t constraint) const { return single_counts_[constraint]; }
+  /// Alternatives of one kind want the same of devices, though perhaps not as many: the same
+  /// classes for the same constraints of a claim. The number is that of the first of them.
+  std::uint32_t kind(std::uint32_t a) const { return kinds_[a]; }
   /// A claim can run into the limit on its results.
   bool may_exceed() const { return may_exceed_; }
   bool has_admin() const { return has_admin_; }
@@ -85,6 +91,7 @@ class Model {
   void find_bins();
   void make_classes();
   void number_values();
+  void find_kinds();
   void type_bins();
   void merge_suffixes();
   void find_limits();
@@ -99,6 +106,8 @@ class Model {
   std::vector<std::uint32_t> bin_of_;  // by slot
   std::vector<AlternativeClasses> alternatives_;
   std::vector<std::uint32_t> single_counts_;
+  std::deque<std::vector<std::uint32_t>> single_lists_;
+  std::vector<std::uint32_t> kinds_;
   std::vector<std::uint32_t> first_fault_;
   std::vector<std::vector<std::uint32_t>> suffix_;
   std::vector<std::uint32_t> suffix_counts_;

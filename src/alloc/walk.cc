@@ -5,41 +5,15 @@
 namespace dibs::alloc {
 namespace {
 
-class Walk {
+class Walk : public RequestOrder<Walk> {
  public:
   Walk(Attempt& attempt, std::uint64_t most_steps, SearchStats& stats)
-      : attempt_(attempt), demand_(attempt.demand()), most_steps_(most_steps), stats_(stats) {}
+      : RequestOrder(attempt), most_steps_(most_steps), stats_(stats) {}
 
-  End position(std::uint32_t at) {
-    if (at == demand_.positions.size()) return End::found;
-    const Position& position = demand_.positions[at];
-    const End end = position.prioritized ? alternatives(position) : fill(position.first, 0, 0);
-    // Devices of another claim, chosen otherwise, may leave this one fewer to take.
-    const bool next_claim = at > 0 && demand_.positions[at - 1].claim != position.claim;
-    return end == End::too_many && next_claim ? End::nothing : end;
-  }
+  End run() { return position(0); }
 
- private:
-  End alternatives(const Position& position) {
-    bool only_too_many = true;
-    for (std::uint32_t a = position.first; a < position.first + position.count; ++a) {
-      const End end = fill(a, 0, 0);
-      if (end != End::nothing && end != End::too_many) return end;
-      if (end == End::nothing) only_too_many = false;
-    }
-    return only_too_many ? End::too_many : End::nothing;
-  }
-
-  /// Takes the devices of an alternative from number `index` on, starting at `slot`.
-  End fill(std::uint32_t alternative, std::int64_t index, Slot slot) {
+  End choose(std::uint32_t alternative, std::int64_t index, Slot slot) {
     const Alternative& wanted = demand_.alternatives[alternative];
-    const std::int64_t count = attempt_.count(alternative);
-    if (wanted.all() && count == 0) return End::nothing;
-    if (index >= count) return position(wanted.position + 1);
-    if (static_cast<std::int64_t>(attempt_.picked_for(wanted.claim)) + count - index >
-        static_cast<std::int64_t>(kMostResults)) {
-      return End::too_many;
-    }
     if (wanted.all()) {
       const Slot next = attempt_.all_of(alternative)[static_cast<std::size_t>(index)];
       if (!attempt_.candidate(alternative, next)) return End::nothing;
@@ -67,6 +41,7 @@ class Walk {
     return End::nothing;
   }
 
+ private:
   End try_device(std::uint32_t alternative, std::int64_t index, Slot slot) {
     if (stats_.steps++ >= most_steps_) return End::gave_up;
     const Refusal refusal = attempt_.take(alternative, slot);
@@ -78,8 +53,6 @@ class Walk {
     return end;
   }
 
-  Attempt& attempt_;
-  const Demand& demand_;
   std::uint64_t most_steps_;
   SearchStats& stats_;
 };
@@ -87,7 +60,7 @@ class Walk {
 }  // namespace
 
 End walk(Attempt& attempt, std::uint64_t most_steps, SearchStats& stats) {
-  return Walk(attempt, most_steps, stats).position(0);
+  return Walk(attempt, most_steps, stats).run();
 }
 
 }  // namespace dibs::alloc

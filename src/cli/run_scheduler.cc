@@ -3,12 +3,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 
 #include "base/strings.h"
 #include "cli/process.h"
 #include "client/https_transport.h"
 #include "client/leader_election.h"
+#include "client/resource_versions.h"
 #include "runtime/files.h"
 #include "runtime/real_runtime.h"
 #include "scheduler/scheduler.h"
@@ -27,6 +29,7 @@ Result<scheduler::Options> make_options(const SchedulerFlags& flags, runtime::Fi
   DIBS_TRY(const api::Features gates, api::Features::parse(flags.release, flags.feature_gates));
   options.features = alloc::Features::from_gates(gates);
   options.instance = host_name();
+  options.explain_events = flags.explain_events;
   return options;
 }
 
@@ -37,23 +40,28 @@ Result<> run_until_signal(const SchedulerFlags& flags) {
   runtime::RealRuntime runtime;
   client::HttpsOptions https;
   https.user_agent = "kube-scheduler";
-  DIBS_TRY(auto transport,
+  DIBS_TRY(auto connection,
            client::make_https_transport(access, files, runtime.runtime(), std::move(https)));
+  const auto transport = client::make_resource_transport(std::move(connection));
   client::Client client(*transport);
   scheduler::Scheduler scheduler(client, runtime.runtime(), options);
+  std::atomic<bool> ending = false;  // the lease is given up because the process ends
   std::unique_ptr<client::LeaderElector> elector;
   const scheduler::Configuration& configuration = options.configuration;
   if (flags.leader_elect && configuration.leader_elect) {
     client::LeaderElectionOptions election;
     election.name = configuration.lease_name;
     election.name_space = configuration.lease_namespace;
+    election.lease_duration = configuration.lease_duration;
+    election.renew_deadline = configuration.renew_deadline;
+    election.retry_period = configuration.retry_period;
     election.identity = cat(host_name(), '_', runtime::make_uuid(runtime.runtime().random));
     client::LeaderCallbacks callbacks;
     callbacks.started = [&] { scheduler.start(); };
     // Another one may lead already: nothing decided here may be written any more.
     callbacks.stopped = [&] {
       scheduler.stop();
-      kill(getpid(), SIGTERM);
+      if (!ending) kill(getpid(), SIGTERM);
     };
     elector = std::make_unique<client::LeaderElector>(client, runtime.runtime(), election,
                                                       std::move(callbacks));
@@ -62,6 +70,7 @@ Result<> run_until_signal(const SchedulerFlags& flags) {
     scheduler.start();
   }
   wait_for_end();
+  ending = true;
   scheduler.stop();
   if (elector) elector->stop();
   return success();

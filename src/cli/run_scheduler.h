@@ -13,6 +13,7 @@ struct SchedulerFlags {
   std::string release = "1.37";
   std::string feature_gates;
   bool leader_elect = true;
+  bool explain_events = false;
   std::string log_level = "info";
 };
 

@@ -24,9 +24,14 @@ struct ServeFlags {
   std::string issuer = "https://kubernetes.default.svc";
   std::string log_level = "info";
   unsigned threads = 0;  // 0: by the number of cores
-  /// Controllers too, not the server alone.
+  /// Controllers, scheduler and nodes too, not the server alone.
   bool whole_cluster = false;
+  unsigned nodes = 1;
+  std::vector<std::string> drivers = {};  // of each node: "gpu", …
+  std::string runtime = "auto";           // of containers
+  std::string images;                     // folder of images; "": the machine's own
   Duration node_monitor_grace_period = std::chrono::seconds(50);
+  bool explain_events = false;  // of the scheduler
 };
 
 /// `command` is what the user called it by, for messages. Returns the exit status.

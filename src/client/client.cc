@@ -130,6 +130,10 @@ class WatchReader {
     if (held_.size() > kMaxEvent) failure_ = Error::internal("watch: an event is too long");
   }
 
+  void event(std::string_view type, const json::Value& object) {
+    if (!failure_ && handlers_.event) handlers_.event({std::string(type), object});
+  }
+
   void ended(Result<> outcome) {
     if (!failure_ && head_.status != 200 && outcome) {
       head_.body = std::move(held_);
@@ -188,7 +192,7 @@ net::Request make_request(std::string method, std::string target, const json::Va
                           std::string_view type) {
   net::Request request = make_request(std::move(method), std::move(target));
   request.headers.add("Content-Type", std::string(type));
-  request.body = json::write(body);
+  request.value = body;
   return request;
 }
 
@@ -256,6 +260,7 @@ Error status_error(const json::Value& status, int http_code) {
 }
 
 Result<json::Value> read_answer(const net::Response& response) {
+  if (!response.value.is_null()) return response.value;
   auto body = json::parse(response.body);
   if (response.status >= 200 && response.status < 300) {
     if (!body) return body.error().within("the server's answer");
@@ -294,11 +299,13 @@ List read_list(const json::Value& list) {
 }
 
 Result<json::Value> Client::call(net::Request request) {
+  request.wants_value = true;
   DIBS_TRY(const auto response, transport_.send(std::move(request)));
   return read_answer(response);
 }
 
 void Client::call(net::Request request, std::function<void(Result<json::Value>)> done) {
+  request.wants_value = true;
   transport_.send_async(std::move(request), [done = std::move(done)](Result<net::Response> result) {
     if (!result) return done(result.error());
     done(read_answer(*result));
@@ -384,6 +391,8 @@ std::unique_ptr<TransportStream> Client::watch(const Gvr& gvr, std::string_view 
       watch_request(gvr, name_space, options),
       {.opened = [reader](const net::Response& head) { reader->opened(head); },
        .data = [reader](std::string_view bytes) { reader->data(bytes); },
+       .event = [reader](std::string_view type,
+                         const json::Value& object) { reader->event(type, object); },
        .ended = [reader](Result<> outcome) { reader->ended(std::move(outcome)); }});
 }
 

@@ -83,8 +83,9 @@ struct EventRecorder::State : std::enable_shared_from_this<EventRecorder::State>
     const std::string key =
         cat(regarding["kind"].as_string(), '\n', regarding["namespace"].as_string(), '\n',
             regarding["name"].as_string(), '\n', regarding["uid"].as_string(), '\n',
-            related["name"].as_string(), '\n', related["uid"].as_string(), '\n', input.warning,
-            '\n', input.reason, '\n', input.action, '\n', note);
+            regarding["fieldPath"].as_string(), '\n', related["name"].as_string(), '\n',
+            related["uid"].as_string(), '\n', input.warning, '\n', input.reason, '\n', input.action,
+            '\n', note);
     {
       std::lock_guard lock(mutex);
       forget_old(now);
@@ -157,7 +158,8 @@ struct EventRecorder::State : std::enable_shared_from_this<EventRecorder::State>
                                {"firstTimestamp", format_rfc3339(now)},
                                {"type", out->event["type"]},
                                {"reportingComponent", options.controller},
-                               {"reportingInstance", ""}});
+                               {"reportingInstance", options.host}});
+      if (!options.host.empty()) out->event.mut("source").set("host", options.host);
     }
     if (!related.is_null()) out->event.set("related", related);
     return out;

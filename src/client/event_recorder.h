@@ -24,10 +24,13 @@ struct EventRecorderOptions {
   /// Writes events as most of Kubernetes' own controllers still do: core/v1 with a source and a
   /// count.
   bool core = false;
+  /// Of core events: the machine that they come from.
+  std::string host = {};
 };
 
 struct EventInput {
-  /// The object itself, or an ObjectReference with apiVersion, kind, namespace, name, uid.
+  /// The object itself, or an ObjectReference with apiVersion, kind, namespace, name, uid, and
+  /// fieldPath where a part of it is meant.
   json::Value regarding = {};
   json::Value related = {};  // null for none
   bool warning = false;

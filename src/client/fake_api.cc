@@ -126,7 +126,11 @@ net::Response FakeApi::answer(const net::Request& request, const net::Target& ta
   auto body = json::parse(request.body);
   if (!body) return failure(400, "BadRequest", body.error().message());
   if (request.method == "POST") {
-    const std::string name = (*body)["metadata"]["name"].str();
+    json::Value& metadata = body->mut("metadata");
+    if (metadata["name"].as_string().empty() && metadata.contains("generateName")) {
+      metadata.set("name", cat(metadata["generateName"].as_string(), revision_ + 1));
+    }
+    const std::string name = metadata["name"].str();
     const std::string object_path = cat(path, '/', name);
     if (objects_.contains(object_path)) {
       return failure(409, "AlreadyExists", cat(quoted(name), " already exists"));

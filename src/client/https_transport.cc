@@ -4,12 +4,14 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "base/strings.h"
 #include "net/http_client.h"
+#include "runtime/blocking.h"
 
 namespace dibs::client {
 namespace {
@@ -96,6 +98,7 @@ struct Core {
   }
 
   void sign(net::Request& request) {
+    request.write_body();
     auto& headers = request.headers;
     if (!headers.has("User-Agent")) headers.add("User-Agent", options.user_agent);
     if (!headers.has("Accept-Encoding")) headers.add("Accept-Encoding", "gzip");
@@ -167,6 +170,7 @@ class HttpsTransport final : public Transport {
 
   Result<net::Response> send(net::Request request) override {
     core_->sign(request);
+    runtime::Blocking blocking;
     return core_->http->send(request, core_->options.timeout);
   }
 
@@ -175,7 +179,9 @@ class HttpsTransport final : public Transport {
     core_->runtime.executor.post(
         [core = core_, request = std::move(request), done = std::move(done)]() mutable {
           core->sign(request);
+          std::optional<runtime::Blocking> blocking(std::in_place);
           auto result = core->http->send(request, core->options.timeout);
+          blocking.reset();
           core->leave();
           done(std::move(result));
         });

@@ -4,6 +4,7 @@
 
 #include "client/serial.h"
 #include "client/transport.h"
+#include "runtime/blocking.h"
 
 namespace dibs::client {
 namespace {
@@ -51,6 +52,7 @@ struct Pipe : std::enable_shared_from_this<Pipe> {
   std::shared_ptr<Serial> serial;
   std::size_t max_queued;
   StreamHandlers handlers;  // used on `serial` only
+  bool events = false;      // handlers.event is set
   std::mutex mutex;
   std::size_t queued = 0;  // guarded by mutex, as all below
   bool closed = false;     // the client is gone, or too slow
@@ -65,14 +67,29 @@ struct Pipe : std::enable_shared_from_this<Pipe> {
         if (self->closed) return;
       }
       if (self->handlers.data) self->handlers.data(*piece);
-      std::function<void()> call;
+      self->taken(piece->size());
+    });
+  }
+
+  void deliver_event(std::string_view type, json::Value object, std::size_t size) {
+    serial->post([self = shared_from_this(), type, object = std::move(object), size] {
       {
         std::lock_guard lock(self->mutex);
-        self->queued -= piece->size();
-        if (self->queued == 0 && !self->finished) call = self->drained;
+        if (self->closed) return;
       }
-      if (call) call();
+      if (self->handlers.event) self->handlers.event(type, object);
+      self->taken(size);
     });
+  }
+
+  void taken(std::size_t size) {
+    std::function<void()> call;
+    {
+      std::lock_guard lock(mutex);
+      queued -= size;
+      if (queued == 0 && !finished) call = drained;
+    }
+    if (call) call();
   }
 
   void end(Result<> outcome) {
@@ -118,12 +135,28 @@ class PipeWriter final : public net::BodyStream {
   }
 
   bool write(SharedBytes piece) override {
+    if (!enter(piece->size())) return false;
+    pipe_->deliver(std::move(piece));
+    return true;
+  }
+
+  bool takes_events() const override { return pipe_->events; }
+
+  /// `type` is one of the names that the API has, which live for ever.
+  bool write_event(std::string_view type, json::Value object, std::size_t size) override {
+    if (!enter(size)) return false;
+    pipe_->deliver_event(type, std::move(object), size);
+    return true;
+  }
+
+  /// Counts what is to be queued. False when the reader is gone or too slow.
+  bool enter(std::size_t size) {
     bool slow = false;
     {
       std::lock_guard lock(pipe_->mutex);
       if (pipe_->closed || pipe_->finished) return false;
-      slow = pipe_->queued + piece->size() > pipe_->max_queued;
-      if (!slow) pipe_->queued += piece->size();
+      slow = pipe_->queued + size > pipe_->max_queued;
+      if (!slow) pipe_->queued += size;
     }
     if (slow) {
       // As on a connection: the reader is cut off and starts anew.
@@ -134,7 +167,6 @@ class PipeWriter final : public net::BodyStream {
       });
       return false;
     }
-    pipe_->deliver(std::move(piece));
     return true;
   }
 
@@ -306,6 +338,7 @@ class InProcessTransport final : public Transport {
       if (!moved) break;
     }
     if (!options_.pump) {
+      runtime::Blocking blocking;
       waiting->answered.wait_for(lock, options_.timeout,
                                  [&] { return waiting->result.has_value(); });
     }
@@ -320,10 +353,8 @@ class InProcessTransport final : public Transport {
         [&executor, done = std::move(done)](Result<net::Response> result) {
           executor.post([done, result = std::move(result)] { done(result); });
         });
-    executor.post(
-        [handler = handler_, &executor, request = std::move(request), collected]() mutable {
-          (*handler)(std::move(request), std::make_unique<DirectExchange>(collected, executor));
-        });
+    // A handler must not block, so the caller's thread is as good as any.
+    (*handler_)(std::move(request), std::make_unique<DirectExchange>(collected, executor));
   }
 
   std::unique_ptr<TransportStream> open_stream(net::Request request,
@@ -331,6 +362,7 @@ class InProcessTransport final : public Transport {
     sign(request);
     auto pipe = std::make_shared<Pipe>(runtime_.executor, options_.max_queued);
     pipe->handlers = std::move(handlers);
+    pipe->events = pipe->handlers.event != nullptr;
     runtime_.executor.post([handler = handler_, request = std::move(request), pipe]() mutable {
       (*handler)(std::move(request), std::make_unique<PipeExchange>(pipe));
     });
@@ -339,6 +371,7 @@ class InProcessTransport final : public Transport {
 
  private:
   void sign(net::Request& request) const {
+    if (!options_.values) request.write_body();
     request.peer.address = "in-process";
     request.peer.certificate = true;
     request.peer.common_name = options_.identity.user;

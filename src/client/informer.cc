@@ -125,6 +125,8 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
 
   void upsert(const std::string& key, json::Value object, bool initial) {
     if (options.keep) object = options.keep(object);
+    // Who owns which field is of no use here, and often half of the object.
+    if (object["metadata"].contains("managedFields")) object.mut("metadata").erase("managedFields");
     const auto before = store.put(key, object);
     if (!before) {
       for (const auto& handler : handlers) {

@@ -26,14 +26,19 @@ std::optional<json::Value> ObjectStore::put(const std::string& key, json::Value 
   std::lock_guard lock(mutex_);
   std::optional<json::Value> before;
   const auto found = objects_.find(key);
-  if (found != objects_.end()) {
-    before = found->second;
-    for (auto& [name, index] : indexes_) leave(index, key, *before);
-    found->second = object;
-  } else {
-    objects_.emplace(key, object);
+  if (found == objects_.end()) {
+    for (auto& [name, index] : indexes_) enter(index, key, object);
+    objects_.emplace(key, std::move(object));
+    return before;
   }
-  for (auto& [name, index] : indexes_) enter(index, key, object);
+  before = found->second;
+  for (auto& [name, index] : indexes_) {
+    // As a rule an update leaves the object where it was.
+    if (index.function(*before) == index.function(object)) continue;
+    leave(index, key, *before);
+    enter(index, key, object);
+  }
+  found->second = std::move(object);
   return before;
 }
 

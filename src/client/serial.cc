@@ -1,6 +1,12 @@
 #include "client/serial.h"
 
 namespace dibs::client {
+namespace {
+
+/// A few tasks per turn: to wake a thread for each would cost more than most of them do.
+constexpr int kPerTurn = 32;
+
+}  // namespace
 
 void Serial::post(std::function<void()> task) {
   {
@@ -9,25 +15,23 @@ void Serial::post(std::function<void()> task) {
     if (running_) return;
     running_ = true;
   }
-  executor_.post([self = shared_from_this()] { self->run_one(); });
+  executor_.post([self = shared_from_this()] { self->run_some(); });
 }
 
-void Serial::run_one() {
-  std::function<void()> task;
-  {
-    std::lock_guard lock(mutex_);
-    task = std::move(tasks_.front());
-    tasks_.pop_front();
+void Serial::run_some() {
+  for (int i = 0; i < kPerTurn; ++i) {
+    std::function<void()> task;
+    {
+      std::lock_guard lock(mutex_);
+      running_ = !tasks_.empty();
+      if (!running_) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    task();
   }
-  task();
-  task = nullptr;
-  {
-    std::lock_guard lock(mutex_);
-    running_ = !tasks_.empty();
-    if (!running_) return;
-  }
-  // One task per turn: other work of the executor gets in between.
-  executor_.post([self = shared_from_this()] { self->run_one(); });
+  // Other work of the executor gets in between.
+  executor_.post([self = shared_from_this()] { self->run_some(); });
 }
 
 }  // namespace dibs::client

@@ -20,7 +20,7 @@ class Serial : public std::enable_shared_from_this<Serial> {
   void post(std::function<void()> task);
 
  private:
-  void run_one();
+  void run_some();
 
   runtime::Executor& executor_;
   std::mutex mutex_;

@@ -29,6 +29,8 @@ struct StreamHandlers {
   /// Status and headers, with an empty body.
   std::function<void(const net::Response& head)> opened = {};
   std::function<void(std::string_view bytes)> data = {};
+  /// Set by who reads watch events: inside a process they may come here instead, never as text.
+  std::function<void(std::string_view type, const json::Value& object)> event = {};
   /// Once, at the end; an error also when the response never began.
   std::function<void(Result<> outcome)> ended = {};
 };
@@ -56,6 +58,8 @@ struct InProcessOptions {
   /// Of an answer; a simulated run ends instead when nothing is left to happen.
   Duration timeout = std::chrono::seconds(60);
   std::size_t max_queued = 16 * 1024 * 1024;
+  /// The handler takes bodies that never became text (net::Request::value).
+  bool values = false;
   /// Set in a simulation of one thread: makes something happen, false when nothing can. send() then
   /// drives it instead of waiting for another thread.
   std::function<bool()> pump = {};

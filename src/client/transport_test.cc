@@ -36,6 +36,47 @@ TEST(InProcessTransport, says_who_calls) {
   EXPECT_EQ(response->body, "in-process system:node:a system:nodes");
 }
 
+TEST(InProcessTransport, hands_bodies_over_as_text_or_as_they_are) {
+  for (const bool values : {false, true}) {
+    runtime::SimRuntime sim;
+    InProcessOptions options;
+    options.values = values;
+    auto transport = make_in_process_transport(
+        [](net::Request request, std::unique_ptr<net::Exchange> exchange) {
+          exchange->respond({200, {}, cat(request.body, '|', request.value["a"].as_int())});
+        },
+        sim.runtime(), options);
+    const auto body = json::Value::object({{"a", 5}});
+    const auto response = transport->send(make_request("POST", "/", body));
+    ASSERT_TRUE(response.ok());
+    EXPECT_EQ(response->body, values ? "|5" : "{\"a\":5}|0");
+  }
+}
+
+TEST(InProcessTransport, brings_watch_events_without_text) {
+  runtime::SimRuntime sim;
+  auto transport = make_in_process_transport(
+      [](net::Request, std::unique_ptr<net::Exchange> exchange) {
+        auto stream = exchange->stream({200, {}, ""});
+        EXPECT_TRUE(stream->takes_events());
+        stream->write_event("ADDED", json::Value::object({{"a", 5}}), 10);
+        stream->write(share("{\"type\":\"MODIFIED\",\"object\":{\"a\":6}}\n"));
+        EXPECT_GT(stream->queued(), 10U);
+        stream->finish();
+      },
+      sim.runtime());
+  Client client(*transport);
+  std::vector<std::string> seen;
+  auto watch = client.watch({"", "v1", "pods"}, "", {},
+                            {.event =
+                                 [&](const WatchEvent& event) {
+                                   seen.push_back(cat(event.type, event.object["a"].as_int()));
+                                 },
+                             .ended = [&](Result<>) { seen.emplace_back("end"); }});
+  sim.run_until_idle();
+  EXPECT_THAT(seen, ElementsAre("ADDED5", "MODIFIED6", "end"));
+}
+
 TEST(InProcessTransport, answers_later_and_in_order) {
   runtime::SimRuntime sim;
   auto transport = make_in_process_transport(who, sim.runtime());

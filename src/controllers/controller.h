@@ -65,6 +65,10 @@ struct ControllersOptions {
   /// How long a node may be silent before it counts as gone.
   Duration node_monitor_grace_period = std::chrono::seconds(50);
   unsigned concurrency = 4;
+  /// The API server is a dibs: the write that frees a claim takes its protection off as well.
+  bool own_server = false;
+  /// Of all controllers only that of resource claims: enough for a benchmark of scheduling.
+  bool claims_only = false;
 };
 
 /// Events of all controllers, each under its own component name.

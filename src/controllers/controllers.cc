@@ -35,11 +35,14 @@ struct Running {
           make_resource_claim_controller, make_quota_controller, make_pod_collector,
           make_node_lifecycle_controller, make_taint_eviction_controller,
           make_device_taint_controller}) {
+      if (environment.options.claims_only && make != make_resource_claim_controller) continue;
       // None where the server does not serve what it is about.
       if (auto controller = make(environment)) controllers.push_back(std::move(controller));
     }
-    for (auto& controller : make_workload_controllers(environment))
-      controllers.push_back(std::move(controller));
+    if (!environment.options.claims_only) {
+      for (auto& controller : make_workload_controllers(environment))
+        controllers.push_back(std::move(controller));
+    }
     informers.start();
     for (auto& controller : controllers) controller->start();
   }

@@ -59,14 +59,16 @@ std::shared_ptr<const Discovery::All> Discovery::all() const {
 std::vector<ServedResource> Discovery::resources() const {
   std::vector<ServedResource> out;
   std::set<std::pair<std::string, std::string>> seen;
-  for (const auto& resource : *all()) {
+  const auto known = all();  // held, or a refresh would free it under the loop
+  for (const auto& resource : *known) {
     if (seen.emplace(resource.gvr.group, resource.gvr.resource).second) out.push_back(resource);
   }
   return out;
 }
 
 std::string Discovery::version_of(std::string_view group) const {
-  for (const auto& resource : *all()) {
+  const auto known = all();  // held, or a refresh would free it under the loop
+  for (const auto& resource : *known) {
     if (resource.gvr.group == group) return resource.gvr.version;
   }
   return "";
@@ -77,7 +79,8 @@ bool Discovery::serves(std::string_view group, std::string_view name) const {
 }
 
 std::optional<ServedResource> Discovery::find(std::string_view group, std::string_view name) const {
-  for (const auto& resource : *all()) {
+  const auto known = all();  // held, or a refresh would free it under the loop
+  for (const auto& resource : *known) {
     if (resource.gvr.group == group && resource.gvr.resource == name) return resource;
   }
   return std::nullopt;
@@ -86,7 +89,8 @@ std::optional<ServedResource> Discovery::find(std::string_view group, std::strin
 std::optional<ServedResource> Discovery::find_kind(std::string_view api_version,
                                                    std::string_view kind) const {
   const std::string_view group = group_of(api_version);
-  for (const auto& resource : *all()) {
+  const auto known = all();  // held, or a refresh would free it under the loop
+  for (const auto& resource : *known) {
     if (resource.gvr.group == group && resource.kind == kind) return resource;
   }
   return std::nullopt;

@@ -17,6 +17,9 @@ constexpr const char* kComponent = "node-controller";
 constexpr std::string_view kNotReady = "node.kubernetes.io/not-ready";
 constexpr std::string_view kUnreachable = "node.kubernetes.io/unreachable";
 constexpr std::string_view kUnschedulable = "node.kubernetes.io/unschedulable";
+/// How long a node may keep copies of secrets and configMaps. Nodes here watch them, so it is
+/// always what a small cluster says.
+constexpr const char* kTtl = "node.alpha.kubernetes.io/ttl";
 
 struct ConditionTaint {
   std::string_view condition;
@@ -73,11 +76,24 @@ class NodeLifecycle : public Controller {
       return done();
     }
     Value node = *found;
+    greet(node);
     const Duration left = environment_.options.node_monitor_grace_period - silence(name, node);
     if (left.count() <= 0) DIBS_CHECK(declare_unknown(node));
     DIBS_CHECK(taint(node));
     DIBS_CHECK(mark_pods(node));
     return left.count() > 0 ? WorkOutcome::again_after(left) : WorkOutcome::done();
+  }
+
+  /// Once for every node that this controller gets to know.
+  void greet(const Value& node) {
+    const std::string name(name_of(node));
+    {
+      std::lock_guard lock(mutex_);
+      if (signs_.count(name) != 0) return;
+    }
+    environment_.events.event(
+        kComponent, node, false, "RegisteredNode",
+        cat("Node ", name, " event: Registered Node ", name, " in Controller"));
   }
 
   /// How long nothing has been heard.
@@ -168,10 +184,15 @@ class NodeLifecycle : public Controller {
       const auto items = before.items();
       if (std::find(items.begin(), items.end(), taint) == items.end()) after.push(taint);
     }
-    if (after == before || (after.empty() && before.empty())) return success();
-    const Value patch = Value::object(
-        {{"metadata", Value::object({{"resourceVersion", node["metadata"]["resourceVersion"]}})},
-         {"spec", Value::object({{"taints", after.empty() ? Value() : after}})}});
+    const bool unmarked = !node["metadata"]["annotations"].contains(kTtl);
+    const bool tainted = !(after == before || (after.empty() && before.empty()));
+    if (!tainted && !unmarked) return success();
+    Value patch = Value::object(
+        {{"metadata", Value::object({{"resourceVersion", node["metadata"]["resourceVersion"]}})}});
+    if (unmarked) patch.mut("metadata").set("annotations", Value::object({{kTtl, "0"}}));
+    if (tainted) {
+      patch.set("spec", Value::object({{"taints", after.empty() ? Value() : after}}));
+    }
     auto written =
         environment_.client.patch(kNodes, "", name_of(node), client::PatchType::merge, patch);
     if (!written) {

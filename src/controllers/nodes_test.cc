@@ -67,6 +67,16 @@ class Nodes : public testing::Test {
   TestCluster cluster;
 };
 
+TEST_F(Nodes, a_new_one_is_greeted_once_and_marked) {
+  make_node("n");
+  set_ready("False");
+  cluster.settle();
+  EXPECT_THAT(cluster.events("default", "n"),
+              ElementsAre("Normal RegisteredNode Node n event: Registered Node n in Controller"));
+  EXPECT_EQ(cluster.get(kNodes, "", "n")["metadata"]["annotations"],
+            from_text("{'node.alpha.kubernetes.io/ttl': '0'}"));
+}
+
 TEST_F(Nodes, a_ready_one_has_no_taints_and_conditions_become_them) {
   make_node("n");
   EXPECT_THAT(taints(), IsEmpty());

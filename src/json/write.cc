@@ -202,8 +202,13 @@ void write_to(std::string& out, const Value& value, bool escape_html) {
 }
 
 std::string write(const Value& value, bool escape_html) {
-  std::string out;
-  write_to(out, value, escape_html);
+  // Grown once for all, so that the answer is allocated once and in its own size.
+  thread_local std::string scratch;
+  constexpr std::size_t kKept = 256 * 1024;
+  scratch.clear();
+  write_to(scratch, value, escape_html);
+  std::string out(scratch);
+  if (scratch.capacity() > kKept) scratch = std::string();
   return out;
 }
 

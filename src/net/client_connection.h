@@ -1,5 +1,6 @@
 #pragma once
-// One client connection with blocking calls that end at a deadline. Private to net.
+// One client connection with blocking calls that end at a deadline. For net itself, and for probes
+// that only connect.
 
 #include <chrono>
 #include <memory>
@@ -41,6 +42,11 @@ class ClientConnection {
   Result<std::size_t> read(char* data, std::size_t size, Deadline deadline);
   /// False when the server has closed it or sent something unasked; never blocks.
   bool healthy();
+  /// Gives the channel away, with what was read ahead of it; the connection is of no use then.
+  std::unique_ptr<Channel> release(std::string& early) {
+    early = std::move(early_);
+    return std::move(channel_);
+  }
   /// From any thread: reads and writes end soon.
   void cancel() { channel_->shutdown_both(); }
 

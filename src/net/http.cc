@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "json/parse.h"
 
 namespace dibs::net {
 namespace {
@@ -76,6 +77,12 @@ bool is_websocket_upgrade(const Request& request) {
     if (has_token(value, "upgrade")) return true;
   }
   return false;
+}
+
+void Request::write_body() {
+  if (value.is_null()) return;
+  body = json::write(value);
+  value = json::Value();
 }
 
 std::string_view reason_phrase(int status) {
@@ -200,6 +207,15 @@ std::string_view Target::get(std::string_view name) const {
 bool Target::has(std::string_view name) const {
   return std::any_of(query.begin(), query.end(),
                      [&](const auto& pair) { return pair.first == name; });
+}
+
+void Exchange::upgrade_to(Response, std::function<void(std::shared_ptr<ByteStream>)> ready) {
+  Response response;
+  response.status = 400;
+  response.headers.add("Content-Type", "text/plain; charset=utf-8");
+  response.body = "Bad Request: this transport cannot be upgraded\n";
+  respond(std::move(response));
+  ready(nullptr);
 }
 
 }  // namespace dibs::net

@@ -2,6 +2,7 @@
 // HTTP messages, and what a server hands to its handler. Nothing here knows sockets: the same
 // handler serves connections (http_server.h) and callers in the same process (client library).
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "json/value.h"
 
 namespace dibs::net {
 
@@ -50,12 +52,21 @@ struct Request {
   Headers headers;
   std::string body;
   Peer peer;
+  /// The body of a caller in the same process before it became text: then `body` is empty. Null:
+  /// there is only the text.
+  json::Value value = {};
+  /// Makes it text, where it is not, and forgets the value.
+  void write_body();
+  /// The caller would rather have the answer's `value` than its body.
+  bool wants_value = false;
 };
 
 struct Response {
   int status = 200;
   Headers headers;
   std::string body;
+  /// In place of a body of JSON, where the request wants that.
+  json::Value value = {};
 };
 
 /// A response whose body goes out piece by piece (chunked). Methods may be called from any thread.
@@ -65,6 +76,10 @@ class BodyStream {
   /// Queues a piece; never blocks. False once the client is gone or too slow (queue over its
   /// bound): then stop writing.
   virtual bool write(SharedBytes piece) = 0;
+  /// Whether the reader is in this process and takes watch events that never were text.
+  virtual bool takes_events() const { return false; }
+  /// As write(); `size` is what it counts in the queue. Requires takes_events().
+  virtual bool write_event(std::string_view, json::Value, std::size_t) { return false; }
   /// Bytes queued and not yet taken by the socket.
   virtual std::size_t queued() const = 0;
   /// `drained` is called (any thread, no locks) every time the queue has become empty, and soon
@@ -75,6 +90,29 @@ class BodyStream {
   virtual void on_closed(std::function<void()> closed) = 0;
   /// Ends the body properly. Dropping the stream without it breaks the connection off.
   virtual void finish() = 0;
+};
+
+/// Bytes both ways after an upgrade. Methods may be called from any thread. Dropping it closes it.
+class ByteStream {
+ public:
+  virtual ~ByteStream() = default;
+  /// `data` gets what comes, on an io thread, and must not block there; `closed` is called once at
+  /// the end.
+  virtual void start(std::function<void(std::string_view bytes)> data,
+                     std::function<void()> closed) = 0;
+  /// Queues; never blocks. A peer that lets more than the bound wait is cut off.
+  virtual void write(std::string bytes) = 0;
+  /// While held, nothing is read: for a receiver that cannot keep up. Some that was read already
+  /// may still come.
+  virtual void hold(bool held) = 0;
+  /// Bytes written and not yet taken by the socket.
+  virtual std::size_t queued() const = 0;
+  /// `drained` is called every time everything written has left, and soon when nothing waits now.
+  virtual void on_drained(std::function<void()> drained) = 0;
+  /// Ends it after what is queued.
+  virtual void close() = 0;
+  /// Ends it after that time, whatever the peer does.
+  virtual void expire(std::chrono::nanoseconds span) = 0;
 };
 
 /// A WebSocket after its handshake. Methods may be called from any thread. Dropping it closes it.
@@ -92,10 +130,12 @@ class WebSocket {
   virtual std::size_t queued() const = 0;
   /// `drained` is called every time everything sent has left, and soon when nothing waits now.
   virtual void on_drained(std::function<void()> drained) = 0;
+  /// While held, nothing is read.
+  virtual void hold(bool held) = 0;
 };
 
-/// One request's way to answer: exactly one of respond(), stream(), upgrade() is called, from any
-/// thread. Destroying it unanswered sends a 500.
+/// One request's way to answer: exactly one of respond(), stream(), upgrade(), upgrade_to() is
+/// called, from any thread. Destroying it unanswered sends a 500.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -106,6 +146,9 @@ class Exchange {
   /// failure.
   virtual void upgrade(std::string protocol,
                        std::function<void(std::shared_ptr<WebSocket>)> ready) = 0;
+  /// Answers with this head (101) and leaves HTTP; `ready` gets null on failure. A transport that
+  /// has no connection answers 400.
+  virtual void upgrade_to(Response head, std::function<void(std::shared_ptr<ByteStream>)> ready);
 };
 
 /// Called on the connection's thread with a complete request: must not block there.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "net/message_parser.h"
+#include "net/spdy_frame.h"
 #include "net/websocket.h"
 
 namespace dibs::net {
@@ -76,6 +77,18 @@ int fuzz_websocket(const std::uint8_t* data, std::size_t size) {
     for (std::size_t next = 0; next < input.bytes.size(); next += input.step) {
       if (reader.feed(input.bytes.substr(next, input.step), events) != 0) break;
     }
+  }
+  return 0;
+}
+
+int fuzz_spdy(const std::uint8_t* data, std::size_t size) {
+  if (size < 2) return 0;
+  const Input input = cut(data, size);
+  SpdyCodec codec;
+  std::vector<SpdyFrame> frames;
+  for (std::size_t next = 0; next < input.bytes.size(); next += input.step) {
+    if (!codec.feed(input.bytes.substr(next, input.step), frames).ok()) break;
+    frames.clear();
   }
   return 0;
 }

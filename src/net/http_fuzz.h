@@ -10,5 +10,7 @@ namespace dibs::net {
 int fuzz_http(const std::uint8_t* data, std::size_t size);
 /// WebSocket frames, from a client and from a server.
 int fuzz_websocket(const std::uint8_t* data, std::size_t size);
+/// SPDY frames and their compressed headers.
+int fuzz_spdy(const std::uint8_t* data, std::size_t size);
 
 }  // namespace dibs::net

@@ -41,6 +41,10 @@ struct ServerOptions {
   Duration idle_timeout = std::chrono::seconds(120);
   /// A client must take some of what is sent to it (16 KiB, or all of it) in every such span.
   Duration write_timeout = std::chrono::seconds(60);
+  /// The same for upgraded connections and for answers to the requests that `patient` tells: people
+  /// read them, and pause.
+  Duration patient_write_timeout = std::chrono::hours(4);
+  std::function<bool(const Request&)> patient = {};
 
   /// Bytes a BodyStream or a WebSocket may have waiting before its client counts as too slow.
   std::size_t max_queued = 16 * 1024 * 1024;

@@ -8,16 +8,11 @@
 namespace dibs::net {
 namespace {
 
-// A body up to this goes out together with its head in one write; a longer one in slices, so that a
-// large list is not held a second time in encrypted form.
-constexpr std::size_t kGathered = 64 * 1024;
-constexpr std::size_t kSlice = 256 * 1024;
 // What a slow reader must take per write_timeout.
 constexpr std::size_t kLeastProgress = 16 * 1024;
 // Bytes read and dropped after a refused request, so that the client sees the answer, not a reset.
 constexpr std::size_t kLingerBytes = 16 * 1024 * 1024;
 constexpr Duration kLingerTime = std::chrono::seconds(3);
-constexpr Duration kCloseTime = std::chrono::seconds(5);
 // Pipelined requests served before other connections of the thread get their turn.
 constexpr int kTurns = 64;
 
@@ -27,9 +22,8 @@ Time wall_now() {
               .count()};
 }
 
-bool has_no_body(int status) { return status / 100 == 1 || status == 204 || status == 304; }
+}  // namespace
 
-// A line break in a value would let whoever chose the value write headers of his own.
 void append_value(std::string& out, std::string_view value) {
   if (value.find_first_of("\r\n") == std::string_view::npos) {
     out.append(value);
@@ -37,19 +31,6 @@ void append_value(std::string& out, std::string_view value) {
   }
   for (const char c : value) out.push_back(c == '\r' || c == '\n' ? ' ' : c);
 }
-
-}  // namespace
-
-struct Connection::Upgraded {
-  explicit Upgraded(std::size_t max_message) : reader(true, max_message) {}
-  WsReader reader;
-  std::shared_ptr<SocketCore> core = std::make_shared<SocketCore>();
-  std::function<void(std::string, bool)> message;
-  std::function<void()> closed;
-  bool started = false;
-  bool close_sent = false;
-  bool finished = false;  // both closes have gone by, or the peer broke the rules
-};
 
 Connection::Connection(ServerWorker& worker, std::unique_ptr<Channel> channel, bool tls,
                        std::string address)
@@ -76,7 +57,7 @@ void Connection::set_deadline(Duration span) {
 }
 
 void Connection::on_ready(EventLoop::Ready ready) {
-  if (state_ == State::closed) return;
+  if (state_ == State::closed || state_ == State::upgraded) return;
   if (ready.broken) return close();
   if (ready.in) channel_->set_readable();
   if (ready.peer_closed) {
@@ -90,13 +71,16 @@ void Connection::on_ready(EventLoop::Ready ready) {
 }
 
 void Connection::on_tick(std::int64_t now) {
+  if (state_ == State::upgraded) {
+    const auto duplex = duplex_;
+    return duplex->on_tick(now);
+  }
   if (state_ == State::closed || deadline_ == 0 || now < deadline_) return;
   const std::size_t waiting = channel_->output() + (body_.size() - body_at_);
-  const bool sending = state_ == State::writing || state_ == State::streaming ||
-                       (state_ == State::websocket && channel_->output() > 0);
+  const bool sending = state_ == State::writing || state_ == State::streaming;
   if (sending && waiting > 0 && waiting + kLeastProgress <= progress_) {
     progress_ = waiting;
-    set_deadline(options_.write_timeout);
+    set_deadline(patient_ ? options_.patient_write_timeout : options_.write_timeout);
     return;
   }
   if (sending) ++worker_.shared.slow_clients;
@@ -118,40 +102,18 @@ void Connection::close() {
   const auto self = shared_from_this();
   state_ = State::closed;
   deadline_ = 0;
-  loop_->remove(channel_->fd());
+  if (channel_ != nullptr) loop_->remove(channel_->fd());
   channel_.reset();
   input_ = std::string();
   body_ = std::string();
   loop_->retire(self);
   worker_.remove(*this);
   close_stream();
-  if (upgraded_ != nullptr) {
-    auto gone = std::move(upgraded_);
-    {
-      std::lock_guard lock(gone->core->mutex);
-      gone->core->drained = nullptr;
-    }
-    if (gone->closed) gone->closed();
+  if (const auto gone = std::move(duplex_)) {
+    if (gone->too_slow()) ++worker_.shared.slow_clients;
+    if (gone->timed_out()) ++worker_.shared.timeouts;
+    gone->close();
   }
-}
-
-void Connection::close_stream() {
-  if (stream_ == nullptr) return;
-  const auto core = std::move(stream_);
-  std::function<void()> closed;
-  std::function<void()> drained;
-  std::deque<SharedBytes> queue;
-  {
-    std::lock_guard lock(core->mutex);
-    core->closed = true;
-    if (!core->finished) closed = std::move(core->on_closed);
-    // Callbacks often hold the stream; dropping them here ends that circle.
-    core->on_closed = nullptr;
-    drained = std::move(core->drained);
-    core->drained = nullptr;
-    queue.swap(core->queue);
-  }
-  if (closed) closed();
 }
 
 void Connection::advance() {
@@ -179,11 +141,10 @@ bool Connection::step() {
       return step_writing();
     case State::streaming:
       return step_stream();
-    case State::websocket:
-      return step_websocket();
     case State::lingering:
       return step_lingering();
     case State::handling:
+    case State::upgraded:
     case State::closed:
       return false;
   }
@@ -197,7 +158,7 @@ bool Connection::flush() {
     case Io::again:
       if (deadline_ == 0) {
         progress_ = channel_->output() + (body_.size() - body_at_);
-        set_deadline(options_.write_timeout);
+        set_deadline(patient_ ? options_.patient_write_timeout : options_.write_timeout);
       }
       return true;
     default:
@@ -360,6 +321,7 @@ void Connection::dispatch() {
   if (is_websocket_upgrade(request) && request.headers.get("Sec-WebSocket-Version") == "13") {
     websocket_key_ = request.headers.get("Sec-WebSocket-Key");
   }
+  patient_ = options_.patient && options_.patient(request);
   try {
     worker_.shared.handler(std::move(request), make_exchange(shared_from_this()));
   } catch (...) {
@@ -473,6 +435,7 @@ bool Connection::step_writing() {
 void Connection::finish_response() {
   body_ = std::string();
   body_at_ = 0;
+  patient_ = false;
   close_stream();
   websocket_key_.clear();
   if (!keep_alive_ || worker_.shared.draining) {
@@ -508,260 +471,6 @@ bool Connection::step_lingering() {
     return false;
   }
   return io == Io::ok;
-}
-
-void Connection::begin_stream(Response head, std::shared_ptr<StreamCore> core) {
-  stream_ = std::move(core);
-  if (state_ != State::handling) return close_stream();
-  chunked_ = http_1_1_ && !to_head_ && !has_no_body(head.status);
-  // Without chunks only the end of the connection ends the body.
-  if (!http_1_1_) keep_alive_ = false;
-  std::string& out = worker_.assembly;
-  out.clear();
-  append_head(out, head.status, head.headers, chunked_, nullptr);
-  state_ = State::streaming;
-  deadline_ = 0;
-  in_flight_ = 0;
-  if (!channel_->write(out)) return close();
-  if (peer_closed_) return close();
-  advance();
-}
-
-void Connection::pump_stream() {
-  if (state_ == State::streaming) advance();
-}
-
-void Connection::abort_stream(bool too_slow) {
-  if (state_ == State::closed || stream_ == nullptr) return;
-  if (too_slow) ++worker_.shared.slow_clients;
-  close();
-}
-
-bool Connection::step_stream() {
-  if (!flush()) return false;
-  if (channel_->output() > 0) return false;
-  deadline_ = 0;
-
-  const auto core = stream_;
-  std::deque<SharedBytes> pieces;
-  std::size_t size = 0;
-  bool finished = false;
-  std::function<void()> drained;
-  {
-    std::lock_guard lock(core->mutex);
-    core->queued -= in_flight_;
-    const bool had_output = in_flight_ > 0;
-    in_flight_ = 0;
-    if (core->queue.size() == 1 || core->queued <= kSlice) {
-      pieces.swap(core->queue);
-      size = core->queued;
-    } else {
-      while (!core->queue.empty() && size < kSlice) {
-        size += core->queue.front()->size();
-        pieces.push_back(std::move(core->queue.front()));
-        core->queue.pop_front();
-      }
-    }
-    if (pieces.empty()) {
-      core->scheduled = false;
-      finished = core->finished;
-      if (!finished && had_output) drained = core->drained;
-    }
-  }
-  if (pieces.empty()) {
-    if (finished) {
-      if (chunked_ && !channel_->write("0\r\n\r\n")) {
-        close();
-        return false;
-      }
-      state_ = State::writing;
-      return true;
-    }
-    if (drained) drained();
-    // The callback may have written more.
-    std::lock_guard lock(core->mutex);
-    return state_ == State::streaming && !core->queue.empty();
-  }
-
-  in_flight_ = size;
-  if (to_head_) return true;
-  std::string& out = worker_.assembly;
-  out.clear();
-  if (chunked_ && size > 0) {
-    char number[24];
-    const auto end = std::to_chars(number, number + sizeof number, size, 16).ptr;
-    out.append(number, static_cast<std::size_t>(end - number));
-    out.append("\r\n");
-  }
-  bool good = true;
-  for (const auto& piece : pieces) {
-    // Small pieces share a TLS record; a large one is not copied for it.
-    if (out.size() + piece->size() > kGathered) {
-      good = good && channel_->write(out);
-      out.clear();
-    }
-    if (piece->size() > kGathered / 2) {
-      good = good && channel_->write(out) && channel_->write(*piece);
-      out.clear();
-    } else {
-      out.append(*piece);
-    }
-  }
-  if (chunked_ && size > 0) out.append("\r\n");
-  if (!good || !channel_->write(out)) {
-    close();
-    return false;
-  }
-  return true;
-}
-
-void Connection::upgrade(std::string protocol,
-                         std::function<void(std::shared_ptr<WebSocket>)> ready) {
-  if (state_ != State::handling) return ready(nullptr);
-  if (websocket_key_.empty()) {
-    Response response;
-    response.status = 400;
-    response.headers.add("Content-Type", "text/plain; charset=utf-8");
-    response.body = "Bad Request: not a WebSocket handshake\n";
-    respond(std::move(response));
-    return ready(nullptr);
-  }
-  std::string head =
-      cat("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n",
-          "Connection: Upgrade\r\nSec-WebSocket-Accept: ", ws_accept(websocket_key_), "\r\n");
-  if (!protocol.empty()) {
-    head.append("Sec-WebSocket-Protocol: ");
-    append_value(head, protocol);
-    head.append("\r\n");
-  }
-  head.append("\r\n");
-  state_ = State::websocket;
-  deadline_ = 0;
-  upgraded_ = std::make_unique<Upgraded>(options_.max_websocket_message);
-  auto socket = make_server_websocket(shared_from_this(), upgraded_->core);
-  if (!channel_->write(head) || !flush()) {
-    upgraded_ = nullptr;
-    close();
-    return ready(nullptr);
-  }
-  ready(std::move(socket));
-}
-
-void Connection::ws_start(std::function<void(std::string, bool)> message,
-                          std::function<void()> closed) {
-  if (state_ != State::websocket) {
-    if (closed) closed();
-    return;
-  }
-  upgraded_->message = std::move(message);
-  upgraded_->closed = std::move(closed);
-  upgraded_->started = true;
-  advance();
-}
-
-void Connection::ws_send(WsOp op, std::string payload) {
-  if (state_ != State::websocket || upgraded_->close_sent) return;
-  if (!channel_->write(ws_frame(op, payload))) return close();
-  if (op == WsOp::close) upgraded_->close_sent = true;
-  if (channel_->output() > max_queued_) {
-    ++worker_.shared.slow_clients;
-    return close();
-  }
-  advance();
-}
-
-void Connection::ws_close(std::uint16_t code, std::string reason) {
-  if (state_ != State::websocket || upgraded_->close_sent) return;
-  const auto self = shared_from_this();
-  // The peer's close must come before the deadline, whether or not it reads on.
-  ws_send(WsOp::close, ws_close_payload(code, reason));
-  if (state_ == State::websocket) set_deadline(kCloseTime);
-}
-
-void Connection::ws_notify_drained() {
-  if (state_ != State::websocket || channel_->output() > 0) return;
-  std::function<void()> drained;
-  {
-    std::lock_guard lock(upgraded_->core->mutex);
-    drained = upgraded_->core->drained;
-  }
-  if (drained) drained();
-}
-
-void Connection::take_ws_events(std::vector<WsEvent>& events) {
-  for (auto& event : events) {
-    if (state_ != State::websocket || upgraded_->finished) return;
-    switch (event.kind) {
-      case WsEvent::Kind::message:
-        if (upgraded_->message) {
-          // A callback may close the connection and with it the function itself.
-          const auto message = upgraded_->message;
-          message(std::move(event.data), event.binary);
-        }
-        break;
-      case WsEvent::Kind::ping:
-        ws_send(WsOp::pong, std::move(event.data));
-        break;
-      case WsEvent::Kind::pong:
-        break;
-      case WsEvent::Kind::close:
-        ws_send(WsOp::close, event.code == 1005 ? std::string() : ws_close_payload(event.code, ""));
-        if (state_ == State::websocket) upgraded_->finished = true;
-        break;
-    }
-  }
-}
-
-bool Connection::step_websocket() {
-  const bool had_output = channel_->output() > 0;
-  if (!flush()) return false;
-  const std::size_t waiting = channel_->output();
-  if (waiting == 0) {
-    if (!upgraded_->close_sent) deadline_ = 0;
-    upgraded_->core->output = 0;
-    if (had_output) ws_notify_drained();
-    if (state_ != State::websocket) return false;
-    if (upgraded_->finished) {
-      channel_->write_end();
-      channel_->flush();
-      close();
-      return false;
-    }
-  } else {
-    upgraded_->core->output = waiting;
-  }
-  if (!upgraded_->started || upgraded_->finished) return false;
-
-  std::string_view bytes;
-  std::string held;
-  if (input_fresh_) {
-    input_fresh_ = false;
-    held = std::move(input_);
-    input_ = std::string();
-    bytes = held;
-  } else {
-    if (!channel_->readable() && !channel_->holds_input()) return false;
-    std::size_t got = 0;
-    switch (channel_->read(worker_.scratch.data(), worker_.scratch.size(), got)) {
-      case Io::ok:
-        break;
-      case Io::again:
-        return false;
-      default:
-        close();
-        return false;
-    }
-    bytes = std::string_view(worker_.scratch.data(), got);
-  }
-  std::vector<WsEvent> events;
-  const std::uint16_t fault = upgraded_->reader.feed(bytes, events);
-  take_ws_events(events);
-  if (state_ != State::websocket) return false;
-  if (fault != 0 && !upgraded_->finished) {
-    ws_send(WsOp::close, ws_close_payload(fault, ""));
-    if (state_ == State::websocket) upgraded_->finished = true;
-  }
-  return state_ == State::websocket;
 }
 
 }  // namespace dibs::net

@@ -3,11 +3,11 @@
 //
 //   handshake ─▶ reading ─▶ handling ─▶ writing ──┐
 //                  ▲            ├─▶ streaming ────┤
-//                  │            └─▶ websocket     │
+//                  │            └─▶ upgraded      │
 //                  └──────────────────────────────┴─▶ lingering ─▶ closed
 //
-// handling: the exchange is with the handler. lingering: the answer is out, and the client may
-// still be sending what nobody will read.
+// handling: the exchange is with the handler. upgraded: a Duplex has the channel. lingering: the
+// answer is out, and the client may still be sending what nobody will read.
 //
 // Every method runs on the io thread; what other threads call is in server_exchange.cc and posts
 // here.
@@ -23,15 +23,26 @@
 #include <vector>
 
 #include "net/channel.h"
+#include "net/duplex.h"
 #include "net/event_loop.h"
 #include "net/http.h"
 #include "net/http_server.h"
 #include "net/message_parser.h"
-#include "net/websocket.h"
 
 namespace dibs::net {
 
 class Connection;
+
+// A body up to this goes out together with its head in one write; a longer one in slices, so that a
+// large list is not held a second time in encrypted form.
+inline constexpr std::size_t kGathered = 64 * 1024;
+inline constexpr std::size_t kSlice = 256 * 1024;
+
+inline bool has_no_body(int status) { return status / 100 == 1 || status == 204 || status == 304; }
+
+/// A header's value on one line: a break in it would let whoever chose the value write headers of
+/// his own.
+void append_value(std::string& out, std::string_view value);
 
 /// What all connections of a server share.
 struct ServerShared {
@@ -78,13 +89,7 @@ struct StreamCore {
   std::function<void()> on_closed;
 };
 
-/// What a WebSocket object knows of its connection.
-struct SocketCore {
-  std::atomic<std::size_t> posted = 0;  // on its way to the io thread
-  std::atomic<std::size_t> output = 0;  // not yet taken by the socket
-  std::mutex mutex;
-  std::function<void()> drained;  // guarded by mutex
-};
+using UpgradeReady = std::function<void(std::shared_ptr<ByteStream>)>;
 
 class Connection final : public EventLoop::Source, public std::enable_shared_from_this<Connection> {
  public:
@@ -105,10 +110,7 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   void pump_stream();
   void abort_stream(bool too_slow);
   void upgrade(std::string protocol, std::function<void(std::shared_ptr<WebSocket>)> ready);
-  void ws_start(std::function<void(std::string, bool)> message, std::function<void()> closed);
-  void ws_send(WsOp op, std::string payload);
-  void ws_close(std::uint16_t code, std::string reason);
-  void ws_notify_drained();
+  void upgrade_to(Response head, const UpgradeReady& ready);
 
   std::size_t index = 0;  // in its worker's list
 
@@ -119,11 +121,10 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
     handling,
     writing,
     streaming,
-    websocket,
+    upgraded,
     lingering,
     closed
   };
-  struct Upgraded;
 
   void advance();
   bool step();
@@ -131,7 +132,6 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   bool step_reading();
   bool step_writing();
   bool step_stream();
-  bool step_websocket();
   bool step_lingering();
 
   bool parse(std::string_view bytes, bool from_input);
@@ -148,7 +148,6 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   bool flush();
   void close_stream();
   void set_deadline(Duration span);
-  void take_ws_events(std::vector<WsEvent>& events);
   bool certificate_current() const;
 
   ServerWorker& worker_;
@@ -170,6 +169,7 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   bool linger_ = false;   // the request was not read to its end
   bool peer_closed_ = false;
   bool chunked_ = false;
+  bool patient_ = false;       // who reads the answer may pause
   std::int64_t deadline_ = 0;  // steady milliseconds; 0: none
   std::size_t progress_ = 0;   // output when the deadline was set
   std::string input_;          // bytes of a request in the making, or of the next one
@@ -177,12 +177,10 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   std::size_t body_at_ = 0;
   std::size_t in_flight_ = 0;  // stream bytes in the channel's output
   std::shared_ptr<StreamCore> stream_;
-  std::unique_ptr<Upgraded> upgraded_;
+  std::shared_ptr<Duplex> duplex_;
   std::string websocket_key_;  // the current request asks for an upgrade
 };
 
 std::unique_ptr<Exchange> make_exchange(std::shared_ptr<Connection> connection);
-std::shared_ptr<WebSocket> make_server_websocket(std::shared_ptr<Connection> connection,
-                                                 std::shared_ptr<SocketCore> core);
 
 }  // namespace dibs::net

@@ -1,4 +1,4 @@
-// What handlers hold of a connection: exchange, body stream, WebSocket. Each method may come from
+// What handlers hold of a connection: exchange and body stream. Each method may come from
 // any thread and goes to the connection's io thread.
 
 #include <utility>
@@ -14,10 +14,11 @@ class ServerStream final : public BodyStream {
       : connection_(std::move(connection)), core_(std::move(core)) {}
 
   ~ServerStream() override {
+    std::function<void()> dropped;
     {
       std::lock_guard lock(core_->mutex);
       if (core_->finished || core_->closed) return;
-      core_->on_closed = nullptr;
+      dropped.swap(core_->on_closed);
     }
     connection_->loop().post([connection = connection_] { connection->abort_stream(false); });
   }
@@ -53,7 +54,7 @@ class ServerStream final : public BodyStream {
     {
       std::lock_guard lock(core_->mutex);
       if (core_->closed || core_->finished) return;
-      core_->drained = std::move(drained);
+      core_->drained.swap(drained);  // the old one goes after the lock: it may hold this stream
       if (core_->queued > 0) return;
     }
     connection_->loop().post([core = core_] {
@@ -90,54 +91,6 @@ class ServerStream final : public BodyStream {
  private:
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<StreamCore> core_;
-};
-
-class ServerWebSocket final : public WebSocket {
- public:
-  ServerWebSocket(std::shared_ptr<Connection> connection, std::shared_ptr<SocketCore> core)
-      : connection_(std::move(connection)), core_(std::move(core)) {}
-
-  ~ServerWebSocket() override { close(1000, ""); }
-
-  void send_binary(std::string message) override { send(WsOp::binary, std::move(message)); }
-  void send_text(std::string message) override { send(WsOp::text, std::move(message)); }
-
-  void start(std::function<void(std::string, bool)> message,
-             std::function<void()> closed) override {
-    const bool posted = connection_->loop().post(
-        [connection = connection_, message, closed] { connection->ws_start(message, closed); });
-    if (!posted && closed) closed();
-  }
-
-  void close(std::uint16_t code, std::string_view reason) override {
-    connection_->loop().post([connection = connection_, code, reason = std::string(reason)] {
-      connection->ws_close(code, reason);
-    });
-  }
-
-  std::size_t queued() const override { return core_->posted + core_->output; }
-
-  void on_drained(std::function<void()> drained) override {
-    {
-      std::lock_guard lock(core_->mutex);
-      core_->drained = std::move(drained);
-    }
-    connection_->loop().post([connection = connection_] { connection->ws_notify_drained(); });
-  }
-
- private:
-  void send(WsOp op, std::string message) {
-    const std::size_t size = message.size();
-    core_->posted += size;
-    connection_->loop().post(
-        [connection = connection_, core = core_, op, size, message = std::move(message)]() mutable {
-          core->posted -= size;
-          connection->ws_send(op, std::move(message));
-        });
-  }
-
-  std::shared_ptr<Connection> connection_;
-  std::shared_ptr<SocketCore> core_;
 };
 
 class ServerExchange final : public Exchange {
@@ -190,6 +143,16 @@ class ServerExchange final : public Exchange {
     if (!posted) ready(nullptr);
   }
 
+  void upgrade_to(Response head, UpgradeReady ready) override {
+    const auto connection = std::move(connection_);
+    if (connection->loop().on_this_thread()) {
+      return connection->upgrade_to(std::move(head), ready);
+    }
+    const bool posted = connection->loop().post(
+        [connection, head = std::move(head), ready] { connection->upgrade_to(head, ready); });
+    if (!posted) ready(nullptr);
+  }
+
  private:
   std::shared_ptr<Connection> connection_;  // null once answered
 };
@@ -198,11 +161,6 @@ class ServerExchange final : public Exchange {
 
 std::unique_ptr<Exchange> make_exchange(std::shared_ptr<Connection> connection) {
   return std::make_unique<ServerExchange>(std::move(connection));
-}
-
-std::shared_ptr<WebSocket> make_server_websocket(std::shared_ptr<Connection> connection,
-                                                 std::shared_ptr<SocketCore> core) {
-  return std::make_shared<ServerWebSocket>(std::move(connection), std::move(core));
 }
 
 }  // namespace dibs::net

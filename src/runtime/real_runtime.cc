@@ -183,7 +183,8 @@ ThreadPool::Options pool_options(const RealRuntimeOptions& options) {
   std::size_t base = options.base_threads;
   if (base == 0) base = std::max(2u, std::thread::hardware_concurrency());
   base = std::min(base, options.max_threads);
-  return {base, options.max_threads, options.idle_timeout};
+  constexpr int kPatience = 5;
+  return {base, options.max_threads, options.idle_timeout, kPatience};
 }
 
 }  // namespace

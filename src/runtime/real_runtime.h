@@ -20,8 +20,9 @@ struct RealRuntimeOptions {
   std::size_t base_threads = 0;
   std::size_t max_threads = 256;
   Duration idle_timeout = std::chrono::seconds(10);
-  /// How long the queue stands still before a thread is added.
-  Duration stall = std::chrono::milliseconds(5);
+  /// How often a queue that waits is looked at: idle threads are woken then. Where nothing was
+  /// started for five times as long, threads are added.
+  Duration stall = std::chrono::milliseconds(1);
 };
 
 class RealRuntime {

@@ -7,6 +7,8 @@
 #include <future>
 #include <latch>
 
+#include "runtime/blocking.h"
+
 namespace dibs::runtime {
 namespace {
 
@@ -49,6 +51,33 @@ TEST(RealRuntime, adds_threads_while_all_are_blocked) {
 
   all.wait();
   EXPECT_GE(real.thread_count(), static_cast<std::size_t>(kTasks) - 1);
+}
+
+TEST(RealRuntime, goes_on_while_a_task_says_that_it_waits) {
+  // So rare a look at the queue would never help: only the word of the task does.
+  RealRuntime real({.base_threads = 1, .stall = std::chrono::hours(1)});
+  std::promise<void> second;
+  std::promise<void> first;
+  real.runtime().executor.post([&] {
+    // Left to this thread, which then waits for it.
+    real.runtime().executor.post([&] { second.set_value(); });
+    Blocking blocking;
+    second.get_future().wait();
+    first.set_value();
+  });
+  first.get_future().wait();
+}
+
+TEST(RealRuntime, goes_on_after_a_task_that_waits_without_a_word) {
+  RealRuntime real({.base_threads = 1});
+  std::promise<void> second;
+  std::promise<void> first;
+  real.runtime().executor.post([&] {
+    real.runtime().executor.post([&] { second.set_value(); });
+    second.get_future().wait();
+    first.set_value();
+  });
+  first.get_future().wait();
 }
 
 TEST(RealRuntime, runs_a_timer_not_before_its_time) {

@@ -3,7 +3,21 @@
 #include <algorithm>
 #include <thread>
 
+#include "runtime/blocking.h"
+
 namespace dibs::runtime {
+namespace {
+
+/// What a thread may leave in the queue for itself.
+constexpr std::size_t kOwn = 8;
+
+thread_local ThreadPool* pool_of_thread = nullptr;
+thread_local int blocking_depth = 0;
+
+}  // namespace
+
+Blocking::Blocking() { ThreadPool::begin_blocking(); }
+Blocking::~Blocking() { ThreadPool::end_blocking(); }
 
 ThreadPool::ThreadPool(const Options& options, std::function<void()> watch)
     : options_(options), watch_(std::move(watch)) {}
@@ -16,38 +30,70 @@ ThreadPool::~ThreadPool() {
   ended_.wait(lock, [this] { return threads_ == 0; });
 }
 
+bool ThreadPool::wake_one(std::size_t most_threads) {
+  if (idle_ > waking_) {
+    ++waking_;
+    wake_.notify_one();
+    return true;
+  }
+  if (threads_ >= most_threads) return false;
+  add_thread();
+  return true;
+}
+
 void ThreadPool::post(std::function<void()> task) {
   bool ask = false;
-  bool wake = false;
   {
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(task));
-    if (queue_.size() <= idle_) {
-      wake = true;
-    } else if (threads_ < options_.base_threads) {
-      add_thread();
-    } else if (!watched_ && threads_ < options_.max_threads) {
+    const bool own = pool_of_thread == this && blocking_depth == 0 && queue_.size() <= kOwn;
+    if (!own && running() < options_.base_threads) wake_one(options_.max_threads);
+    if (!watched_) {
       watched_ = true;
       started_at_check_ = started_;
+      still_ = 0;
       ask = true;
     }
   }
-  // After unlocking, so that the woken thread does not run into the lock.
-  if (wake) wake_.notify_one();
   if (ask) watch_();
 }
 
 bool ThreadPool::check_stall() {
   std::lock_guard lock(mutex_);
-  watched_ = !queue_.empty() && threads_ < options_.max_threads && !stopping_;
+  const bool moved = started_ != started_at_check_;
+  // Goes on while there is work, since to begin again costs more than a look.
+  watched_ = (moved || !queue_.empty()) && !stopping_;
   if (!watched_) return false;
-  if (started_ == started_at_check_) {
-    // By half of what is there: hundreds of blocked tasks are served within a few checks.
-    std::size_t more = std::min({queue_.size(), options_.max_threads - threads_, threads_ / 2 + 1});
-    for (std::size_t i = 0; i < more; ++i) add_thread();
-  }
+  still_ = moved ? 0 : still_ + 1;
   started_at_check_ = started_;
+  if (queue_.empty()) return true;
+  if (running() < options_.base_threads) {
+    wake_one(options_.max_threads);
+  } else if (still_ > 0) {
+    // Those that run wait without a word. Idle ones go on at once; more are added by half of what
+    // is there: hundreds of blocked tasks are served within a few checks.
+    std::size_t more = std::min(queue_.size(), threads_ / 2 + 1);
+    const std::size_t most = still_ >= options_.patience ? options_.max_threads : 0;
+    while (more > 0 && wake_one(most)) --more;
+  }
   return true;
+}
+
+void ThreadPool::begin_blocking() {
+  ThreadPool* pool = pool_of_thread;
+  if (pool == nullptr || blocking_depth++ > 0) return;
+  std::lock_guard lock(pool->mutex_);
+  ++pool->blocked_;
+  if (!pool->queue_.empty() && pool->running() < pool->options_.base_threads) {
+    pool->wake_one(pool->options_.max_threads);
+  }
+}
+
+void ThreadPool::end_blocking() {
+  ThreadPool* pool = pool_of_thread;
+  if (pool == nullptr || --blocking_depth > 0) return;
+  std::lock_guard lock(pool->mutex_);
+  --pool->blocked_;
 }
 
 std::size_t ThreadPool::thread_count() const {
@@ -61,14 +107,16 @@ void ThreadPool::add_thread() {
 }
 
 void ThreadPool::work() {
+  pool_of_thread = this;
   std::unique_lock lock(mutex_);
   for (;;) {
     if (queue_.empty()) {
       if (stopping_) break;
       ++idle_;
-      bool woken = wake_.wait_for(lock, options_.idle_timeout,
-                                  [this] { return stopping_ || !queue_.empty(); });
+      const bool woken =
+          wake_.wait_for(lock, options_.idle_timeout, [this] { return stopping_ || waking_ > 0; });
       --idle_;
+      if (waking_ > 0) --waking_;
       if (!woken) break;
       continue;
     }

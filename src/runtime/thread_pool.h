@@ -1,6 +1,11 @@
 #pragma once
 // The elastic pool behind RealRuntime. Owned and told about time by it: the pool has no clock
 // thread of its own, somebody calls check_stall() every `stall` while watch() has been asked for.
+//
+// To wake a thread costs more than most tasks do. So no more threads are woken than there are
+// cores, waiting ones left out (blocking.h); and what a task posts is as a rule left to the thread
+// that runs it, which will look for more work in a moment. A queue that does not move, or not fast
+// enough, is noticed by check_stall().
 
 #include <condition_variable>
 #include <cstddef>
@@ -18,21 +23,30 @@ class ThreadPool : public Executor {
     std::size_t base_threads;
     std::size_t max_threads;
     Duration idle_timeout;
+    /// Checks without a task started after which threads are added.
+    int patience = 1;
   };
 
-  /// `watch` is called without locks held when tasks wait and no thread is idle.
+  /// `watch` is called without locks held when tasks wait for a thread.
   ThreadPool(const Options& options, std::function<void()> watch);
   /// Runs what is queued, then waits for all threads.
   ~ThreadPool() override;
 
   void post(std::function<void()> task) override;
-  /// Adds threads if no task was started since the last call. True: call again.
+  /// Wakes or adds threads where tasks wait. True: call again.
   bool check_stall();
   std::size_t thread_count() const;
 
+  /// The calling thread, one of a pool, begins or ends to wait.
+  static void begin_blocking();
+  static void end_blocking();
+
  private:
   void work();
-  void add_thread();  // requires mutex_
+  void add_thread();  // requires mutex_, as all below
+  std::size_t running() const { return threads_ - idle_ - blocked_ + waking_; }
+  /// One more thread to run. False when there is none to wake and none may be added.
+  bool wake_one(std::size_t most_threads);
 
   const Options options_;
   const std::function<void()> watch_;
@@ -42,8 +56,11 @@ class ThreadPool : public Executor {
   std::deque<std::function<void()>> queue_;
   std::size_t threads_ = 0;
   std::size_t idle_ = 0;
+  std::size_t waking_ = 0;   // of the idle ones
+  std::size_t blocked_ = 0;  // say that they wait
   std::uint64_t started_ = 0;
   std::uint64_t started_at_check_ = 0;
+  int still_ = 0;  // checks that saw nothing started
   bool watched_ = false;
   bool stopping_ = false;
 };

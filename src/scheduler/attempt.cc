@@ -139,16 +139,20 @@ Decision Placer::place(const Pod& pod, const Profile& profile, Time now) {
     search.batch.clear();
   }
   const std::size_t first = start_ % count;
+  const std::size_t enough =
+      std::max(kEnough, count * static_cast<std::size_t>(profile.percentage_to_score) / 100);
   for (std::size_t i = 0; i < count; ++i) {
     NodeInfo* node = state_.nodes()[(first + i) % count];
     if (const Refused* refused = search.filters.check(*node)) {
       search.reasons.add(*refused);
       if (refused->resolvable) made.resolvable.push_back(node);
+    } else if (made.run.refused != nullptr && made.run.refused->still(*node)) {
+      search.reasons.add(kNoDevices, Plugin::dynamic_resources);
     } else {
       search.batch.push_back({node});
     }
     const bool last = i + 1 == count;
-    if (!last && search.batch.size() < kEnough) continue;
+    if (!last && search.batch.size() < enough) continue;
     if (try_batch(search)) {
       start_ = first + i + 1;
       made.kind = Decision::Kind::placed;

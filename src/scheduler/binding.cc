@@ -1,5 +1,7 @@
 #include "scheduler/binding.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/strings.h"
 
@@ -39,6 +41,20 @@ bool has_finalizer(const Value& claim) {
   return false;
 }
 
+/// Compares what was given to whom. The rest may come back changed: an older server drops the
+/// fields that it does not know.
+bool same_devices(const Value& one, const Value& other) {
+  const Value& a = one["devices"]["results"];
+  const Value& b = other["devices"]["results"];
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (const char* key : {"request", "driver", "pool", "device", "shareID"}) {
+      if (!(a[i][key] == b[i][key])) return false;
+    }
+  }
+  return true;
+}
+
 client::WriteOptions status_write() {
   client::WriteOptions options;
   options.subresource = "status";
@@ -62,20 +78,22 @@ net::Request release_request(const std::string& claim_key, const Value& claim,
 
 struct Binder::Run {
   BindJob job;
-  std::size_t open = 0;    // claims not written yet
-  std::string failure;     // of a claim
-  std::vector<int> tries;  // conflicts, by claim
-  bool announced = false;  // the wait for conditions
+  std::size_t open = 0;     // claims not written yet
+  std::string failure;      // of a claim
+  std::vector<int> tries;   // conflicts, by claim
+  std::vector<bool> wrote;  // the reservation is, or may be, from here, by claim
+  bool announced = false;   // the wait for conditions
   bool over = false;
 };
 
 Binder::Binder(client::Client& client, runtime::Runtime& runtime, Post post, Devices& devices,
-               client::EventRecorder& recorder, Done done)
+               client::EventRecorder& recorder, bool own_server, Done done)
     : client_(client),
       runtime_(runtime),
       post_(std::move(post)),
       devices_(devices),
       recorder_(recorder),
+      own_server_(own_server),
       done_(std::move(done)) {}
 
 void Binder::call(net::Request request, std::function<void(Result<Value>)> then) {
@@ -93,6 +111,7 @@ void Binder::start(BindJob job) {
   run->job = std::move(job);
   run->open = run->job.claims.size();
   run->tries.resize(run->open);
+  run->wrote.resize(run->open);
   ++running_;
   if (run->open == 0) return bind(run);
   for (std::size_t i = 0; i < run->job.claims.size(); ++i) write_claim(run, i);
@@ -102,7 +121,14 @@ void Binder::write_claim(const std::shared_ptr<Run>& run, std::size_t index) {
   const ClaimWrite& write = run->job.claims[index];
   if (write.key.empty()) return create_claim(run, index);
   const Value claim = devices_.claim(write.key);
-  if (is_reserved_for(claim, run->job.pod->uid)) return claim_done(run);
+  if (is_reserved_for(claim, run->job.pod->uid)) {
+    // Another scheduler may have decided about the same pod, for another node.
+    if (!write.allocation.is_null() &&
+        !same_devices(claim["status"]["allocation"], write.allocation)) {
+      run->failure = cat(kPreBind, "claim ", write.key, " got allocated elsewhere in the meantime");
+    }
+    return claim_done(run);
+  }
   if (write.allocation.is_null()) return reserve_claim(run, index);
   allocate_claim(run, index);
 }
@@ -138,7 +164,8 @@ void Binder::allocate_claim(const std::shared_ptr<Run>& run, std::size_t index) 
   if (claim.is_null() || claim["metadata"]["deletionTimestamp"].is_string()) return stop("deleted");
   if (claim["status"]["allocation"].is_object()) return stop("allocated elsewhere");
   client::WriteOptions options = status_write();
-  if (!has_finalizer(claim)) {
+  const bool protect = !has_finalizer(claim);
+  if (protect && !own_server_) {
     options.subresource.clear();
     Value& metadata = claim.mut("metadata");
     Value& finalizers = metadata.mut("finalizers");
@@ -153,12 +180,14 @@ void Binder::allocate_claim(const std::shared_ptr<Run>& run, std::size_t index) 
     if (!reserved.is_array()) reserved = Value::array();
     reserved.push(consumer(*run->job.pod));
   }
-  call(client::update_request(kClaims, name_space, claim, options),
-       [this, run, index](const Result<Value>& answer) {
-         if (!answer.ok()) return look_again(run, index, answer.error());
-         devices_.put_claim(*answer);
-         write_claim(run, index);
-       });
+  net::Request request = client::update_request(kClaims, name_space, claim, options);
+  if (protect && own_server_) request.target.append("&protect=true");
+  call(std::move(request), [this, run, index](const Result<Value>& answer) {
+    if (!answer.ok()) return look_again(run, index, answer.error());
+    run->wrote[index] = true;
+    devices_.put_claim(*answer);
+    write_claim(run, index);
+  });
 }
 
 void Binder::reserve_claim(const std::shared_ptr<Run>& run, std::size_t index) {
@@ -177,9 +206,10 @@ void Binder::reserve_claim(const std::shared_ptr<Run>& run, std::size_t index) {
       client::patch_request(kClaims, name_space, name, PatchType::strategic, patch, status_write()),
       [this, run, index, based_on](const Result<Value>& answer) {
         if (!answer.ok()) return look_again(run, index, answer.error());
+        run->wrote[index] = true;
         devices_.put_claim(*answer);
         // Freed and given out again in between: maybe for another node.
-        if (!((*answer)["status"]["allocation"]["devices"] == based_on["devices"])) {
+        if (!same_devices((*answer)["status"]["allocation"], based_on)) {
           run->failure = cat(kPreBind, "claim ", run->job.claims[index].key,
                              " got allocated elsewhere in the meantime");
         }
@@ -190,6 +220,7 @@ void Binder::reserve_claim(const std::shared_ptr<Run>& run, std::size_t index) {
 void Binder::look_again(const std::shared_ptr<Run>& run, std::size_t index, const Error& error) {
   const std::string key = run->job.claims[index].key;
   const bool unknown = is_unknown(error);
+  if (unknown) run->wrote[index] = true;
   if (!unknown && (error.code() != Code::conflict || ++run->tries[index] >= kConflicts)) {
     run->failure =
         cat(kPreBind, "add ", run->job.claims[index].allocation.is_null() ? "" : "allocation and ",
@@ -351,26 +382,41 @@ void Binder::finish(const std::shared_ptr<Run>& run, const std::string& failure)
     found->second.erase(run);
     if (found->second.empty()) waiting_.erase(found);
   }
-  if (!failure.empty()) give_back(run->job);
-  if (!run->announced) --running_;
-  done_(run->job, failure);
+  for (const ClaimWrite& write : run->job.claims) {
+    if (!failure.empty()) devices_.unreserve(write.flight);
+  }
+  const auto end = [this, run, failure] {
+    if (!run->announced) --running_;
+    done_(run->job, failure);
+  };
+  const Pod& pod = *run->job.pod;
+  const bool wrote = std::find(run->wrote.begin(), run->wrote.end(), true) != run->wrote.end();
+  if (failure.empty() || !wrote) return end();
+  // Where another scheduler has bound the pod, the reservation is needed.
+  call(client::make_request("GET", client::path_of(kPods, pod.name_space, pod.name)),
+       [this, run, end](const Result<Value>& answer) {
+         const bool bound = answer.ok() &&
+                            (*answer)["metadata"]["uid"].as_string() == run->job.pod->uid &&
+                            !(*answer)["spec"]["nodeName"].as_string().empty();
+         const bool unknown = !answer.ok() && is_unknown(answer.error());
+         if (!bound && !unknown) give_back(*run);
+         end();
+       });
 }
 
-void Binder::give_back(const BindJob& job) {
-  for (const ClaimWrite& write : job.claims) {
-    devices_.unreserve(write.flight);
-    if (write.key.empty()) continue;
+void Binder::give_back(const Run& run) {
+  for (std::size_t i = 0; i < run.job.claims.size(); ++i) {
+    const ClaimWrite& write = run.job.claims[i];
+    // A claim that was created is removed by the next attempt: it needs the finalizer taken off
+    // first.
+    if (!run.wrote[i] || write.key.empty() || !write.create.is_null()) continue;
     const Value claim = devices_.claim(write.key);
-    if (!write.create.is_null()) {
-      // The next attempt removes it: it needs the finalizer taken off first.
-      continue;
-    }
-    if (!is_reserved_for(claim, job.pod->uid)) continue;
-    call(release_request(write.key, claim, job.pod->uid), [this, key = write.key](
-                                                              const Result<Value>& answer) {
+    if (!is_reserved_for(claim, run.job.pod->uid)) continue;
+    call(release_request(write.key, claim, run.job.pod->uid), [this, key = write.key](
+                                                                  const Result<Value>& answer) {
       if (answer.ok()) {
         devices_.put_claim(*answer);
-      } else {
+      } else if (answer.error().code() != Code::not_found) {
         log::warn("reservation cannot be given back", {{"claim", key}, {"error", answer.error()}});
       }
     });

@@ -2,9 +2,10 @@
 // Makes a decision true in the API: claims allocated and reserved, then the pod bound.
 //
 // Claims are written at once, each with as few calls as possible: one for a claim that only needs
-// the reservation, two for one without the finalizer. The pod is bound when all of them stand and
-// their devices say that they are ready. Every step can be repeated: what is there already is left
-// alone, so a scheduler that was killed in between goes on where it stopped.
+// the reservation, two for one without the finalizer (one where the server is ours). The pod is
+// bound when all of them stand and their devices say that they are ready. Every step can be
+// repeated: what is there already is left alone, so a scheduler that was killed in between goes on
+// where it stopped.
 //
 // An answer that did not come tells nothing: the object is read until the server says what became
 // of it, and until then the devices stay taken. Only then a failure is reported and the reservation
@@ -56,8 +57,9 @@ class Binder {
   /// Runs a task on the serial executor, or not at all when the scheduler has ended.
   using Post = std::function<void(std::function<void()> task)>;
 
+  /// `own_server`: see Options.
   Binder(client::Client& client, runtime::Runtime& runtime, Post post, Devices& devices,
-         client::EventRecorder& recorder, Done done);
+         client::EventRecorder& recorder, bool own_server, Done done);
 
   void start(BindJob job);
   /// Who waits for binding conditions looks again.
@@ -80,7 +82,8 @@ class Binder {
   void bind(const std::shared_ptr<Run>& run);
   void check_bound(const std::shared_ptr<Run>& run, const Error& error);
   void finish(const std::shared_ptr<Run>& run, const std::string& failure);
-  void give_back(const BindJob& job);
+  /// Takes the pod off the claims that this run put it on.
+  void give_back(const Run& run);
   /// Sends, and goes on on the serial executor.
   void call(net::Request request, std::function<void(Result<json::Value>)> then);
   void later(Duration delay, std::function<void()> then);
@@ -90,6 +93,7 @@ class Binder {
   Post post_;
   Devices& devices_;
   client::EventRecorder& recorder_;
+  const bool own_server_;
   Done done_;
   std::map<std::string, std::set<std::shared_ptr<Run>>> waiting_;  // by claim
   std::size_t running_ = 0;

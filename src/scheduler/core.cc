@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "scheduler/explain.h"
 
 namespace dibs::scheduler {
 namespace {
@@ -12,6 +13,9 @@ using json::Value;
 
 /// Decisions that may be on their way to the API at once.
 constexpr std::size_t kMostBinding = 64;
+
+/// Nodes that an event tells about: it is made while other pods wait.
+constexpr std::size_t kMostExplained = 200;
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -80,8 +84,10 @@ void Scheduler::Core::attempt(const Queue::Popped& popped) {
     case Decision::Kind::unplaced:
       if (decision.failure.error) result = "error";
       unplaced(popped, *profile, decision);
+      if (options.explain_events) explain(pod, *profile);
       break;
   }
+  if (options.attempt) options.attempt(now() - began);
   if (!metrics) return;
   metrics->attempts.with({result, profile->name}).add();
   metrics->attempt_seconds.with({result, profile->name}).observe(seconds(now() - began));
@@ -257,6 +263,20 @@ void Scheduler::Core::report(const PodPtr& pod, const Failure& failure) {
        "condition cannot be written");
 }
 
+void Scheduler::Core::explain(const PodPtr& pod, const Profile& profile) {
+  ExplainScope scope;
+  scope.most_nodes = kMostExplained;
+  scope.most_groups = 8;
+  const Explanation found =
+      explain_placement(state, devices, pod, profile, runtime.clock.now(), scope);
+  std::string text = summary(found);
+  if (text.empty()) return;  // there are no nodes, and the other event has said so
+  recorder.record({.regarding = pod->object,
+                   .reason = "Explained",
+                   .action = "Scheduling",
+                   .note = std::move(text)});
+}
+
 void Scheduler::Core::bound(const BindJob& job, const std::string& failure) {
   const PodPtr& pod = job.pod;
   const auto mine = binding.find(pod->key);
@@ -282,7 +302,8 @@ void Scheduler::Core::bound(const BindJob& job, const std::string& failure) {
       const std::string name = node->name;
       state.remove_pod(pod->key);
       if (NodeInfo* freed = state.find(name)) {
-        wake_for_node(bit(Plugin::resources_fit) | bit(Plugin::node_ports), *freed);
+        wake_for_node(bit(Plugin::resources_fit) | bit(Plugin::node_ports), *freed,
+                      "AssignedPodDelete");
       }
     }
     const auto still = waiting.find(pod->key);
@@ -295,7 +316,7 @@ void Scheduler::Core::bound(const BindJob& job, const std::string& failure) {
     } else if (current) {
       queue.remove(pod->key);
     }
-    wake_devices();
+    wake_devices("ResourceClaimUpdate");
   }
   for (const ClaimWrite& write : job.claims) {
     if (!write.key.empty()) after_claim(write.key, {.changed = true});

@@ -52,10 +52,10 @@ struct Scheduler::Core : std::enable_shared_from_this<Scheduler::Core> {
   void forget_users(const std::string& pod_key);
   bool is_ours(const Pod& pod) const { return profile_of(pod) != nullptr; }
   const Profile* profile_of(const Pod& pod) const;
-  void wake_for_node(PluginSet plugins, const NodeInfo& node);
+  void wake_for_node(PluginSet plugins, const NodeInfo& node, const char* why);
   /// The pod is on a node now: others may want to be near it.
   void wake_for_pod(const Pod& pod);
-  void wake_devices();
+  void wake_devices(const char* why);
 
   // Attempts (core.cc).
   void kick();
@@ -68,6 +68,8 @@ struct Scheduler::Core : std::enable_shared_from_this<Scheduler::Core> {
   std::string free_claim(const Pod& pod, const Decision& decision);
   void preempt(const PodPtr& pod, const Preemption& preemption);
   void report(const PodPtr& pod, const Failure& failure);
+  /// Says in an event what every node lacks.
+  void explain(const PodPtr& pod, const Profile& profile);
   void bound(const BindJob& job, const std::string& failure);
   void send(net::Request request, const char* what);
   void count_queue();

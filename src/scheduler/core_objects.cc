@@ -20,7 +20,7 @@ const Profile* Scheduler::Core::profile_of(const Pod& pod) const {
   return nullptr;
 }
 
-void Scheduler::Core::wake_for_node(PluginSet plugins, const NodeInfo& node) {
+void Scheduler::Core::wake_for_node(PluginSet plugins, const NodeInfo& node, const char* why) {
   queue.wake(
       plugins,
       [&](const Pod& pod) {
@@ -34,7 +34,7 @@ void Scheduler::Core::wake_for_node(PluginSet plugins, const NodeInfo& node) {
         const Refused* refused = run.check(node);
         return refused == nullptr || (plugins & bit(refused->plugin)) == 0;
       },
-      now());
+      now(), why);
   kick();
 }
 
@@ -46,17 +46,18 @@ void Scheduler::Core::wake_for_pod(const Pod& pod) {
                std::any_of(other.affinity.begin(), other.affinity.end(),
                            [&](const PodTerm& term) { return state.selects(term, pod); });
       },
-      now());
+      now(), "AssignedPodAdd");
 }
 
-void Scheduler::Core::wake_devices() {
-  queue.wake(bit(Plugin::dynamic_resources) | bit(Plugin::resources_fit), nullptr, now());
+void Scheduler::Core::wake_devices(const char* why) {
+  queue.wake(bit(Plugin::dynamic_resources) | bit(Plugin::resources_fit), nullptr, now(), why);
   kick();
 }
 
 void Scheduler::Core::on_node(const Value& object) {
   const NodeChange change = state.put_node(object);
   if (!change.any()) return;
+  devices.node_changed(object["metadata"]["name"].as_string());
   PluginSet plugins = 0;
   if (change.added) plugins = ~PluginSet{0};
   if (change.labels) {
@@ -68,7 +69,7 @@ void Scheduler::Core::on_node(const Value& object) {
   }
   if (change.allocatable) plugins |= bit(Plugin::resources_fit) | bit(Plugin::dynamic_resources);
   if (NodeInfo* node = state.find(object["metadata"]["name"].as_string())) {
-    wake_for_node(plugins, *node);
+    wake_for_node(plugins, *node, change.added ? "NodeAdd" : "NodeUpdate");
   }
 }
 
@@ -76,7 +77,7 @@ void Scheduler::Core::on_node_removed(const Value& object) {
   const std::string_view name = object["metadata"]["name"].as_string();
   state.remove_node(name);
   devices.forget_node(name);
-  queue.wake(bit(Plugin::topology_spread), nullptr, now());
+  queue.wake(bit(Plugin::topology_spread), nullptr, now(), "NodeDelete");
   kick();
 }
 
@@ -109,7 +110,8 @@ void Scheduler::Core::on_pod(const PodPtr& pod) {
       const std::string name = node != nullptr ? node->name : "";
       if (!state.remove_pod(pod->key)) return;
       if (NodeInfo* freed = state.find(name)) {
-        wake_for_node(bit(Plugin::resources_fit) | bit(Plugin::node_ports) | kAboutPods, *freed);
+        wake_for_node(bit(Plugin::resources_fit) | bit(Plugin::node_ports) | kAboutPods, *freed,
+                      "AssignedPodDelete");
       }
       return;
     }
@@ -163,7 +165,7 @@ void Scheduler::Core::enqueue(const PodPtr& pod) {
     queue.release(pod->key, now());
   } else {
     queue.add(pod, now());
-    if (changed) queue.wake_pod(pod->key, now());
+    if (changed) queue.wake_pod(pod->key, now(), "PodUpdate");
   }
   kick();
 }
@@ -177,7 +179,8 @@ void Scheduler::Core::on_pod_removed(const PodPtr& pod) {
   const std::string name = node->name;
   state.remove_pod(pod->key);
   if (NodeInfo* freed = state.find(name)) {
-    wake_for_node(bit(Plugin::resources_fit) | bit(Plugin::node_ports) | kAboutPods, *freed);
+    wake_for_node(bit(Plugin::resources_fit) | bit(Plugin::node_ports) | kAboutPods, *freed,
+                  "AssignedPodDelete");
   }
 }
 
@@ -189,14 +192,14 @@ void Scheduler::Core::on_claim_removed(const Value& object) {
   const ClaimChange change = devices.remove_claim(object);
   after_claim(client::key_of(object), change);
   if (change.known && object["metadata"]["annotations"].contains(kExtendedClaimAnnotation)) {
-    wake_devices();
+    wake_devices("ResourceClaimDelete");
   }
 }
 
 void Scheduler::Core::after_claim(const std::string& key, const ClaimChange& change) {
   if (!change.known) return;
   if (change.changed) binder->claim_changed(key);
-  if (change.freed) wake_devices();
+  if (change.freed) wake_devices("ResourceClaimUpdate");
   if (!change.changed) return;
   const auto found = users.find(key);
   if (found == users.end()) return;
@@ -211,7 +214,7 @@ void Scheduler::Core::after_claim(const std::string& key, const ClaimChange& cha
         queue.release(pod_key, now());
       }
     } else {
-      queue.wake_pod(pod_key, now());
+      queue.wake_pod(pod_key, now(), "ResourceClaimUpdate");
     }
   }
   kick();
@@ -219,9 +222,9 @@ void Scheduler::Core::after_claim(const std::string& key, const ClaimChange& cha
 
 void Scheduler::Core::on_slice(const Value& object) {
   const std::string_view node_name = object["spec"]["nodeName"].as_string();
-  if (node_name.empty()) return wake_devices();
+  if (node_name.empty()) return wake_devices("ResourceSliceUpdate");
   if (NodeInfo* node = state.find(node_name)) {
-    wake_for_node(bit(Plugin::dynamic_resources), *node);
+    wake_for_node(bit(Plugin::dynamic_resources), *node, "ResourceSliceUpdate");
   }
 }
 

@@ -101,9 +101,21 @@ void Devices::recount(Held& held) {
   const Value& allocation =
       is_allocated(held.object) ? held.object["status"]["allocation"] : held.in_flight;
   if (allocation == held.counted) return;
-  if (!held.counted.is_null()) inventory_.release(held.counted);
+  if (!held.counted.is_null()) {
+    inventory_.release(held.counted);
+    refusals_.allocation_changed(held.counted);
+  }
   held.counted = allocation;
-  if (!held.counted.is_null()) inventory_.take(held.counted);
+  if (!held.counted.is_null()) {
+    inventory_.take(held.counted);
+    refusals_.allocation_changed(held.counted);
+  }
+}
+
+void Devices::forget_node(std::string_view name) {
+  inventory_.forget_node(name);
+  // Another node may come to stand at the same address.
+  refusals_.all_changed();
 }
 
 ClaimChange Devices::put_claim(const Value& object) {
@@ -144,7 +156,10 @@ ClaimChange Devices::remove_claim(const Value& object) {
   ClaimChange change;
   change.changed = true;
   change.freed = !held.counted.is_null();
-  if (change.freed) inventory_.release(held.counted);
+  if (change.freed) {
+    inventory_.release(held.counted);
+    refusals_.allocation_changed(held.counted);
+  }
   for (const Value& owner : held.object["metadata"]["ownerReferences"].items()) {
     const auto mine = extended_claims_.find(owner["uid"].str());
     if (mine != extended_claims_.end() && mine->second == key) extended_claims_.erase(mine);
@@ -160,6 +175,7 @@ bool Devices::put_class(const Value& object) {
   known = object;
   extended_.put(object);
   if (changed) {
+    refusals_.all_changed();
     classes_[name] = std::make_shared<const alloc::DeviceClass>(alloc::DeviceClass::read(object));
   }
   return changed;
@@ -168,11 +184,13 @@ bool Devices::put_class(const Value& object) {
 void Devices::remove_class(const Value& object) {
   const std::string name = object["metadata"]["name"].str();
   class_objects_.erase(name);
+  refusals_.all_changed();
   classes_.erase(name);
   extended_.remove(object);
 }
 
 void Devices::put_marked(const std::string& name, const Value& slice) {
+  refusals_.slice_changed(slice);
   if (rules_.empty()) {
     inventory_.put(name, slice);
     return;
@@ -202,6 +220,7 @@ void Devices::remove_slice(const Value& object) {
   const std::string name = object["metadata"]["name"].str();
   slices_.erase(name);
   inventory_.remove(name);
+  refusals_.slice_changed(object);
 }
 
 void Devices::mark_again(const Value& rule) {
@@ -389,6 +408,9 @@ DeviceRun Devices::prepare(const Pod& pod, Time now, Duration binding_timeout) {
   if (run.claims.empty() && !extended) return run;
   run.ready = DeviceRun::Ready::go;
   if (!run.open.empty()) run.demand = demand_for(run, nullptr);
+  if (run.open.size() == run.claims.size() && !extended) {
+    run.refused = &refusals_.of(run.signature);
+  }
   return run;
 }
 
@@ -443,7 +465,8 @@ NodeDevices Devices::check(DeviceRun& run, const NodeInfo& node) {
         made.allocations = std::move(outcome.allocations);
         break;
       case alloc::Answer::unavailable:
-        return refuse("cannot allocate all claims");
+        if (run.refused != nullptr) refusals_.note(*run.refused, node);
+        return refuse(kNoDevices);
       case alloc::Answer::node_invalid:
         return refuse(outcome.error);
       case alloc::Answer::failed:
@@ -489,6 +512,22 @@ std::int64_t Devices::preference(const DeviceRun& run, const NodeDevices& choice
     }
   }
   return sum;
+}
+
+std::vector<std::string> Devices::holders(const std::vector<std::string>& device_ids) const {
+  std::vector<std::string> made;
+  for (const auto& [key, held] : claims_) {
+    const auto& results = held.counted["devices"]["results"];
+    const bool holds =
+        std::any_of(results.items().begin(), results.items().end(), [&](const Value& result) {
+          const std::string id = cat(result["driver"].as_string(), "/", result["pool"].as_string(),
+                                     "/", result["device"].as_string());
+          return std::find(device_ids.begin(), device_ids.end(), id) != device_ids.end();
+        });
+    if (holds) made.push_back(key);
+  }
+  std::sort(made.begin(), made.end());
+  return made;
 }
 
 void Devices::reserve(const std::string& id, const Value& allocation) {

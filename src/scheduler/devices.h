@@ -23,6 +23,7 @@
 #include "base/time.h"
 #include "scheduler/cluster_state.h"
 #include "scheduler/extended.h"
+#include "scheduler/refusals.h"
 
 namespace dibs::scheduler {
 
@@ -88,7 +89,12 @@ struct DeviceRun {
   std::string stale_extended;
   /// Of equal pods equal: what the claims ask for.
   std::string signature;
+  /// Nodes that have refused the same before; null where more than the open claims counts.
+  Refusals::Demand* refused = nullptr;
 };
+
+/// What a node says that lacks the devices.
+inline constexpr const char* kNoDevices = "cannot allocate all claims";
 
 class Devices {
  public:
@@ -104,10 +110,14 @@ class Devices {
   /// DeviceTaintRules add taints to the devices that they select.
   void put_rule(const json::Value& object);
   void remove_rule(const json::Value& object);
-  void forget_node(std::string_view name) { inventory_.forget_node(name); }
+  void node_changed(std::string_view name) { refusals_.node_changed(name); }
+  void forget_node(std::string_view name);
 
   /// The claim as last known; null when there is none.
   json::Value claim(const std::string& key) const;
+  /// Claims that hold one of these devices ("driver/pool/device"), by key.
+  std::vector<std::string> holders(const std::vector<std::string>& device_ids) const;
+  alloc::Inventory& inventory() { return inventory_; }
   /// A class serves the extended resource.
   bool serves(std::string_view resource) const { return !extended_.class_of(resource).empty(); }
 
@@ -153,6 +163,7 @@ class Devices {
   std::map<std::string, json::Value> slices_;
   std::map<std::string, json::Value> rules_;
   ExtendedClasses extended_;
+  Refusals refusals_;
 };
 
 /// The entry of status.reservedFor with this uid is there.

@@ -65,5 +65,21 @@ TEST(Profiles, read_from_a_configuration) {
   EXPECT_FALSE(Configuration::parse("kind: Pod").ok());
 }
 
+TEST(Profiles, have_a_percentage_of_nodes_to_score) {
+  constexpr const char* kHead =
+      "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+  auto both =
+      Configuration::parse(cat(kHead,
+                               "percentageOfNodesToScore: 20\nprofiles:\n- schedulerName: a\n"
+                               "- schedulerName: b\n  percentageOfNodesToScore: 70\n"));
+  ASSERT_TRUE(both.ok()) << both.error().message();
+  EXPECT_EQ(both->profiles[0].percentage_to_score, 20);
+  EXPECT_EQ(both->profiles[1].percentage_to_score, 70);
+  auto one = Configuration::parse(cat(kHead, "percentageOfNodesToScore: 5\n"));
+  ASSERT_TRUE(one.ok());
+  EXPECT_EQ(one->profiles[0].percentage_to_score, 5);
+  EXPECT_FALSE(Configuration::parse(cat(kHead, "percentageOfNodesToScore: 101\n")).ok());
+}
+
 }  // namespace
 }  // namespace dibs::scheduler

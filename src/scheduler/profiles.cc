@@ -65,6 +65,17 @@ Result<Duration> read_duration(const json::Value& value, std::string_view field)
   return *read;
 }
 
+/// A profile's own wins over that of all.
+Result<> read_percentage(const json::Value& source, Profile& profile) {
+  const json::Value& given = source["percentageOfNodesToScore"];
+  if (given.is_null()) return success();
+  if (!given.is_integer() || given.as_int() < 0 || given.as_int() > 100) {
+    return Error::bad_request("percentageOfNodesToScore: not in valid range [0-100]");
+  }
+  profile.percentage_to_score = given.as_int();
+  return success();
+}
+
 Result<Profile> read_profile(const json::Value& source) {
   Profile made = Profile::standard();
   if (source["schedulerName"].is_string()) made.name = source["schedulerName"].str();
@@ -103,6 +114,19 @@ Result<Profile> read_profile(const json::Value& source) {
   return made;
 }
 
+/// Of leaderElection.
+Result<> read_duration(const json::Value& election, const char* field, Duration& duration) {
+  if (!election[field].is_string()) return success();
+  auto read = parse_duration(election[field].as_string());
+  if (!read.ok() || *read <= Duration(0)) {
+    return Error::bad_request(cat("leaderElection.", field,
+                                  ": must be a duration such as 15s, not ",
+                                  quoted(election[field].as_string())));
+  }
+  duration = *read;
+  return success();
+}
+
 }  // namespace
 
 Profile Profile::standard() {
@@ -124,11 +148,14 @@ Result<Configuration> Configuration::parse(std::string_view text) {
         "must be a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1");
   }
   Configuration made;
+  DIBS_CHECK(read_percentage(source, made.profiles.front()));
   if (!source["profiles"].empty()) {
     made.profiles.clear();
     std::set<std::string> names;
     for (const json::Value& item : source["profiles"].items()) {
       DIBS_TRY(Profile profile, read_profile(item));
+      DIBS_CHECK(read_percentage(source, profile));
+      DIBS_CHECK(read_percentage(item, profile));
       if (!names.insert(profile.name).second) {
         return Error::bad_request(cat("profiles: two are named ", quoted(profile.name)));
       }
@@ -146,6 +173,12 @@ Result<Configuration> Configuration::parse(std::string_view text) {
   if (election["resourceName"].is_string()) made.lease_name = election["resourceName"].str();
   if (election["resourceNamespace"].is_string()) {
     made.lease_namespace = election["resourceNamespace"].str();
+  }
+  DIBS_CHECK(read_duration(election, "leaseDuration", made.lease_duration));
+  DIBS_CHECK(read_duration(election, "renewDeadline", made.renew_deadline));
+  DIBS_CHECK(read_duration(election, "retryPeriod", made.retry_period));
+  if (made.lease_duration <= made.renew_deadline) {
+    return Error::bad_request("leaderElection.leaseDuration: must be longer than renewDeadline");
   }
   return made;
 }

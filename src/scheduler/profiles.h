@@ -22,6 +22,8 @@ struct Profile {
   bool preemption = true;
   bool devices = true;
   Duration binding_timeout = std::chrono::seconds(600);
+  /// Of all nodes, so many that can take a pod are compared, but never fewer than 100. 0: 100.
+  std::int64_t percentage_to_score = 0;
 
   /// All default plugins.
   static Profile standard();
@@ -36,6 +38,9 @@ struct Configuration {
   bool leader_elect = true;
   std::string lease_name = "kube-scheduler";
   std::string lease_namespace = "kube-system";
+  Duration lease_duration = std::chrono::seconds(15);
+  Duration renew_deadline = std::chrono::seconds(10);
+  Duration retry_period = std::chrono::seconds(2);
 
   /// YAML or JSON. Errors: bad_request, naming the field.
   static Result<Configuration> parse(std::string_view text);

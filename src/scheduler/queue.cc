@@ -3,6 +3,14 @@
 #include <algorithm>
 
 namespace dibs::scheduler {
+namespace {
+
+// Why a pod enters a queue, as kube-scheduler names it.
+constexpr const char* kAdded = "PodAdd";
+constexpr const char* kUpdated = "PodUpdate";
+constexpr const char* kFailed = "ScheduleAttemptFailure";
+
+}  // namespace
 
 Queue::Entry& Queue::enter(const PodPtr& pod, Duration now) {
   Entry& entry = entries_[pod->key];
@@ -21,7 +29,7 @@ Queue::Entry& Queue::enter(const PodPtr& pod, Duration now) {
       entry.place = Place::held;
       ++held_;
     } else {
-      make_ready(entry, now);
+      make_ready(entry, now, kUpdated);
     }
     return entry;
   }
@@ -64,15 +72,17 @@ Duration Queue::backoff_of(const Entry& entry) const {
   return std::min(delay, options_.longest_backoff);
 }
 
-void Queue::make_ready(Entry& entry, Duration now) {
+void Queue::make_ready(Entry& entry, Duration now, const char* why) {
   take_out(entry);
   entry.until = entry.tried + backoff_of(entry);
   if (entry.attempts == 0 || entry.until <= now) {
     entry.place = Place::active;
     active_[entry.order] = &entry;
+    enters("active", why);
     return;
   }
   entry.place = Place::backoff;
+  enters("backoff", why);
   if (entry.error) {
     backoff_[{entry.until, entry.order}] = &entry;
   } else {
@@ -82,7 +92,7 @@ void Queue::make_ready(Entry& entry, Duration now) {
 
 void Queue::add(const PodPtr& pod, Duration now) {
   Entry& entry = enter(pod, now);
-  if (entry.place == Place::out) make_ready(entry, now);
+  if (entry.place == Place::out) make_ready(entry, now, kAdded);
 }
 
 void Queue::hold(const PodPtr& pod, Duration now) {
@@ -91,12 +101,13 @@ void Queue::hold(const PodPtr& pod, Duration now) {
   take_out(entry);
   entry.place = Place::held;
   ++held_;
+  enters("unschedulable", kAdded);
 }
 
 void Queue::release(std::string_view key, Duration now) {
   const auto found = entries_.find(std::string(key));
   if (found == entries_.end() || found->second.place != Place::held) return;
-  make_ready(found->second, now);
+  make_ready(found->second, now, kUpdated);
 }
 
 void Queue::remove(std::string_view key) {
@@ -122,6 +133,7 @@ Queue::Popped Queue::pop(Duration now) {
     take_out(due);
     due.place = Place::active;
     active_[due.order] = &due;
+    enters("active", "BackoffComplete");
   }
   Entry* entry = nullptr;
   if (!active_.empty()) {
@@ -143,7 +155,7 @@ void Queue::fail(const PodPtr& pod, Duration now) {
   entry.error = true;
   entry.tried = now;
   entry.attempts = std::max(entry.attempts, 1);
-  make_ready(entry, now);
+  make_ready(entry, now, kFailed);
 }
 
 void Queue::park(const PodPtr& pod, const std::string& group, PluginSet rejected_by, Duration now) {
@@ -154,6 +166,7 @@ void Queue::park(const PodPtr& pod, const std::string& group, PluginSet rejected
   entry.group = group;
   entry.rejected_by = rejected_by;
   entry.place = Place::parked;
+  enters("unschedulable", kFailed);
   Group& equals = groups_[group];
   equals.rejected_by |= rejected_by;
   equals.pods[entry.order] = &entry;
@@ -161,7 +174,7 @@ void Queue::park(const PodPtr& pod, const std::string& group, PluginSet rejected
 }
 
 std::size_t Queue::wake(PluginSet plugins, const std::function<bool(const Pod&)>& helps,
-                        Duration now) {
+                        Duration now, const char* why) {
   std::vector<Entry*> woken;
   for (const auto& [name, group] : groups_) {
     if ((group.rejected_by & plugins) == 0) continue;
@@ -170,25 +183,26 @@ std::size_t Queue::wake(PluginSet plugins, const std::function<bool(const Pod&)>
       woken.push_back(first);
     }
   }
-  for (Entry* entry : woken) make_ready(*entry, now);
+  for (Entry* entry : woken) make_ready(*entry, now, why);
   return woken.size();
 }
 
-bool Queue::wake_pod(std::string_view key, Duration now) {
+bool Queue::wake_pod(std::string_view key, Duration now, const char* why) {
   const auto found = entries_.find(std::string(key));
   if (found == entries_.end() || found->second.place != Place::parked) return false;
-  make_ready(found->second, now);
+  make_ready(found->second, now, why);
   return true;
 }
 
 void Queue::next_of(const std::string& group, Duration now) {
   const auto found = groups_.find(group);
-  if (found != groups_.end()) make_ready(*found->second.pods.begin()->second, now);
+  if (found != groups_.end())
+    make_ready(*found->second.pods.begin()->second, now, "AssignedPodAdd");
 }
 
 void Queue::flush(Duration now) {
   while (!parked_.empty() && parked_.begin()->first.first + options_.patience <= now) {
-    make_ready(*parked_.begin()->second, now);
+    make_ready(*parked_.begin()->second, now, "UnschedulableTimeout");
   }
 }
 

@@ -40,6 +40,10 @@ class Queue {
  public:
   explicit Queue(const QueueOptions& options) : options_(options) {}
 
+  /// Called when a pod enters the queue "active", "backoff" or "unschedulable", and why.
+  using Entered = std::function<void(const char* queue, const char* why)>;
+  void on_entered(Entered entered) { entered_ = std::move(entered); }
+
   struct Popped {
     PodPtr pod;
     int attempts = 0;   // this one included
@@ -64,9 +68,10 @@ class Queue {
   void park(const PodPtr& pod, const std::string& group, PluginSet rejected_by, Duration now);
 
   /// Wakes one pod of each group that one of the plugins rejected and `helps` holds for.
-  std::size_t wake(PluginSet plugins, const std::function<bool(const Pod&)>& helps, Duration now);
+  std::size_t wake(PluginSet plugins, const std::function<bool(const Pod&)>& helps, Duration now,
+                   const char* why = "ClusterEvent");
   /// Wakes the pod if it is parked.
-  bool wake_pod(std::string_view key, Duration now);
+  bool wake_pod(std::string_view key, Duration now, const char* why = "ClusterEvent");
   void next_of(const std::string& group, Duration now);
   /// Wakes those that have been parked for too long.
   void flush(Duration now);
@@ -108,10 +113,14 @@ class Queue {
 
   Entry& enter(const PodPtr& pod, Duration now);
   void take_out(Entry& entry);
-  void make_ready(Entry& entry, Duration now);
+  void make_ready(Entry& entry, Duration now, const char* why);
+  void enters(const char* queue, const char* why) const {
+    if (entered_) entered_(queue, why);
+  }
   Duration backoff_of(const Entry& entry) const;
 
   QueueOptions options_;
+  Entered entered_;
   std::uint64_t numbers_ = 0;
   std::unordered_map<std::string, Entry> entries_;
   std::map<Order, Entry*> active_;

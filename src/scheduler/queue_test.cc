@@ -104,5 +104,22 @@ TEST(Queue, forgets_removed_pods_wherever_they_are) {
   EXPECT_EQ(queue.wake(1, nullptr, seconds(1)), 0U);
 }
 
+TEST(Queue, tells_which_pods_enter_and_why) {
+  Queue queue({});
+  std::vector<std::string> entered;
+  queue.on_entered(
+      [&](const char* into, const char* why) { entered.push_back(cat(into, " ", why)); });
+  queue.add(pod("p"), seconds(0));
+  pop(queue, seconds(0));
+  queue.park(pod("p"), "g", bit(Plugin::resources_fit), seconds(0));
+  queue.wake(bit(Plugin::resources_fit), nullptr, seconds(20), "NodeAdd");
+  pop(queue, seconds(20));
+  queue.fail(pod("p"), seconds(20));
+  pop(queue, seconds(40));
+  EXPECT_EQ(entered, (std::vector<std::string>{
+                         "active PodAdd", "unschedulable ScheduleAttemptFailure", "active NodeAdd",
+                         "backoff ScheduleAttemptFailure", "active BackoffComplete"}));
+}
+
 }  // namespace
 }  // namespace dibs::scheduler

@@ -38,7 +38,11 @@ Scheduler::Core::Core(client::Client& client_in, runtime::Runtime& runtime_in, O
       devices(options.features, [this] { return runtime::make_uuid(runtime.random); }),
       queue(queue_options(options.configuration)),
       placer(state, devices) {
-  if (options.metrics != nullptr) metrics.emplace(*options.metrics);
+  if (options.metrics == nullptr) return;
+  metrics.emplace(*options.metrics);
+  queue.on_entered([this](const char* into, const char* why) {
+    metrics->incoming.with({into, why}).add();
+  });
 }
 
 void Scheduler::Core::post(std::function<void()> task) {
@@ -57,7 +61,7 @@ void Scheduler::Core::start() {
       [weak](std::function<void()> task) {
         if (const auto self = weak.lock()) self->post(std::move(task));
       },
-      devices, recorder,
+      devices, recorder, options.own_server,
       [this](const BindJob& job, const std::string& failure) { bound(job, failure); });
   client.call(client::make_request("GET", std::string(kGroupPath)),
               [weak](const Result<Value>& answer) {
@@ -131,7 +135,7 @@ void Scheduler::Core::discover(const Result<Value>& resources) {
   add(
       "deviceclasses",
       [this](const Value& o) {
-        if (devices.put_class(o)) wake_devices();
+        if (devices.put_class(o)) wake_devices("DeviceClassUpdate");
       },
       [this](const Value& o) { devices.remove_class(o); });
   add(
@@ -148,11 +152,11 @@ void Scheduler::Core::discover(const Result<Value>& resources) {
       "devicetaintrules",
       [this](const Value& o) {
         devices.put_rule(o);
-        wake_devices();
+        wake_devices("DeviceTaintRuleUpdate");
       },
       [this](const Value& o) {
         devices.remove_rule(o);
-        wake_devices();
+        wake_devices("DeviceTaintRuleUpdate");
       });
   add(
       "resourceclaims", [this](const Value& o) { on_claim(o); },

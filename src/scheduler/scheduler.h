@@ -10,6 +10,7 @@
 //
 // All of that is one thread of control: a serial executor on the runtime. Nothing in it waits.
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -25,8 +26,14 @@ struct Options {
   Configuration configuration = {};
   alloc::Features features = alloc::Features::all();
   std::string instance = "dibs";  // this process, in events
+  /// The API server is a dibs: it protects a claim with the write that allocates it.
+  bool own_server = false;
+  /// A second event, reason Explained, for every pod without a node (explain.h).
+  bool explain_events = false;
   /// Null: nothing is counted. Must outlive the scheduler.
   metrics::Registry* metrics = nullptr;
+  /// Called with the length of every attempt, one at a time.
+  std::function<void(Duration)> attempt = {};
 };
 
 class Scheduler {

@@ -65,6 +65,7 @@ struct Access::Parts {
                        std::string_view name);
   Result<> follow(const ResourcePtr& resource, bool at_once);
   void pump(std::size_t index);
+  void catch_up();
   void take(const store::Record* now, const store::Record* before);
 };
 
@@ -191,6 +192,15 @@ void Access::Parts::pump(std::size_t index) {
   }
 }
 
+void Access::Parts::catch_up() {
+  std::size_t count = 0;
+  {
+    std::lock_guard lock(mutex);
+    count = watches.size();
+  }
+  for (std::size_t index = 0; index < count; ++index) pump(index);
+}
+
 void Access::Parts::take(const store::Record* now, const store::Record* before) {
   auto object = decode_stored(now ? *now : *before);
   if (!object.ok()) return;
@@ -222,6 +232,11 @@ Result<UserInfo> Access::identify(const net::Request& request) {
 }
 
 Decision Access::authorize(const RequestAttributes& attributes) {
+  Decision decision = parts_->authorizer.authorize(attributes);
+  if (decision.allowed || !auth::node_identity(attributes.user)) return decision;
+  // A node may ask for what a pod needs as soon as it has heard of the pod, which may be before
+  // the graph has.
+  parts_->catch_up();
   return parts_->authorizer.authorize(attributes);
 }
 

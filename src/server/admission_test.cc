@@ -172,6 +172,27 @@ TEST_F(ServiceAccountPlugin, refuses_an_account_that_does_not_exist) {
             "serviceaccount \"robot\" not found");
 }
 
+TEST_F(ServiceAccountPlugin, waits_for_the_account_that_a_new_namespace_gets) {
+  const Value fresh = Value::object({{"metadata", Value::object({{"name", "fresh"}})}});
+  ASSERT_EQ(api.post("/api/v1/namespaces", fresh).status, 201);
+  const std::string pods = "/api/v1/namespaces/fresh/pods";
+  EXPECT_EQ(api.post(pods, simple_pod("p")).status, 0) << "answered before there was an account";
+  api.add_account("fresh");
+  api.sim.advance(std::chrono::milliseconds(60));
+  EXPECT_EQ(api.get(pods + "/p").status, 200);
+}
+
+TEST_F(ServiceAccountPlugin, waits_no_longer_than_a_second) {
+  const Value fresh = Value::object({{"metadata", Value::object({{"name", "fresh"}})}});
+  ASSERT_EQ(api.post("/api/v1/namespaces", fresh).status, 201);
+  const std::string pods = "/api/v1/namespaces/fresh/pods";
+  EXPECT_EQ(api.post(pods, simple_pod("p")).status, 0);
+  api.sim.advance(std::chrono::milliseconds(1100));
+  api.add_account("fresh");
+  api.sim.advance(std::chrono::seconds(1));
+  EXPECT_EQ(api.get(pods + "/p").status, 404);
+}
+
 TEST_F(ServiceAccountPlugin, mounts_no_token_when_told_so) {
   api.add_account("default", "quiet");
   EXPECT_EQ(api.patch("/api/v1/namespaces/default/serviceaccounts/quiet", "merge",

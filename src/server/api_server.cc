@@ -11,8 +11,10 @@
 #include "server/builtin_resources.h"
 #include "server/definitions.h"
 #include "server/event_expiry.h"
+#include "server/node_client.h"
 #include "server/objects.h"
 #include "server/plugins/plugins.h"
+#include "server/presenting.h"
 #include "server/reading.h"
 #include "server/request_metrics.h"
 #include "server/reviews.h"
@@ -48,6 +50,7 @@ struct ApiServer::Parts {
   std::unique_ptr<Access> access;
   std::unique_ptr<Definitions> definitions;
   std::unique_ptr<Routes> routes;
+  std::unique_ptr<NodeClient> nodes;
   std::unique_ptr<Subresources> subresources;
   std::unique_ptr<Reviews> reviews;
   std::unique_ptr<EventExpiry> expiry;
@@ -55,12 +58,21 @@ struct ApiServer::Parts {
 
   void dispatch(const ContextPtr& context, std::unique_ptr<net::Exchange> exchange);
   Result<net::Response> serve(Context& context);
+  /// Serves a request that may write, and answers it.
+  void answer(const ContextPtr& context, const ExchangePtr& exchange);
+  void commit(const ContextPtr& context, const ExchangePtr& exchange);
+  void committed(const ContextPtr& context, net::Exchange& exchange,
+                 const Result<store::Revision>& revision);
   Result<ResourcePtr> find_resource(const Context& context) const;
   Result<> check_verb(const Context& context, const Resource& resource) const;
   void respond(const ContextPtr& context, net::Exchange& exchange, Result<net::Response> outcome);
 };
 
 namespace {
+
+// A refusal that will not hold is looked at again, for a second in all.
+constexpr Duration kLaterDelay = std::chrono::milliseconds(50);
+constexpr int kLaterTries = 20;
 
 net::Response not_found_page() { return text_response(404, "404 page not found\n"); }
 
@@ -132,7 +144,8 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
   add_admission_plugins(p.admission,
                         {runtime, store, p.objects, p.resources, *p.access, p.options});
   DIBS_CHECK(p.admission.choose(p.options.enabled_plugins, p.options.disabled_plugins));
-  p.subresources = std::make_unique<Subresources>(p.objects, p.resources, *p.access);
+  DIBS_TRY(p.nodes, NodeClient::open(p.options));
+  p.subresources = std::make_unique<Subresources>(p.objects, p.resources, *p.access, *p.nodes);
   p.reviews = std::make_unique<Reviews>(*p.access);
   p.routes = std::make_unique<Routes>(Routes::Sources{
       &p.options, &p.metrics, [&p] { return p.store.sync(); }, [&p] { return p.access->jwks(); }});
@@ -156,6 +169,7 @@ metrics::Registry& ApiServer::metrics() { return parts_->metrics; }
 void ApiServer::close() {
   if (parts_->closed.exchange(true)) return;
   parts_->watches.close();
+  parts_->nodes->close();
   parts_->expiry->stop();
   parts_->definitions->stop();
   parts_->access->stop();
@@ -241,8 +255,57 @@ void ApiServer::Parts::dispatch(const ContextPtr& context,
         return subresources->stream(context, shared);
       }
     }
-    respond(context, *shared, serve(*context));
+    answer(context, shared);
   });
+}
+
+void ApiServer::Parts::answer(const ContextPtr& context, const ExchangePtr& exchange) {
+  context->can_defer = true;
+  context->try_later = false;
+  auto outcome = serve(*context);
+  if (outcome.ok() && context->deferred) return commit(context, exchange);
+  if (!outcome.ok() && context->try_later && context->tries++ < kLaterTries && !closed) {
+    context->warnings.clear();
+    runtime.timers.after(kLaterDelay, [this, context, exchange] { answer(context, exchange); });
+    return;
+  }
+  respond(context, *exchange, std::move(outcome));
+}
+
+void ApiServer::Parts::commit(const ContextPtr& context, const ExchangePtr& exchange) {
+  std::vector<store::Op> ops;
+  ops.push_back(context->deferred->op);
+  store.commit_async(std::move(ops), [this, context, exchange](const auto& revision) {
+    // The store's writer answers in passing where that is a copy; all else is for another thread.
+    constexpr std::size_t kSmall = 64 * 1024;
+    const DeferredWrite& write = *context->deferred;
+    const bool copies = write.answer || (presents_bytes(*context, *context->resource) &&
+                                         write.op.value->size() < kSmall);
+    if (revision.ok() && copies) return committed(context, *exchange, revision);
+    runtime.executor.post(
+        [this, context, exchange, revision] { committed(context, *exchange, revision); });
+  });
+}
+
+void ApiServer::Parts::committed(const ContextPtr& context, net::Exchange& exchange,
+                                 const Result<store::Revision>& revision) {
+  const std::shared_ptr<DeferredWrite> write = std::exchange(context->deferred, nullptr);
+  if (revision.ok()) {
+    write->stored();
+    return respond(context, exchange,
+                   write->answer ? write->answer()
+                                 : present_written(*context, *context->resource, write->status,
+                                                   write->object, *write->op.value, *revision));
+  }
+  write->roll_back();
+  if (revision.error().code() != Code::conflict) {
+    return respond(context, exchange, revision.error());
+  }
+  // Somebody was faster: from the beginning, waiting for every try.
+  context->can_defer = false;
+  context->may_defer = false;
+  context->warnings.clear();
+  respond(context, exchange, serve(*context));
 }
 
 Result<ResourcePtr> ApiServer::Parts::find_resource(const Context& context) const {

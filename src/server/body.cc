@@ -68,6 +68,15 @@ std::string type_meta_fault(const Value& value) {
 
 Result<Raw> parse_body(const Context& context, const Expected& expected) {
   std::string_view body = context.request.body;
+  if (!context.request.value.is_null()) {
+    Raw given;
+    given.value = context.request.value;
+    if (auto fault = type_meta_fault(given.value); !fault.empty()) {
+      return Error::bad_request(unrecognized(
+          expected, cat("couldn't get version/kind; json parse error: ", fault), body));
+    }
+    return given;
+  }
   DIBS_TRY(BodyFormat format, body_format(context.request.headers.get("Content-Type")));
   if (expected.custom && format == BodyFormat::protobuf) {
     return Error(Code::unsupported_media_type,
@@ -182,9 +191,8 @@ Result<> check_kind(const Expected& expected, const Value& raw, std::string_view
   std::string version = slash == std::string::npos ? api_version : api_version.substr(slash + 1);
   std::string opening =
       cat(kind, " in version ", quoted(version), " cannot be handled as a ", want.kind, ": ");
-  bool registered =
-      api::builtin_schema(group, version, kind, expected.release) != nullptr ||
-      known_of_old(api_version, kind);
+  bool registered = api::builtin_schema(group, version, kind, expected.release) != nullptr ||
+                    known_of_old(api_version, kind);
   if (!registered) {
     return Error::bad_request(cat(opening, "no kind ", quoted(kind), " is registered for version ",
                                   quoted(api_version),

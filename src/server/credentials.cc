@@ -99,7 +99,8 @@ Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& cloc
                                   "kubernetes.default.svc",
                                   "kubernetes.default.svc.cluster.local"};
   for (const std::string& name : names) {
-    if (name == "0.0.0.0" || name == "::" || name.empty()) continue;  // everywhere: no name of one server
+    if (name == "0.0.0.0" || name == "::" || name.empty())
+      continue;  // everywhere: no name of one server
     if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
   }
   DIBS_TRY(auto server, disk.read("server"));
@@ -118,6 +119,16 @@ Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& cloc
     DIBS_TRY(out.admin, net::issue_client_certificate(out.ca, "kubernetes-admin",
                                                       {"system:masters"}, disk.validity(kLife)));
     DIBS_CHECK(disk.write("admin", out.admin));
+  }
+
+  DIBS_TRY(auto node_client, disk.read("apiserver-kubelet-client"));
+  if (node_client && disk.fresh(*node_client, out.ca, {})) {
+    out.node_client = std::move(*node_client);
+  } else {
+    DIBS_TRY(out.node_client,
+             net::issue_client_certificate(out.ca, "kube-apiserver-kubelet-client",
+                                           {"system:masters"}, disk.validity(kLife)));
+    DIBS_CHECK(disk.write("apiserver-kubelet-client", out.node_client));
   }
 
   std::string key_file = cat(folder, "/sa.key");

@@ -18,6 +18,7 @@ struct Credentials {
   net::Credential ca;
   net::Credential server;
   net::Credential admin;        // user kubernetes-admin, group system:masters
+  net::Credential node_client;  // what the server shows to nodes; group system:masters
   std::string account_key_pem;  // signs service account tokens
 };
 

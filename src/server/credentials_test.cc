@@ -49,8 +49,10 @@ TEST_F(CredentialFiles, are_made_on_the_first_start) {
   EXPECT_TRUE(admin.for_clients);
   EXPECT_EQ(admin.common_name, "kubernetes-admin");
   EXPECT_THAT(admin.organizations, ElementsAre("system:masters"));
-  EXPECT_THAT(*files_->list("/data/pki"), ElementsAre("admin.crt", "admin.key", "ca.crt", "ca.key",
-                                                      "sa.key", "server.crt", "server.key"));
+  EXPECT_THAT(*files_->list("/data/pki"),
+              ElementsAre("admin.crt", "admin.key", "apiserver-kubelet-client.crt",
+                          "apiserver-kubelet-client.key", "ca.crt", "ca.key", "sa.key",
+                          "server.crt", "server.key"));
 }
 
 TEST_F(CredentialFiles, stay_the_same_on_the_next_start) {

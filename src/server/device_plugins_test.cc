@@ -26,8 +26,9 @@ Value claim(std::string_view name, std::string_view selector = "", bool admin = 
   Value& exactly =
       object.mut("spec").mut("devices").mut("requests").mut(std::size_t{0}).mut("exactly");
   if (!selector.empty()) {
-    exactly.set("selectors", Value::array({Value::object(
-                                 {{"cel", Value::object({{"expression", selector}})}})}));
+    exactly.set(
+        "selectors",
+        Value::array({Value::object({{"cel", Value::object({{"expression", selector}})}})}));
   }
   if (admin) exactly.set("adminAccess", true);
   return object;
@@ -75,6 +76,23 @@ TEST_F(Devices, can_be_given_on_once_they_are_free) {
   EXPECT_EQ(allocate("c", "gpu-0").status, 403);
   ASSERT_EQ(server.remove(cat(kClaims, "/b")).status, 200);
   EXPECT_EQ(allocate("c", "gpu-0").status, 200);
+}
+
+TEST_F(Devices, are_protected_with_their_allocation_where_the_writer_asks) {
+  constexpr const char* kProtected = "['resource.kubernetes.io/delete-protection']";
+  make("a");
+  // Only the write that allocates does it.
+  const std::string status = cat(kClaims, "/a/status");
+  Reply nothing = server.patch(cat(status, "?protect=true"), "merge", R"({"status":{}})");
+  EXPECT_TRUE(nothing.body["metadata"]["finalizers"].is_null());
+  Reply given = server.patch(cat(status, "?protect=true"), "merge", allocation("gpu-0"));
+  EXPECT_EQ(test::to_text(given.body["metadata"]["finalizers"]), kProtected);
+  Reply kept = server.patch(cat(status, "?protect=false"), "merge", allocation("gpu-0"));
+  EXPECT_EQ(test::to_text(kept.body["metadata"]["finalizers"]), kProtected);
+  Reply freed =
+      server.patch(cat(status, "?protect=false"), "merge", R"({"status":{"allocation":null}})");
+  EXPECT_EQ(freed.status, 200);
+  EXPECT_TRUE(freed.body["metadata"]["finalizers"].is_null());
 }
 
 TEST_F(Devices, are_not_held_by_writes_that_failed) {
@@ -213,9 +231,8 @@ TEST_F(Devices, are_allocated_by_those_who_may_bind) {
                         "'rbac.authorization.k8s.io','kind':'ClusterRole','name':'status'},"
                         "'subjects':[{'kind':'User','apiGroup':'rbac.authorization.k8s.io','name':"
                         "'ana'}]}"));
-  net::Request request =
-      test::make_request("PATCH", cat(kClaims, "/a/status"), allocation("gpu-0"),
-                         "application/merge-patch+json");
+  net::Request request = test::make_request("PATCH", cat(kClaims, "/a/status"), allocation("gpu-0"),
+                                            "application/merge-patch+json");
   request.headers.set("Impersonate-User", "ana");
   Reply reply = server.send(request);
   EXPECT_EQ(reply.status, 422);

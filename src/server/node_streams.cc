@@ -1,8 +1,11 @@
-// Subresources::reach_node: log, exec, attach, port-forward, proxy, up to the point where a node is
-// needed.
+// Subresources::stream: log, exec, attach and port-forward, passed on to the node that has the pod.
+//
+// The node speaks the same protocols as the client (SPDY/3.1, WebSocket): after the upgrade the
+// bytes of both are joined as they are.
 #include <charconv>
 
 #include "base/strings.h"
+#include "server/node_client.h"
 #include "server/plugins/admission_policies_bodies.h"
 #include "server/status.h"
 #include "server/subresources.h"
@@ -84,52 +87,180 @@ Result<> check_log_options(const Context& context) {
   return success();
 }
 
+/// Go's spelling of a query, in the order of names.
+class Query {
+ public:
+  void add(std::string_view name, std::string_view value) {
+    append(text_, text_.empty() ? "?" : "&", name, "=", percent_encode(value));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+std::string log_query(const net::Target& target) {
+  Query out;
+  for (std::string_view flag : {"follow", "limitBytes", "previous", "sinceSeconds", "sinceTime",
+                                "stream", "tailLines", "timestamps"}) {
+    if (!target.has(flag)) continue;
+    const bool is_switch = flag == "follow" || flag == "previous" || flag == "timestamps";
+    if (!is_switch) {
+      out.add(flag, target.get(flag));
+    } else if (query_flag(target, flag)) {
+      out.add(flag, "true");
+    }
+  }
+  return out.text();
+}
+
+std::string command_query(const net::Target& target) {
+  Query out;
+  for (const auto& [name, value] : target.query) {
+    if (name == "command") out.add(name, value);
+  }
+  if (query_flag(target, "stderr")) out.add("error", "1");
+  if (query_flag(target, "stdin")) out.add("input", "1");
+  if (query_flag(target, "stdout")) out.add("output", "1");
+  if (query_flag(target, "tty")) out.add("tty", "1");
+  return out.text();
+}
+
+std::string port_query(const net::Target& target) {
+  Query out;
+  for (const auto& [name, value] : target.query) {
+    if (name != "ports") continue;
+    for (std::string_view port : split(value, ',')) out.add("port", port);
+  }
+  return out.text();
+}
+
+/// A node's answer that is not what was asked for, as an error of the log's request.
+Error log_error(const Context& context, int status, const std::string& text) {
+  if (status == 400) return Error::bad_request(text);
+  if (status == 500) return Error::internal(cat("Internal error occurred: ", text));
+  if (status == 404) {
+    ErrorDetails details;
+    details.name = context.info.name;
+    details.kind = "pods/log";
+    details.causes.push_back({"UnexpectedServerResponse", text, ""});
+    return Error(
+        Code::not_found,
+        cat("the server could not find the requested resource ( pods/log ", context.info.name, ")"),
+        std::move(details));
+  }
+  return Error::plain(text);
+}
+
 }  // namespace
 
-Result<net::Response> Subresources::reach_node(Context& context) {
+Result<std::optional<StreamPlace>> Subresources::locate(Context& context) {
   const Resource& resource = *context.resource;
   const std::string& what = context.info.subresource;
   if (what != "log") DIBS_CHECK(admit_stream(objects_.admission(), context));
-  if (resource.plural != "pods") {
-    DIBS_TRY(Value object, objects_.get(resource, context.info.name_space, context.info.name));
-    return Error::unavailable(cat("no endpoints available for ", resource.singular, " ",
-                                  quoted(object["metadata"]["name"].as_string())));
-  }
   DIBS_TRY(Value pod, objects_.get(resource, context.info.name_space, context.info.name));
   if (what == "log") DIBS_CHECK(check_log_options(context));
-  if (what != "portforward" && what != "proxy") {
-    auto container = choose_container(context, pod);
-    if (!container.ok()) return std::move(container).error();
+  std::string container;
+  if (what != "portforward") {
+    auto chosen = choose_container(context, pod);
+    if (!chosen.ok()) return std::move(chosen).error();
+    container = std::move(*chosen);
   }
   std::string node_name(pod["spec"]["nodeName"].as_string());
   if (node_name.empty()) {
-    if (what == "log") {
-      net::Response empty;
-      empty.status = 204;
-      return empty;
-    }
+    if (what == "log") return std::optional<StreamPlace>();
     return Error::bad_request(cat("pod ", context.info.name, " does not have a host assigned"));
   }
-  auto nodes = context.resources->find("", "v1", "nodes");
-  auto node = objects_.get(*nodes, "", node_name);
-  // Upstream names the node but calls it a pod; clients only look at the code.
-  if (!node.ok()) return not_found_error("", "pods", node_name);
-  const Value& addresses = (*node)["status"]["addresses"];
-  if (addresses.empty()) {
-    return Error::plain("no preferred addresses found; known addresses: []");
+  StreamPlace out;
+  DIBS_TRY(out.url, node_url(context, node_name));
+  const std::string pod_path =
+      cat(percent_encode(context.info.name_space), "/", percent_encode(context.info.name));
+  if (what == "log") {
+    out.target = cat("/containerLogs/", pod_path, "/", container, log_query(context.target));
+    out.unchecked = query_flag(context.target, "insecureSkipTLSVerifyBackend");
+  } else if (what == "portforward") {
+    out.target = cat("/portForward/", pod_path, port_query(context.target));
+  } else {
+    out.target = cat("/", what, "/", pod_path, "/", container, command_query(context.target));
   }
+  return std::optional<StreamPlace>(std::move(out));
+}
+
+Result<std::string> Subresources::node_url(const Context& context, const std::string& name) {
+  auto nodes = context.resources->find("", "v1", "nodes");
+  auto node = objects_.get(*nodes, "", name);
+  // Upstream names the node but calls it a pod; clients only look at the code.
+  if (!node.ok()) return not_found_error("", "pods", name);
+  const Value& addresses = (*node)["status"]["addresses"];
   std::string address;
+  // Addresses before names: a node's name is rarely known to the resolver.
   for (std::string_view type :
-       {"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}) {
+       {"InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname"}) {
     for (const Value& candidate : addresses.items()) {
       if (address.empty() && candidate["type"].as_string() == type)
         address = candidate["address"].str();
     }
   }
+  if (address.empty()) return Error::plain("no preferred addresses found; known addresses: []");
+  if (address.find(':') != std::string::npos) address = cat("[", address, "]");
   std::int64_t port = (*node)["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_int();
-  return Error::internal(cat("Internal error occurred: error dialing backend: node ",
-                             quoted(node_name), " at ", address, ":", port > 0 ? port : 10250,
-                             " cannot be reached"));
+  return cat("https://", address, ":", port > 0 ? port : 10250);
+}
+
+void Subresources::stream(const std::shared_ptr<Context>& context,
+                          const std::shared_ptr<net::Exchange>& exchange) {
+  const auto fail = [&](const Error& error) { exchange->respond(status_response(error)); };
+  const std::string& what = context->info.subresource;
+  if (what == "proxy") return proxy(context, exchange);
+  if (what != "log" && net::is_websocket_upgrade(context->request)) {
+    if (auto allowed = authorize_websocket(*context); !allowed.ok()) return fail(allowed.error());
+  }
+  auto place = locate(*context);
+  if (!place.ok()) return fail(place.error());
+  if (!*place) {
+    net::Response empty;
+    empty.status = 204;
+    return exchange->respond(std::move(empty));
+  }
+  if (what == "log") return stream_log(*context, **place, *exchange);
+  join_upgrade(nodes_, context->request, **place, exchange);
+}
+
+Result<> Subresources::authorize_websocket(const Context& context) {
+  // A handshake is a GET; what it opens is as much as a POST of the same would be. Releases before
+  // 1.35 did not mind.
+  constexpr int kFirstToMind = 35;
+  if (context.info.verb != "get") return success();
+  if (context.resource->features && context.resource->features->minor() < kFirstToMind) {
+    return success();
+  }
+  Context as_create;
+  as_create.info = context.info;
+  as_create.info.verb = "create";
+  as_create.user = context.user;
+  return access_.authorize_request(as_create);
+}
+
+void Subresources::stream_log(const Context& context, const StreamPlace& place,
+                              net::Exchange& exchange) {
+  const auto fail = [&](const Error& error) { exchange.respond(status_response(error)); };
+  net::Request request;
+  request.method = "GET";
+  request.target = place.target;
+  request.headers.add("User-Agent", "dibs-apiserver");
+  auto answer = nodes_.open(place, request);
+  if (!answer.ok()) {
+    return fail(Error::plain(
+        cat("Get ", quoted(cat(place.url, place.target)), ": ", answer.error().message())));
+  }
+  if (answer->head.status != 200) {
+    auto text = net::read_whole(*answer->body, kMaxNodeError, kNodeTimeout);
+    if (!text.ok()) return fail(Error::plain(text.error().message()));
+    return fail(log_error(context, answer->head.status, *text));
+  }
+  net::Response head;
+  head.headers.add("Content-Type", "text/plain");
+  relay(std::move(answer->body), exchange.stream(std::move(head)));
 }
 
 }  // namespace dibs::server

@@ -74,6 +74,27 @@ const api::KindRules& rules_for(const Context& context, const Resource& resource
   return *resource.rules;
 }
 
+/// Our own scheduler and controller may ask that the write which allocates a claim also protects
+/// it, and that the one which frees it takes that off: elsewhere both take a write more.
+void protect_allocation(const Context& context, const Resource& resource, Value& object,
+                        const Value& old) {
+  constexpr std::string_view kProtection = "resource.kubernetes.io/delete-protection";
+  if (resource.plural != "resourceclaims" || !context.target.has("protect")) return;
+  const bool wanted = context.target.get("protect") == "true";
+  const bool allocated = object["status"]["allocation"].is_object();
+  if (allocated != wanted || old["status"]["allocation"].is_object() == wanted) return;
+  Value finalizers = Value::array();
+  for (const Value& finalizer : object["metadata"]["finalizers"].items()) {
+    if (finalizer.as_string() != kProtection) finalizers.push(finalizer);
+  }
+  if (wanted) finalizers.push(kProtection);
+  if (finalizers.empty()) {
+    object.mut("metadata").erase("finalizers");
+  } else {
+    object.mut("metadata").set("finalizers", std::move(finalizers));
+  }
+}
+
 void keep_from_old(Value& metadata, const Value& old, std::string_view key) {
   if (const Value* value = old.find(key)) {
     metadata.set(key, *value);
@@ -159,13 +180,15 @@ Result<Value> Objects::create(Context& context, const Resource& resource,
   } else if (resource.custom) {
     metadata.erase("namespace");
   }
-  AdmissionRequest admission{.context = context,
-                             .resource = resource,
-                             .operation = Operation::create,
-                             .name_space = std::string(name_space),
-                             .name = metadata["name"].str(),
-                             .subresource = {},
-                             .object = &object};
+  const auto held =
+      std::make_shared<AdmissionRequest>(AdmissionRequest{.context = context,
+                                                          .resource = resource,
+                                                          .operation = Operation::create,
+                                                          .name_space = std::string(name_space),
+                                                          .name = metadata["name"].str(),
+                                                          .subresource = {},
+                                                          .object = &object});
+  AdmissionRequest& admission = *held;
   if (resource.rules->set_times) resource.rules->set_times(object, context.now);
   object = track_write(context, resource, nullptr, std::move(object));
   DIBS_CHECK(admission_.mutate(admission));
@@ -174,11 +197,26 @@ Result<Value> Objects::create(Context& context, const Resource& resource,
   if (!version.empty() && version != "0" && version_fault(version).empty()) {
     return Error::plain("resourceVersion should not be set on objects to be created");
   }
-  return commit_new(context, resource, admission, std::move(object));
+  return commit_new(context, resource, held, std::move(object));
+}
+
+void Objects::defer(Context& context, const AdmissionPtr& held, store::Op op, Value object,
+                    const Value* old) const {
+  auto made = std::make_shared<DeferredWrite>();
+  made->op = std::move(op);
+  made->object = std::move(object);
+  if (old) made->old = *old;
+  // What the request pointed to is gone by then; plugins know it by its address.
+  held->object = &made->object;
+  held->old = old ? &made->old : nullptr;
+  made->stored = [this, held] { admission_.stored(*held); };
+  made->roll_back = [this, held] { admission_.roll_back(*held); };
+  context.deferred = std::move(made);
 }
 
 Result<Value> Objects::commit_new(Context& context, const Resource& resource,
-                                  AdmissionRequest& admission, Value object) {
+                                  const AdmissionPtr& held, Value object) {
+  AdmissionRequest& admission = *held;
   const api::KindRules& rules = *resource.rules;
   api::RuleContext rule_context{context.now, context.info.subresource, resource.features.get()};
   std::string generate(object["metadata"]["generateName"].as_string());
@@ -233,7 +271,12 @@ Result<Value> Objects::commit_new(Context& context, const Resource& resource,
       admission_.roll_back(admission);
       return made;
     }
-    auto revision = store_.commit({{key, share(encode_stored(made)), 0}});
+    store::Op op = stored_op(key, made, 0);
+    if (context.may_defer) {
+      defer(context, held, std::move(op), made, nullptr);
+      return made;
+    }
+    auto revision = store_.commit({std::move(op)});
     if (revision.ok()) {
       admission_.stored(admission);
       made.mut("metadata").set("resourceVersion", cat(*revision));
@@ -260,18 +303,19 @@ Result<Written> Objects::update(Context& context, const Resource& resource,
       }
       object.mut("metadata").erase("resourceVersion");
       if (resource.namespaced) object.mut("metadata").set("namespace", name_space);
-      AdmissionRequest admission{.context = context,
-                                 .resource = resource,
-                                 .operation = Operation::create,
-                                 .name_space = std::string(name_space),
-                                 .name = std::string(name),
-                                 .subresource = {},
-                                 .object = &object};
+      const auto held =
+          std::make_shared<AdmissionRequest>(AdmissionRequest{.context = context,
+                                                              .resource = resource,
+                                                              .operation = Operation::create,
+                                                              .name_space = std::string(name_space),
+                                                              .name = std::string(name),
+                                                              .subresource = {},
+                                                              .object = &object});
       if (resource.rules->set_times) resource.rules->set_times(object, context.now);
       if (kind != UpdateKind::apply)
         object = track_write(context, resource, nullptr, std::move(object));
-      DIBS_CHECK(admission_.mutate(admission));
-      auto made = commit_new(context, resource, admission, std::move(object));
+      DIBS_CHECK(admission_.mutate(*held));
+      auto made = commit_new(context, resource, held, std::move(object));
       if (!made.ok() && made.error().code() == Code::already_exists) continue;
       if (!made.ok()) return std::move(made).error();
       return Written{std::move(made).value(), true, false};
@@ -283,14 +327,16 @@ Result<Written> Objects::update(Context& context, const Resource& resource,
     DIBS_CHECK(check_preconditions(resource, object, old, kind, key));
     object.mut("metadata").set("resourceVersion", old["metadata"]["resourceVersion"]);
 
-    AdmissionRequest admission{.context = context,
-                               .resource = resource,
-                               .operation = Operation::update,
-                               .name_space = std::string(name_space),
-                               .name = std::string(name),
-                               .subresource = context.info.subresource,
-                               .object = &object,
-                               .old = &old};
+    const auto held =
+        std::make_shared<AdmissionRequest>(AdmissionRequest{.context = context,
+                                                            .resource = resource,
+                                                            .operation = Operation::update,
+                                                            .name_space = std::string(name_space),
+                                                            .name = std::string(name),
+                                                            .subresource = context.info.subresource,
+                                                            .object = &object,
+                                                            .old = &old});
+    AdmissionRequest& admission = *held;
     if (resource.rules->set_times) resource.rules->set_times(object, context.now);
     if (kind != UpdateKind::apply) object = track_write(context, resource, &old, std::move(object));
     DIBS_CHECK(admission_.mutate(admission));
@@ -312,8 +358,13 @@ Result<Written> Objects::update(Context& context, const Resource& resource,
       admission_.roll_back(admission);
       return Written{std::move(object), false, done};
     }
-    auto revision =
-        store_.commit({{key, done ? nullptr : share(encode_stored(object)), record->modified}});
+    store::Op op =
+        done ? store::Op{key, nullptr, record->modified} : stored_op(key, object, record->modified);
+    if (context.may_defer && !done) {
+      defer(context, held, std::move(op), object, &old);
+      return Written{std::move(object), false, false};
+    }
+    auto revision = store_.commit({std::move(op)});
     if (revision.ok()) {
       admission_.stored(admission);
       // Upstream shows a deleted object at the version it last had.
@@ -327,8 +378,7 @@ Result<Written> Objects::update(Context& context, const Resource& resource,
 }
 
 Result<Value> Objects::prepare_update(Context& context, const Resource& resource,
-                                      AdmissionRequest& admission, Value object,
-                                      const Value& old) {
+                                      AdmissionRequest& admission, Value object, const Value& old) {
   const api::KindRules& rules = rules_for(context, resource);
   api::RuleContext rule_context{context.now, context.info.subresource, resource.features.get()};
   bool status_write =
@@ -359,6 +409,7 @@ Result<Value> Objects::prepare_update(Context& context, const Resource& resource
     if (const Value* status = object.find("status")) kept.set("status", *status);
     object = std::move(kept);
     if (rules.prepare_status) rules.prepare_status(object, old, rule_context);
+    protect_allocation(context, resource, object, old);
   } else if (context.info.subresource != "binding") {
     if (rules.has_status) {
       if (const Value* status = old.find("status")) {

@@ -75,8 +75,12 @@ class Objects {
   runtime::Runtime& runtime() { return runtime_; }
 
  private:
-  Result<Value> commit_new(Context& context, const Resource& resource, AdmissionRequest& admission,
+  using AdmissionPtr = std::shared_ptr<AdmissionRequest>;
+  Result<Value> commit_new(Context& context, const Resource& resource, const AdmissionPtr& held,
                            Value object);
+  /// Leaves the write to whoever serves the request.
+  void defer(Context& context, const AdmissionPtr& held, store::Op op, Value object,
+             const Value* old) const;
   Result<Value> prepare_update(Context& context, const Resource& resource,
                                AdmissionRequest& admission, Value object,
                                const Value& old);

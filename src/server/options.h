@@ -26,6 +26,11 @@ struct Options {
   std::string account_key_pem;
   /// PEM of the CA that clients are given (kube-root-ca.crt).
   std::string ca_pem;
+  /// Client certificate and key (PEM) that this server shows to nodes, and the CA that nodes'
+  /// certificates must be of; without a CA they are not checked.
+  std::string node_client_certificate_pem;
+  std::string node_client_key_pem;
+  std::string node_ca_pem;
   /// host:port that clients reach, for discovery and the kubernetes Service.
   std::string advertise = "127.0.0.1:6443";
 

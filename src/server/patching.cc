@@ -46,7 +46,8 @@ Error bad_patch(std::string_view what, std::string_view type) {
 Result<Value> parse_patch(const Context& context, std::vector<std::string>& duplicates) {
   json::ParseOptions options;
   options.duplicates = &duplicates;
-  auto patch = json::parse(context.request.body, options);
+  const Value& given = context.request.value;
+  auto patch = given.is_null() ? json::parse(context.request.body, options) : Result<Value>(given);
   if (!patch.ok()) return Error::bad_request("invalid JSON patch");
   for (auto& path : duplicates) path = cat("duplicate field ", quoted(path));
   return patch;
@@ -98,7 +99,9 @@ Result<Value> apply_patch(Context& context, const Expected& expected, const Reso
     return errors.to_error("PatchOptions", "meta.k8s.io", "");
   }
   std::vector<std::string> duplicates;
-  auto config = json::parse_yaml(context.request.body, &duplicates);
+  const Value& sent = context.request.value;
+  auto config =
+      sent.is_null() ? json::parse_yaml(context.request.body, &duplicates) : Result<Value>(sent);
   if (!config.ok()) {
     bool flow = trim(context.request.body).starts_with('{');
     return Error::bad_request(cat(

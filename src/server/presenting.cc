@@ -41,6 +41,15 @@ net::Response with_body(const Context& context, int status, std::string body) {
   return response;
 }
 
+/// For a caller in this process.
+net::Response with_value(const Context& context, int status, Value value) {
+  net::Response response;
+  response.status = status;
+  response.value = std::move(value);
+  finish(context, response);
+  return response;
+}
+
 Value metadata_only(const Answer& answer, const Value& object) {
   return Value::object({{"kind", "PartialObjectMetadata"},
                         {"apiVersion", cat("meta.k8s.io/", answer.form_version)},
@@ -149,6 +158,7 @@ net::Response present_value(const Context& context, int status, const Value& val
     response.headers.set("Content-Type", "application/yaml");
     return response;
   }
+  if (context.request.wants_value) return with_value(context, status, value);
   std::string body = context.answer.pretty ? json::write_pretty(value) : json::write(value);
   body.push_back('\n');
   return with_body(context, status, std::move(body));
@@ -157,6 +167,7 @@ net::Response present_value(const Context& context, int status, const Value& val
 net::Response present_object(const Context& context, const Resource& resource, int status,
                              const Value& stored) {
   if (plain_form(context) && !resource.from_storage && stored["metadata"].is_object()) {
+    if (context.request.wants_value) return with_value(context, status, stored);
     auto version = stored["metadata"]["resourceVersion"].as_string();
     std::string body;
     append_wire(body, encode_stored(stored), version);
@@ -166,9 +177,34 @@ net::Response present_object(const Context& context, const Resource& resource, i
   return present_value(context, status, in_form(context, resource, to_served(resource, stored)));
 }
 
+bool presents_bytes(const Context& context, const Resource& resource) {
+  return plain_form(context) && !resource.from_storage;
+}
+
+net::Response present_written(const Context& context, const Resource& resource, int status,
+                              Value stored, std::string_view bytes, store::Revision revision) {
+  if (presents_bytes(context, resource)) {
+    if (context.request.wants_value) {
+      stored.mut("metadata").set("resourceVersion", cat(revision));
+      return with_value(context, status, std::move(stored));
+    }
+    std::string body;
+    body.reserve(bytes.size() + 48);
+    append_wire(body, bytes, cat(revision));
+    body.push_back('\n');
+    return with_body(context, status, std::move(body));
+  }
+  stored.mut("metadata").set("resourceVersion", cat(revision));
+  return present_object(context, resource, status, stored);
+}
+
 Result<net::Response> present_record(const Context& context, const Resource& resource,
                                      const store::Record& record) {
   if (plain_form(context) && resource.shows_stored(*record.value)) {
+    if (context.request.wants_value) {
+      DIBS_TRY(Value object, decode_stored(record));
+      return with_value(context, 200, std::move(object));
+    }
     std::string body;
     body.reserve(record.value->size() + 48);
     append_wire(body, *record.value, cat(record.modified));

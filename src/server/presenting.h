@@ -15,6 +15,12 @@ Value to_served(const Resource& resource, const Value& stored);
 /// The answer with one object (stored version) in the negotiated form.
 net::Response present_object(const Context& context, const Resource& resource, int status,
                              const Value& stored);
+/// An object that was just written: `bytes` is its stored form, `stored` the same without its
+/// resourceVersion.
+net::Response present_written(const Context& context, const Resource& resource, int status,
+                              Value stored, std::string_view bytes, store::Revision revision);
+/// True when present_written() only copies bytes.
+bool presents_bytes(const Context& context, const Resource& resource);
 /// The same straight from the store's bytes where no conversion is asked for.
 Result<net::Response> present_record(const Context& context, const Resource& resource,
                                      const store::Record& record);

@@ -1,6 +1,9 @@
 #include "server/stored.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <mutex>
 
 #include "base/strings.h"
 #include "json/parse.h"
@@ -10,6 +13,44 @@ namespace dibs::server {
 using json::Value;
 
 namespace {
+
+/// Objects that are read again and again though nobody has written them lately: namespaces, nodes,
+/// classes. One place per hash of the key, so it never grows.
+class RecentlyRead {
+ public:
+  Value find(const store::Record& record) {
+    Place& place = place_of(record.key);
+    std::lock_guard lock(place.mutex);
+    return place.bytes == record.value ? place.object : Value();
+  }
+
+  void keep(const store::Record& record, const Value& object) {
+    if (record.value->size() > kLargest) return;
+    Place& place = place_of(record.key);
+    Value before = object;
+    SharedBytes bytes = record.value;
+    std::lock_guard lock(place.mutex);
+    place.bytes.swap(bytes);
+    std::swap(place.object, before);
+  }
+
+ private:
+  static constexpr std::size_t kLargest = 16 * 1024;
+  struct Place {
+    std::mutex mutex;
+    SharedBytes bytes;  // which record's: held, so no other has the same address
+    Value object;
+  };
+  Place& place_of(const std::string& key) {
+    return places_[std::hash<std::string>()(key) % places_.size()];
+  }
+  std::array<Place, 1024> places_;
+};
+
+RecentlyRead& recently_read() {
+  static RecentlyRead all;
+  return all;
+}
 
 constexpr std::string_view kMetadataKey = ",\"metadata\":{";
 constexpr std::string_view kMetadataOrder[] = {
@@ -21,7 +62,11 @@ constexpr std::string_view kMetadataOrder[] = {
 }  // namespace
 
 std::string encode_stored(const Value& object) {
-  std::string out = "{\"kind\":";
+  // Grown once for all, so that what is returned is allocated once and in its own size.
+  thread_local std::string out;
+  constexpr std::size_t kKept = 256 * 1024;
+  if (out.capacity() > kKept) out = std::string();
+  out = "{\"kind\":";
   json::write_string(out, object["kind"].as_string());
   out.append(",\"apiVersion\":");
   json::write_string(out, object["apiVersion"].as_string());
@@ -55,8 +100,22 @@ std::string encode_stored(const Value& object) {
   return out;
 }
 
+store::Op stored_op(std::string key, const Value& object, store::Revision expected) {
+  return {std::move(key), share(encode_stored(object)), expected,
+          std::make_shared<const Value>(object)};
+}
+
 Result<Value> decode_stored(const store::Record& record) {
-  auto object = json::parse(*record.value);
+  Result<Value> object = Value();
+  if (const auto known = record.attachment.get()) {
+    object = *static_cast<const Value*>(known.get());
+  } else {
+    object = recently_read().find(record);
+    if (object->is_null()) {
+      object = json::parse(*record.value);
+      if (object.ok()) recently_read().keep(record, *object);
+    }
+  }
   if (!object.ok() || !object->is_object()) {
     return Error::internal(cat("stored value of ", record.key, " cannot be read"));
   }

@@ -16,6 +16,8 @@
 namespace dibs::server {
 
 std::string encode_stored(const json::Value& object);
+/// A write of the object, with which goes what readers need not parse again.
+store::Op stored_op(std::string key, const json::Value& object, store::Revision expected);
 
 /// The object with its resourceVersion. Errors: internal, for bytes that are not one of ours.
 Result<json::Value> decode_stored(const store::Record& record);

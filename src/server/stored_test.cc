@@ -38,6 +38,23 @@ TEST(Stored, keeps_metadata_it_does_not_know) {
             "{'kind':'K','apiVersion':'v1','metadata':{'name':'n','odd':1}}");
 }
 
+TEST(Stored, is_not_parsed_where_the_writer_left_the_object) {
+  Value object = from_text("{'kind':'K','apiVersion':'v1','metadata':{'name':'n'},'a':1}");
+  store::Op op = stored_op("/registry/k/n", object, 4);
+  EXPECT_EQ(*op.value, encode_stored(object));
+  EXPECT_EQ(op.expected, 4);
+  store::Record record{op.key, op.value, 3, 9};
+  record.attachment.set(std::make_shared<const Value>(from_text("{'metadata':{},'a':2}")));
+
+  auto known = decode_stored(record);
+  ASSERT_TRUE(known.ok());
+  EXPECT_EQ((*known)["a"].as_int(), 2);
+  EXPECT_EQ((*known)["metadata"]["resourceVersion"].as_string(), "9");
+
+  record.attachment.set(nullptr);
+  EXPECT_EQ((*decode_stored(record))["a"].as_int(), 1);
+}
+
 TEST(Stored, comes_back_with_the_version_of_its_record) {
   Value object =
       from_text("{'kind':'K','apiVersion':'v1','metadata':{'name':'n'},'data':{'a':'b'}}");

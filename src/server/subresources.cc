@@ -61,19 +61,13 @@ bool Subresources::streams(const Context& context) const {
                                       sub == "portforward" || sub == "proxy");
 }
 
-void Subresources::stream(const std::shared_ptr<Context>& context,
-                          const std::shared_ptr<net::Exchange>& exchange) {
-  auto answer = reach_node(*context);
-  exchange->respond(answer.ok() ? std::move(answer).value() : status_response(answer.error()));
-}
-
 Result<net::Response> Subresources::handle(Context& context) {
   const std::string& sub = context.info.subresource;
   if (sub == "binding" || sub.empty()) return bind(context);
   if (sub == "eviction") return evict(context);
   if (sub == "scale") return scale(context);
   if (sub == "token") return token(context);
-  return reach_node(context);
+  return unknown_resource_error();  // streams are answered by stream()
 }
 
 Result<net::Response> Subresources::bind(Context& context) {
@@ -100,9 +94,14 @@ Result<net::Response> Subresources::bind(Context& context) {
     copy_topology(pod, binding["target"]["name"].as_string());
     return pod;
   };
+  context.may_defer = context.can_defer && !from_url.empty();
   DIBS_TRY(Written written, objects_.update(context, *pods, context.info.name_space, name,
                                             UpdateKind::put, false, make));
   (void)written;
+  if (context.deferred) {
+    context.deferred->answer = [&context] { return present_value(context, 201, created_status()); };
+    return net::Response();
+  }
   return present_value(context, 201, created_status());
 }
 

@@ -3,18 +3,21 @@
 // streams.
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "base/result.h"
 #include "server/access.h"
 #include "server/context.h"
+#include "server/node_client.h"
 #include "server/objects.h"
 
 namespace dibs::server {
 
 class Subresources {
  public:
-  Subresources(Objects& objects, ResourceTable& resources, Access& access)
-      : objects_(objects), resources_(resources), access_(access) {}
+  Subresources(Objects& objects, ResourceTable& resources, Access& access, NodeClient& nodes)
+      : objects_(objects), resources_(resources), access_(access), nodes_(nodes) {}
 
   /// False for those that are read and written like the object (status).
   bool handles(const Context& context) const;
@@ -30,7 +33,16 @@ class Subresources {
   Result<net::Response> evict(Context& context);
   Result<net::Response> scale(Context& context);
   Result<net::Response> token(Context& context);
-  Result<net::Response> reach_node(Context& context);
+  /// Nothing for the log of a pod that has no node yet.
+  Result<std::optional<StreamPlace>> locate(Context& context);
+  Result<std::string> node_url(const Context& context, const std::string& name);
+  Result<> authorize_websocket(const Context& context);
+  void stream_log(const Context& context, const StreamPlace& place, net::Exchange& exchange);
+  void proxy(const std::shared_ptr<Context>& context,
+             const std::shared_ptr<net::Exchange>& exchange);
+  Result<StreamPlace> proxied_node(Context& context);
+  Result<StreamPlace> proxied_pod(Context& context);
+  Result<StreamPlace> proxied_service(Context& context);
   Result<> mark_disrupted(Context& context, const Value& pod);
   Result<> spend_disruption(Context& context, const Value& pod);
   void copy_topology(Value& pod, std::string_view node_name) const;
@@ -38,6 +50,7 @@ class Subresources {
   Objects& objects_;
   ResourceTable& resources_;
   Access& access_;
+  NodeClient& nodes_;
 };
 
 }  // namespace dibs::server

@@ -102,8 +102,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
       for (const store::EventPtr& event : *events) {
         known_ = event->revision;
         if (event->revision <= skip_until_) continue;
-        auto bytes = encode(*event);
-        if (bytes && !body_->write(std::move(bytes))) {
+        if (!send(*event)) {
           lock.unlock();
           stop(false);
           return;
@@ -274,21 +273,41 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
                       key[key.size() - name_->size() - 1] == '/');
   }
 
-  SharedBytes encode(const store::Event& event) {
-    if (!may_match(event.key())) return nullptr;
+  /// False when the client is gone. Requires mutex_.
+  bool send(const store::Event& event) {
+    const auto change = change_of(event);
+    if (!change) return true;
+    // What leaves the selection is shown as it was, at the version of the change.
+    const store::Record& record =
+        *change == Change::deleted && event.before ? *event.before : *event.now;
+    if (!first_ && body_->takes_events() && plain(record)) {
+      auto object = decode_stored(record);
+      if (object.ok()) {
+        if (record.modified != event.revision) {
+          object->mut("metadata").set("resourceVersion", cat(event.revision));
+        }
+        return body_->write_event(change_name(*change), std::move(object).value(),
+                                  record.value->size());
+      }
+    }
+    auto bytes = first_ ? encode_value(record, event.revision, *change)
+                        : event.memo.get(form_ | static_cast<std::uint64_t>(*change), [&] {
+                            return *encode_value(record, event.revision, *change);
+                          });
+    return body_->write(std::move(bytes));
+  }
+
+  /// What the event is to this client; nothing when it does not concern it.
+  std::optional<Change> change_of(const store::Event& event) const {
+    if (!may_match(event.key())) return std::nullopt;
     bool was = event.before != nullptr;
     bool is = event.now != nullptr;
     if (!selection_.everything()) {
       was = was && matches(*event.before);
       is = is && matches(*event.now);
     }
-    if (!was && !is) return nullptr;
-    Change change = !was ? Change::added : !is ? Change::deleted : Change::modified;
-    // What leaves the selection is shown as it was, at the version of the change.
-    const store::Record& record = is ? *event.now : *event.before;
-    if (first_) return encode_value(record, event.revision, change);
-    return event.memo.get(form_ | static_cast<std::uint64_t>(change),
-                          [&] { return *encode_value(record, event.revision, change); });
+    if (!was && !is) return std::nullopt;
+    return !was ? Change::added : !is ? Change::deleted : Change::modified;
   }
 
   SharedBytes encode_record(const store::Record& record, Change change) {

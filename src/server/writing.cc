@@ -33,6 +33,7 @@ bool answers_with_object(const Resource& resource) {
 
 Result<Value> parse_options_body(Context& context) {
   const std::string& body = context.request.body;
+  if (!context.request.value.is_null()) return context.request.value;
   if (body.empty()) return Value(nullptr);
   DIBS_TRY(BodyFormat format, body_format(context.request.headers.get("Content-Type")));
   Result<Value> value = Value();
@@ -85,6 +86,13 @@ Result<Value> options_of_query(const Context& context) {
   }
   if (!dry_run.empty()) out.set("dryRun", std::move(dry_run));
   return out;
+}
+
+/// At once, or by whoever commits the write.
+net::Response answer(Context& context, const Resource& resource, int status, const Value& object) {
+  if (!context.deferred) return present_object(context, resource, status, object);
+  context.deferred->status = status;
+  return {};
 }
 
 }  // namespace
@@ -173,17 +181,19 @@ Result<> keep_as_sent(Context& context, const Resource& resource, const Value& o
 
 Result<net::Response> handle_create(Context& context, Objects& objects) {
   const Resource& resource = *context.resource;
+  context.may_defer = context.can_defer;
   DIBS_CHECK(read_write_options(context, "CreateOptions"));
   DIBS_TRY(Value object, decode_body(context, expected_of(resource)));
   DIBS_CHECK(keep_as_sent(context, resource, object));
   DIBS_TRY(object, with_defaults(resource, std::move(object)));
-  DIBS_TRY(Value made, objects.create(context, resource, context.info.name_space,
-                                      std::move(object)));
-  return present_object(context, resource, 201, made);
+  DIBS_TRY(Value made,
+           objects.create(context, resource, context.info.name_space, std::move(object)));
+  return answer(context, resource, 201, made);
 }
 
 Result<net::Response> handle_update(Context& context, Objects& objects) {
   const Resource& resource = *context.resource;
+  context.may_defer = context.can_defer;
   DIBS_CHECK(read_write_options(context, "UpdateOptions"));
   DIBS_TRY(Value object, decode_body(context, expected_of(resource)));
   const std::string& name = context.info.name;
@@ -206,14 +216,14 @@ Result<net::Response> handle_update(Context& context, Objects& objects) {
     return with_defaults(resource, object, existing, status_write);
   };
   bool may_create = resource.rules->allow_create_on_update && context.info.subresource.empty();
-  DIBS_TRY(Written written,
-           objects.update(context, resource, context.info.name_space, name, UpdateKind::put,
-                          may_create, make));
-  return present_object(context, resource, written.created ? 201 : 200, written.object);
+  DIBS_TRY(Written written, objects.update(context, resource, context.info.name_space, name,
+                                           UpdateKind::put, may_create, make));
+  return answer(context, resource, written.created ? 201 : 200, written.object);
 }
 
 Result<net::Response> handle_patch(Context& context, Objects& objects) {
   const Resource& resource = *context.resource;
+  context.may_defer = context.can_defer;
   bool apply = is_apply(context);
   DIBS_CHECK(read_write_options(context, "PatchOptions"));
   Expected expected = expected_of(resource);
@@ -228,7 +238,7 @@ Result<net::Response> handle_patch(Context& context, Objects& objects) {
   DIBS_TRY(Written written,
            objects.update(context, resource, context.info.name_space, context.info.name,
                           apply ? UpdateKind::apply : UpdateKind::patch, may_create, make));
-  return present_object(context, resource, written.created ? 201 : 200, written.object);
+  return answer(context, resource, written.created ? 201 : 200, written.object);
 }
 
 Result<net::Response> handle_delete(Context& context, Objects& objects) {

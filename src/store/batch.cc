@@ -86,6 +86,7 @@ Result<Revision> Batch::add(std::vector<Op> ops) {
       // use.
       record->key = op.key;
       record->value = std::make_shared<const std::string>(*op.value);
+      if (op.attachment) record->attachment.set(std::move(op.attachment));
       change.now = std::move(record);
     } else {
       change.removed = std::move(op.key);

@@ -137,6 +137,23 @@ TEST_P(Contract, keeps_the_creation_revision_until_the_key_is_made_again) {
   EXPECT_EQ(store_->get("a")->created, 4);
 }
 
+TEST_P(Contract, keeps_what_the_writer_attached_for_a_while) {
+  const auto what = std::make_shared<const int>(7);
+  ASSERT_TRUE(store_->commit({{"a", share("1"), std::nullopt, what}}).ok());
+  EXPECT_EQ(store_->get("a")->attachment.get(), what);
+  ASSERT_TRUE(store_->commit({{"a", share("2"), std::nullopt}}).ok());
+  EXPECT_EQ(store_->get("a")->attachment.get(), nullptr);
+
+  ASSERT_TRUE(store_->commit({{"a", share("3"), std::nullopt, what}}).ok());
+  for (int i = 0; i < 50; ++i) {
+    std::vector<Op> ops;
+    for (int k = 0; k < 100; ++k) ops.push_back({cat("b", i, "/", k), share("x"), {}, what});
+    ASSERT_TRUE(store_->commit(std::move(ops)).ok());
+  }
+  EXPECT_EQ(store_->get("a")->attachment.get(), nullptr);
+  EXPECT_EQ(store_->get("b49/0")->attachment.get(), what);
+}
+
 TEST_P(Contract, checks_expectations) {
   EXPECT_EQ(failure({put("a", "1", 7)}), Code::conflict);
   EXPECT_EQ(commit(put("a", "1", 0)), 1);

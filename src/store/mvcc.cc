@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t kReadPiece = 1024;
 constexpr std::size_t kTrimPiece = 256;
 constexpr std::size_t kEventOverhead = 256;
+/// Records that keep their attachment.
+constexpr std::size_t kMostAttached = 4096;
 
 std::size_t cost_of(const Event& event) {
   return kEventOverhead + (event.now ? event.now->value->size() : 0) +
@@ -154,9 +156,20 @@ Result<std::unique_ptr<Watch>> Mvcc::watch(std::string_view prefix, Revision fro
 
 Wakeups Mvcc::apply(std::vector<Change> changes, Revision revision) {
   Wakeups wakeups;
-  std::unique_lock lock(lock_);
-  for (Change& change : changes) apply_one(std::move(change), wakeups);
-  revision_.store(std::max(this->revision(), revision), std::memory_order_release);
+  std::vector<RecordPtr> plain;
+  {
+    std::unique_lock lock(lock_);
+    for (Change& change : changes) {
+      if (change.now && change.now->attachment.get()) attached_.push_back(change.now);
+      apply_one(std::move(change), wakeups);
+    }
+    revision_.store(std::max(this->revision(), revision), std::memory_order_release);
+    while (attached_.size() > kMostAttached) {
+      plain.push_back(std::move(attached_.front()));
+      attached_.pop_front();
+    }
+  }
+  for (const RecordPtr& record : plain) record->attachment.set(nullptr);
   return wakeups;
 }
 

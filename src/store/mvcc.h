@@ -89,6 +89,7 @@ class Mvcc : public std::enable_shared_from_this<Mvcc> {
   KeyIndex index_;                      // guarded by lock_
   std::deque<EventPtr> history_;        // guarded by lock_
   std::size_t history_bytes_ = 0;       // guarded by lock_
+  std::deque<RecordPtr> attached_;      // guarded by lock_; those with an attachment
   WatchHub hub_;                        // guarded by lock_
   std::atomic<Revision> revision_{0};   // written with lock_ held
   std::atomic<Revision> compacted_{0};  // written with lock_ held

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/blocking.h"
 #include "store/batch.h"
 #include "store/sqlite_log.h"
 
@@ -33,6 +34,7 @@ class Waiter {
  public:
   Result<Revision> wait() {
     std::unique_lock lock(mutex_);
+    runtime::Blocking blocking;
     done_.wait(lock, [this] { return answer_.has_value(); });
     return std::move(*answer_);
   }

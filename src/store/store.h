@@ -26,12 +26,29 @@ namespace dibs::store {
 
 using Revision = std::int64_t;
 
-/// One version of one key. Immutable.
+/// What a writer has made of a value already, for readers that come soon after: the last few
+/// thousand records have it. The store does not know what it is.
+class Attachment {
+ public:
+  using Ptr = std::shared_ptr<const void>;
+  Attachment() = default;
+  Attachment(const Attachment&) {}
+  Attachment& operator=(const Attachment&) { return *this; }
+
+  Ptr get() const;
+  void set(Ptr what) const;
+
+ private:
+  mutable Ptr what_;
+};
+
+/// One version of one key. Immutable but for its attachment.
 struct Record {
   std::string key;
   SharedBytes value;      // never null
   Revision created = 0;   // the revision that made the key (again)
   Revision modified = 0;  // the revision of this value
+  Attachment attachment = {};
 };
 using RecordPtr = std::shared_ptr<const Record>;
 
@@ -61,6 +78,8 @@ struct Op {
   SharedBytes value;  // null removes the key
   /// The key's `modified` revision before this write; 0: it must not exist; unset: anything.
   std::optional<Revision> expected;
+  /// Goes with the record: the same as `value` says, in a form that is cheaper to read.
+  Attachment::Ptr attachment = {};
 };
 
 struct Listing {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Replays what a real Kubernetes API server answered against the dibs binary, and compares the failing steps with two lists.
 
-    run.py [http] [kubectl] [cluster] [--only TEXT] [--verbose] [--update]
+    run.py [http] [kubectl] [cluster] [node] [--only TEXT] [--verbose] [--update]
 
 A fresh server is started for each file of HTTP sessions and for each kubectl transcript; those of "cluster" were recorded with controllers
-and scheduler, so they run against `dibs up`. The recordings are not part of the project: they
+and scheduler, so they run against `dibs up --nodes 0`, and those of "node" with a kubelet and the example driver, so they run real
+containers, one transcript at a time. The recordings are not part of the project: they
 lie in ../shared/conformance from its root, or where DIBS_CONFORMANCE says; without them the test is skipped (exit status 77).
 
 differs.txt holds the steps that differ for good, todo.txt those still to do, one a line: "FILE SESSION STEP  # reason". For a
@@ -45,9 +46,27 @@ HTTP_FILES = {
 # Folder, command and flags by the name that the lists give to the transcripts of the folder.
 TRANSCRIPTS = {
     "kubectl": ("server", "apiserver", RELEASE_1_37),
-    "kubectl-cluster": ("cluster", "up", ("--emulate-release", "1.37", "--node-monitor-grace-period", "24h")),
+    "kubectl-cluster": ("cluster", "up", ("--emulate-release", "1.37", "--nodes", "0", "--node-monitor-grace-period", "24h")),
+    "kubectl-1.32": ("release-1.32", "up", ("--emulate-release", "1.32", "--nodes", "0", "--node-monitor-grace-period", "24h")),
+    "kubectl-node": ("node", "up", ("--emulate-release", "1.37", "--nodes", "1", "--drivers", "gpu")),
+    # Starts and stops the driver by itself.
+    "kubectl-node driver-away": ("node", "up", ("--emulate-release", "1.37", "--nodes", "1")),
 }
-PARTS = {"http": tuple(HTTP_FILES), "kubectl": ("kubectl",), "cluster": ("kubectl-cluster",)}
+DRIVER_SCRIPT = """#!/bin/bash
+case $1 in
+start)
+  setsid {dibs} driver gpu --gpu-device-status --node-name node-0 --kubeconfig {kubeconfig} --kubelet-registrar-directory-path {root}/plugins_registry \\
+    --kubelet-plugins-directory-path {root}/plugins --cdi-root {root}/cdi >>{work}/driver.log 2>&1 </dev/null &
+  echo $! >{work}/driver.pid
+  until [ "$(kubectl get resourceslices -o name | wc -l)" != 0 ]; do sleep 0.1; done
+  ;;
+stop)
+  kill "$(cat {work}/driver.pid)"
+  while kill -0 "$(cat {work}/driver.pid)" 2>/dev/null; do sleep 0.05; done
+  ;;
+esac
+"""
+PARTS = {"http": tuple(HTTP_FILES), "kubectl": ("kubectl",), "cluster": ("kubectl-cluster", "kubectl-1.32"), "node": ("kubectl-node",)}
 DIFFERS, TODO = os.path.join(HERE, "differs.txt"), os.path.join(HERE, "todo.txt")
 Key = collections.namedtuple("Key", "file session step")
 Step = collections.namedtuple("Step", "key title problem")  # problem is None for a step as recorded
@@ -98,7 +117,7 @@ def replay_http(name, only, exact=False):
 
 
 def replay_transcript(file, name):
-    place_of, command_of, flags = TRANSCRIPTS[file]
+    place_of, command_of, flags = TRANSCRIPTS.get(file + " " + name) or TRANSCRIPTS[file]
     transcripts = module(os.path.join(folder(), "kubectl", "transcripts.py"))
     steps = []
     with cluster.Server(flags, command=command_of) as server, tempfile.TemporaryDirectory() as work:
@@ -107,6 +126,14 @@ def replay_transcript(file, name):
         environment = server.kubectl_environment()
         environment["KUBECONFIG"] = server.token_kubeconfig()  # as recorded: some commands bring a token of their own
         environment["PATH"] = os.path.join(work, "bin") + ":" + environment["PATH"]
+        driver = None
+        if file == "kubectl-node" and "--drivers" not in flags:
+            driver = os.path.join(work, "bin", "driver.sh")
+            with open(driver, "w") as f:
+                f.write(DRIVER_SCRIPT.format(dibs=cluster.binary(), kubeconfig=environment["KUBECONFIG"], work=work,
+                                             root=os.path.join(server.data, "nodes", "node-0")))
+            os.chmod(driver, 0o755)
+            subprocess.run([driver, "start"], env=environment, check=True)
         place = os.path.join(work, "empty")
         os.mkdir(place)
         before = os.path.join(folder(), "kubectl", place_of, name + ".sh")
@@ -125,6 +152,8 @@ def replay_transcript(file, name):
                 same = got == [transcripts.normal(line) for line in expected]
             problem = None if same else "\n".join(["- " + x for x in expected] + ["+ " + x for x in got])
             steps.append(Step(Key(file, name, number), "$ " + command, problem))
+        if driver:
+            subprocess.run([driver, "stop"], env=environment, check=True)
     return file + " " + name, steps
 
 
@@ -213,7 +242,7 @@ def report(name, steps, differs, todo, verbose):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="http|kubectl|cluster", help="what to replay (default: all)")
+    parser.add_argument("parts", nargs="*", metavar="http|kubectl|cluster|node", help="what to replay (default: all)")
     parser.add_argument("--only")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--update", action="store_true")
@@ -224,6 +253,9 @@ def main():
         parser.error("the parts are " + ", ".join(PARTS))
     if not os.path.isdir(os.path.join(folder(), "http")):
         print("SKIPPED: the recordings are not there: %s" % os.path.normpath(folder()))
+        return SKIPPED
+    if "node" in parts and not cluster.has_containers():
+        print("SKIPPED: no real containers on this machine (root, runc, namespaces, overlay)")
         return SKIPPED
     if set(parts) - {"http"} and not cluster.kubectl():
         print("SKIPPED: no kubectl on PATH, and KUBECTL names none")
@@ -242,7 +274,7 @@ def main():
         return 1
     total = []
     surprises = 0
-    with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
+    with concurrent.futures.ProcessPoolExecutor(1 if "node" in parts else args.jobs) as pool:
         for future in [pool.submit(*job) for job in jobs]:
             name, steps = future.result()
             if not args.update:

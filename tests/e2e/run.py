@@ -3,7 +3,7 @@
 
     run.py [--update] [--jobs N] [FILE.test...]     (default: all files beside this one)
 
-Each file runs on a fresh server, in an empty folder, with KUBECONFIG set. A line of a file begins
+Each file runs on a fresh server, in an empty folder, with KUBECONFIG set, and EXAMPLES as the folder of examples. A line of a file begins
   "# "    a remark
   "$ "    a command for bash; "<<EOF" in it takes the lines up to EOF as its input. What follows, up to the next line of this list, is what
           it prints: standard output as it stands, standard error behind "! ", and "? N" where the exit status is not 0.
@@ -12,7 +12,8 @@ Each file runs on a fresh server, in an empty folder, with KUBECONFIG set. A lin
   "% await NAME REGEX"        waits until a line of the file NAME holds the expression, at most 30 s
   "% end NAME"                ends that command (SIGINT, as by Ctrl-C)
   "% flags FLAG..."           flags of the server: ahead of the first command it starts with them, later they hold from the next restart on
-  "% up"                      ahead of the first command: the server is that of "dibs up", with controllers and scheduler
+  "% up"                      ahead of the first command: the server is that of "dibs up", with controllers and scheduler; without nodes unless flags say --nodes
+  "% containers"              the file wants real containers: it is left out where "dibs up" has none
 In what is expected, "~ REGEX" stands for one line that the whole expression matches, and "..." for any number of lines.
 What differs from run to run is written as a mark: <uid> <time> <rv> <age> <token> <port>; runs of blanks count as one.
 --update writes what was printed into the files where it does not match.
@@ -129,8 +130,10 @@ class Run:
         blocks = parse(self.path)
         try:
             command = "up" if any(block.kind == "directive" and block.text == "up" for block in blocks) else "apiserver"
-            with cluster.Server(first_flags(blocks), command=command) as self.server:
+            self.defaults = ["--nodes", "0"] if command == "up" else []
+            with cluster.Server(self.defaults + first_flags(blocks), command=command) as self.server:
                 self.environment = self.server.kubectl_environment()
+                self.environment["EXAMPLES"] = os.path.normpath(os.path.join(HERE, "..", "..", "examples"))
                 os.mkdir(os.path.join(self.work, "bin"))
                 os.mkdir(os.path.join(self.work, "here"))
                 os.symlink(cluster.kubectl(), os.path.join(self.work, "bin", "kubectl"))
@@ -181,10 +184,10 @@ class Run:
             self.server.restart()
         elif words[0] == "kill":
             self.server.restart(kill=True)
-        elif words[0] == "up":
+        elif words[0] in ("up", "containers"):
             pass
         elif words[0] == "flags":
-            self.server.flags = shlex.split(text)[1:]
+            self.server.flags = self.defaults + shlex.split(text)[1:]
             # What kubectl remembers of the server holds no longer.
             shutil.rmtree(os.path.join(self.environment["HOME"], ".kube", "cache"), ignore_errors=True)
         elif words[0] == "start":
@@ -241,6 +244,10 @@ def main():
         return 77
     cluster.binary()
     files = args.files or sorted(os.path.join(HERE, n) for n in os.listdir(HERE) if n.endswith(".test"))
+    wanting = [path for path in files if any(b.kind == "directive" and b.text == "containers" for b in parse(path))]
+    if wanting and not cluster.has_containers():
+        print("SKIPPED, no real containers on this machine: " + ", ".join(os.path.basename(path) for path in wanting))
+        files = [path for path in files if path not in wanting]
     failed = 0
     with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
         for future in [pool.submit(run, path, args.update) for path in files]:

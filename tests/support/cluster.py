@@ -61,6 +61,12 @@ def has_sanitizer():
     return b"__asan_init" in content or b"__tsan_init" in content
 
 
+def has_containers():
+    """Whether `dibs up` runs real containers here: it says what it picked."""
+    with Server(["--nodes", "1"], command="up") as server:
+        return wait_for(lambda: "containers:" in server.said(), 20, "what runs containers") and "real containers" in server.said()
+
+
 def wait_for(condition, seconds, what, interval=0.02):
     """The first true value of condition(), or a Failure after so many seconds."""
     end = time.monotonic() + seconds
@@ -230,9 +236,15 @@ class Server:
                 raise Failure("the server did not become ready (exit status %s): %s\n%s" %
                               (code, text.decode("utf-8", "replace"), self.log_tail()))
             time.sleep(0.01)
+        self.output = text
         self.url, self.host, self.port = found.group(1), found.group(2), int(found.group(3))
         self.kubeconfig = found.group(4)
         return self
+
+    def said(self):
+        """What the process printed so far."""
+        self.output += self.process.stdout.read() or b""
+        return self.output.decode("utf-8", "replace")
 
     def log_tail(self, size=4000):
         try:

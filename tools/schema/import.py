@@ -218,7 +218,10 @@ class Import:
                 r["namespaced"] = True
             actions = [a.split(" ") for a in verbs.values()]
             if len(parts) > 2:
-                if "proxy" in parts[2]:
+                if parts[2] == "proxy":
+                    if len(parts) == 3:
+                        verbs_of_all = {"create", "delete", "get", "patch", "update"}
+                        r["subs"]["proxy"] = dict(kind=actions[0][1], verbs=verbs_of_all)
                     continue
                 sub = r["subs"].setdefault(parts[2], dict(kind=actions[0][1], verbs=set()))
                 for method, (action, _) in zip(verbs, actions):

@@ -46,6 +46,8 @@ class ServiceAccount : public AdmissionPlugin {
 
     Value account = sources_.find("", "serviceaccounts", request.name_space, account_name);
     if (account.is_null()) {
+      // Every namespace gets this one from a controller, soon after it was made.
+      request.context.try_later = account_name == "default";
       return refuse(request,
                     cat("error looking up service account ", request.name_space, "/", account_name,
                         ": serviceaccount \"", account_name, "\" not found"));

@@ -1,0 +1,122 @@
+#include "drivers/gpu/binding_controller.h"
+
+#include "base/log.h"
+#include "client/informer.h"
+#include "client/work_queue.h"
+
+namespace dibs::drivers {
+namespace {
+
+using client::WorkOutcome;
+using json::Value;
+
+std::size_t index_of_device(const Value& devices, const Value& result) {
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i]["driver"] == result["driver"] && devices[i]["pool"] == result["pool"] &&
+        devices[i]["device"] == result["device"] && devices[i]["shareID"] == result["shareID"]) {
+      return i;
+    }
+  }
+  return devices.size();
+}
+
+void set_condition(Value& device, std::string_view type, Time now) {
+  const Value condition = Value::object({{"type", type},
+                                         {"status", "True"},
+                                         {"lastTransitionTime", format_rfc3339(now)},
+                                         {"reason", "Ready"},
+                                         {"message", "Device is ready"}});
+  const Value& conditions = device["conditions"];
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    if (conditions[i]["type"].as_string() != type) continue;
+    if (conditions[i]["status"].as_string() == "True") return;
+    device.mut("conditions").mut(i) = condition;
+    return;
+  }
+  device.mut("conditions").push(condition);
+}
+
+}  // namespace
+
+Value with_conditions(const Value& claim, std::string_view driver_name, std::string_view pool,
+                      Time now) {
+  Value out = claim;
+  for (const auto& result : claim["status"]["allocation"]["devices"]["results"].items()) {
+    if (result["driver"].as_string() != driver_name) continue;
+    if (!pool.empty() && result["pool"].as_string() != pool) continue;
+    for (const auto& type : result["bindingConditions"].items()) {
+      Value devices = out["status"]["devices"];
+      const std::size_t index = index_of_device(devices, result);
+      if (index == devices.size()) {
+        Value device = Value::object(
+            {{"driver", result["driver"]}, {"pool", result["pool"]}, {"device", result["device"]}});
+        if (result.contains("shareID")) device.set("shareID", result["shareID"]);
+        devices.push(std::move(device));
+      }
+      set_condition(devices.mut(index), type.as_string(), now);
+      out.mut("status").set("devices", std::move(devices));
+    }
+  }
+  return out;
+}
+
+struct BindingController::State {
+  State(driver::ResourceApi& api, runtime::Runtime& runtime, std::string driver_name,
+        std::string pool)
+      : api(api),
+        runtime(runtime),
+        driver_name(std::move(driver_name)),
+        pool(std::move(pool)),
+        queue(runtime, {}, [this](const std::string& key) { return work(key); }) {}
+
+  WorkOutcome work(const std::string& key) {
+    if (key.empty()) return begin();
+    const auto claim = informer->get(key);
+    if (!claim) return WorkOutcome::done();
+    const Value wanted = with_conditions(*claim, driver_name, pool, runtime.clock.now());
+    if (wanted == *claim) return WorkOutcome::done();
+    auto written = api.update_claim_status(wanted);
+    if (written || written.error().code() == Code::not_found) return WorkOutcome::done();
+    log::warn("binding condition not written", {{"claim", key}, {"error", written.error()}});
+    return WorkOutcome::retry();
+  }
+
+  WorkOutcome begin() {
+    auto version = api.version();
+    if (!version) return WorkOutcome::retry();
+    client::InformerOptions options;
+    options.gvr = {"resource.k8s.io", *version, "resourceclaims"};
+    informer = std::make_unique<client::Informer>(api.client(), runtime, options);
+    client::InformerHandlers handlers;
+    handlers.added = [this](const Value& claim, bool) { queue.add(client::key_of(claim)); };
+    handlers.updated = [this](const Value&, const Value& claim) {
+      queue.add(client::key_of(claim));
+    };
+    informer->add_handler(std::move(handlers));
+    informer->start();
+    return WorkOutcome::done();
+  }
+
+  driver::ResourceApi& api;
+  runtime::Runtime& runtime;
+  const std::string driver_name;
+  const std::string pool;
+  std::unique_ptr<client::Informer> informer;
+  client::WorkQueue queue;
+};
+
+BindingController::BindingController(driver::ResourceApi& api, runtime::Runtime& runtime,
+                                     std::string driver_name, std::string pool)
+    : state_(std::make_unique<State>(api, runtime, std::move(driver_name), std::move(pool))) {}
+
+BindingController::~BindingController() { stop(); }
+
+// The empty key stands for finding the API's version: no claim has it.
+void BindingController::start() { state_->queue.add(""); }
+
+void BindingController::stop() {
+  state_->queue.stop();
+  if (state_->informer) state_->informer->stop();
+}
+
+}  // namespace dibs::drivers

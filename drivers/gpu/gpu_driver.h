@@ -1,0 +1,65 @@
+#pragma once
+// The example driver: pretends to have devices and shows them in containers as environment
+// variables, observably as the dra-example-driver of Kubernetes does.
+//
+//   gpu.example.com   gpu-0 … gpu-7, or partitions of them
+//   net.example.com   nic-0 … nic-7, shared by bandwidth
+//   cpu.example.com   numa-0 … numa-7, shared by the number of CPUs
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "driver/driver.h"
+#include "driver/plugin.h"
+#include "driver/resource_api.h"
+#include "drivers/gpu/profile.h"
+
+namespace dibs::drivers {
+
+struct GpuDriverOptions {
+  std::string node_name = {};
+  std::string profile = "gpu";
+  std::string driver_name = {};  // "": <profile>.example.com
+  std::string registry_dir = "/var/lib/kubelet/plugins_registry";
+  std::string plugins_dir = "/var/lib/kubelet/plugins";
+  std::string cdi_root = "/etc/cdi";
+  std::string pod_uid = {};
+  unsigned devices = 8;
+  unsigned gpu_partitions = 0;
+  bool gpu_allow_multiple_allocations = false;
+  /// Write uuid, model and driver version into the status of claims.
+  bool gpu_device_status = false;
+  /// Devices are bound only when a condition says so, and the driver's controller says so.
+  bool binding_conditions = false;
+  bool binding_controller = true;
+  unsigned cpu_numa_nodes = 8;
+  unsigned cpus_per_numa_node = 4;
+  /// Make the DeviceClass that has the driver's name, where there is none.
+  bool create_class = true;
+  /// Pods may ask for a device of the class by this resource, too; "": they may not.
+  std::string extended_resource = {};
+};
+
+/// `folder` is the root folder of a node's agent: plugins_registry, plugins and cdi below it. With
+/// what a cluster of one's own should show: device status, and "example.com/gpu" for GPUs.
+GpuDriverOptions options_for_node(std::string node_name, const std::string& folder,
+                                  std::string profile = "gpu");
+
+/// Runs until it is destroyed. Slices and prepared claims stay.
+class GpuDriver {
+ public:
+  virtual ~GpuDriver() = default;
+  virtual driver::Plugin& plugin() = 0;
+};
+
+/// Does not wait for the API server: what needs it follows by itself. Errors name the folder or
+/// option.
+Result<std::unique_ptr<GpuDriver>> start_gpu_driver(driver::Environment environment,
+                                                    const GpuDriverOptions& options);
+
+/// "gpu.example.com" unless an option says otherwise.
+std::string driver_name_of(const GpuDriverOptions& options);
+
+}  // namespace dibs::drivers

@@ -1,0 +1,222 @@
+#include "cdi/cache.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <set>
+
+#include "base/strings.h"
+#include "runtime/files.h"
+
+namespace dibs::cdi {
+namespace {
+
+bool is_spec_name(std::string_view name) {
+  return name.ends_with(".json") || name.ends_with(".yaml");
+}
+
+bool is_folder(const std::string& path) {
+  struct stat status = {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+Error system_error(std::string_view what, const std::string& path) {
+  const int number = errno;
+  return Error::internal(
+      cat("failed to write Spec file: ", what, " ", path, ": ", std::strerror(number)));
+}
+
+Result<> write_file(const std::string& path, std::string_view bytes) {
+  const std::string folder = path.substr(0, path.rfind('/'));
+  std::string temporary = folder + "/spec.XXXXXX.tmp";
+  const int fd = ::mkostemps(temporary.data(), 4, O_CLOEXEC);
+  if (fd < 0) return system_error("create", temporary);
+  std::string_view rest = bytes;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(fd, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      Error error = system_error("write", temporary);
+      ::close(fd);
+      ::unlink(temporary.c_str());
+      return error;
+    }
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  ::close(fd);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    Error error = system_error("rename", path);
+    ::unlink(temporary.c_str());
+    return error;
+  }
+  return success();
+}
+
+}  // namespace
+
+// As last read; `problem` when it cannot be used.
+struct Cache::File {
+  std::string bytes;
+  Spec spec;
+  Kind kind;
+  std::string problem;
+};
+
+struct Cache::View {
+  struct Entry {
+    std::shared_ptr<const File> file;
+    std::string path;
+    const Device* device;
+    std::size_t priority;
+  };
+  std::map<std::string, Entry> devices;
+  std::map<std::string, std::vector<std::string>> problems;
+};
+
+Cache::Cache(std::vector<std::string> directories, HostNodes nodes)
+    : directories_(std::move(directories)), nodes_(std::move(nodes)) {}
+
+Cache::View Cache::look() {
+  View view;
+  std::map<std::string, std::shared_ptr<const File>> seen;
+  std::set<std::string> conflicts;
+  for (std::size_t priority = 0; priority < directories_.size(); ++priority) {
+    const std::string& directory = directories_[priority];
+    auto names = runtime::system_files().list(directory);
+    if (!names.ok()) {
+      if (names.error().code() != Code::not_found) {
+        view.problems[directory].push_back(names.error().message());
+      }
+      continue;
+    }
+    for (const auto& name : *names) {
+      const std::string path = cat(directory, '/', name);
+      if (!is_spec_name(name) || is_folder(path)) continue;
+      auto bytes = runtime::system_files().read(path);
+      if (!bytes.ok()) {
+        // Gone since the listing: nobody can want it.
+        if (bytes.error().code() == Code::not_found) continue;
+        view.problems[path].push_back(cat("failed to load CDI Spec failed to read CDI Spec ",
+                                          quoted(path), ": ", bytes.error().message()));
+        continue;
+      }
+      auto& file = seen[path];
+      if (const auto old = files_.find(path); old != files_.end() && old->second->bytes == *bytes) {
+        file = old->second;
+      } else {
+        auto fresh = std::make_shared<File>();
+        fresh->bytes = *bytes;
+        auto spec = parse_spec(*bytes);
+        if (!spec.ok()) {
+          fresh->problem = cat("failed to load CDI Spec failed to parse CDI Spec ", quoted(path),
+                               ": ", spec.error().message());
+        } else if (auto valid = validate(*spec); !valid.ok()) {
+          fresh->problem = cat("failed to load CDI Spec ", valid.error().message());
+        } else {
+          fresh->spec = std::move(*spec);
+          fresh->kind = split_kind(fresh->spec.kind);
+        }
+        file = fresh;
+      }
+      if (!file->problem.empty()) {
+        view.problems[path].push_back(file->problem);
+        continue;
+      }
+      for (const auto& device : file->spec.devices) {
+        const std::string qualified =
+            qualified_name(file->kind.vendor, file->kind.class_name, device.name);
+        const View::Entry entry{file, path, &device, priority};
+        const auto [other, fresh] = view.devices.emplace(qualified, entry);
+        if (fresh) continue;
+        if (other->second.priority < priority) {
+          other->second = entry;
+          continue;
+        }
+        const std::string problem = cat("conflicting device ", quoted(qualified), " (specs ",
+                                        quoted(path), ", ", quoted(other->second.path), ")");
+        view.problems[path].push_back(problem);
+        view.problems[other->second.path].push_back(problem);
+        conflicts.insert(qualified);
+      }
+    }
+  }
+  for (const auto& name : conflicts) view.devices.erase(name);
+  files_ = std::move(seen);
+  return view;
+}
+
+std::vector<std::string> Cache::devices() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : look().devices) names.push_back(name);
+  return names;
+}
+
+std::map<std::string, std::vector<std::string>> Cache::problems() {
+  const std::lock_guard lock(mutex_);
+  return look().problems;
+}
+
+Result<ContainerEdits> Cache::edits(const std::vector<std::string>& names) {
+  ContainerEdits merged;
+  if (names.empty()) return merged;
+  const std::lock_guard lock(mutex_);
+  const View view = look();
+  std::vector<std::string> unknown;
+  std::set<std::string_view> done;
+  std::set<const File*> files;
+  for (const auto& name : names) {
+    if (!done.insert(name).second) continue;
+    const auto found = view.devices.find(name);
+    if (found == view.devices.end()) {
+      unknown.push_back(name);
+      continue;
+    }
+    const File& file = *found->second.file;
+    if (files.insert(&file).second) merged.append(file.spec.edits);
+    merged.append(found->second.device->edits);
+  }
+  if (unknown.empty()) return merged;
+  std::string message = cat("unresolvable CDI devices ", join(unknown, ", "));
+  std::set<std::string> remarks;
+  for (const auto& [path, problems] : view.problems) {
+    remarks.insert(problems.begin(), problems.end());
+  }
+  for (const auto& remark : remarks) append(message, "; ", remark);
+  return Error::invalid(std::move(message));
+}
+
+Result<> Cache::inject(const std::vector<std::string>& names, json::Value& config) {
+  DIBS_TRY(const ContainerEdits wanted, edits(names));
+  if (auto applied = apply(wanted, config, nodes_); !applied.ok()) {
+    return applied.error().within("failed to inject devices");
+  }
+  return success();
+}
+
+std::string Cache::path_of(const std::string& name) const {
+  return cat(directories_.back(), '/', name, is_spec_name(name) ? "" : ".yaml");
+}
+
+Result<> Cache::write(const Spec& spec, const std::string& name) {
+  if (directories_.empty()) return Error::invalid("no Spec directories to write to");
+  DIBS_CHECK(validate(spec));
+  const std::string path = path_of(name);
+  if (auto made = runtime::system_files().make_dirs(directories_.back(), 0755); !made.ok()) {
+    return made.error().within("failed to create Spec dir");
+  }
+  return write_file(path, path.ends_with(".json") ? write_json(spec) : write_yaml(spec));
+}
+
+Result<> Cache::remove(const std::string& name) {
+  if (directories_.empty()) return Error::invalid("no Spec directories to remove from");
+  return runtime::system_files().remove(path_of(name));
+}
+
+}  // namespace dibs::cdi

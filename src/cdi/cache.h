@@ -1,0 +1,67 @@
+#pragma once
+// The spec files of a machine.
+//
+// Directories come in the order of their priority, the last one counts most: by default /etc/cdi,
+// which belongs to the administrator, then /var/run/cdi, which drivers write. Each lookup sees the
+// files as they are at that moment; a file is parsed again only when its bytes changed. A file that
+// cannot be used is left out, with a remark, and does no harm to the others. A device that two
+// files of the same directory define cannot be used at all.
+//
+// Thread-safe.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cdi/inject.h"
+#include "cdi/spec.h"
+#include "json/value.h"
+
+namespace dibs::cdi {
+
+inline constexpr const char* kStaticDirectory = "/etc/cdi";
+inline constexpr const char* kDynamicDirectory = "/var/run/cdi";
+
+class Cache {
+ public:
+  explicit Cache(std::vector<std::string> directories = {kStaticDirectory, kDynamicDirectory},
+                 HostNodes nodes = host_node);
+
+  const std::vector<std::string>& directories() const { return directories_; }
+
+  /// All that can be used, sorted.
+  std::vector<std::string> devices();
+  /// What is wrong with which file.
+  std::map<std::string, std::vector<std::string>> problems();
+
+  /// Edits of the named devices, each name once, file-wide ones before those of the first device of
+  /// the file. When a name is unknown: "unresolvable CDI devices a, b", and what is wrong with
+  /// files of that kind or with files that could not be read.
+  Result<ContainerEdits> edits(const std::vector<std::string>& names);
+  /// Applies them; on an error `config` is as it was.
+  Result<> inject(const std::vector<std::string>& names, json::Value& config);
+
+  /// Validates and writes into the last directory, which is made where needed; a reader sees the
+  /// old file or the new one. A name without .yaml or .json gets .yaml.
+  Result<> write(const Spec& spec, const std::string& name);
+  /// Success too when there is none.
+  Result<> remove(const std::string& name);
+
+ private:
+  struct File;
+  struct View;
+
+  View look();  // requires mutex_
+  std::string path_of(const std::string& name) const;
+
+  const std::vector<std::string> directories_;
+  const HostNodes nodes_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const File>> files_;  // by path, as last seen
+};
+
+}  // namespace dibs::cdi

@@ -1,0 +1,50 @@
+#pragma once
+// A cluster inside this process for benchmarks: API server over a store on disk in a temporary
+// folder, the controllers that scheduling needs, and the scheduler. No socket, no kubelet.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "alloc/features.h"
+#include "base/result.h"
+#include "client/client.h"
+#include "scheduler/profiles.h"
+
+namespace dibs::cli {
+
+struct BenchClusterOptions {
+  std::string release = {};  // "" for the newest
+  std::string feature_gates = {};
+  scheduler::Configuration configuration = {};
+  bool memory_store = false;
+  /// All controllers of `dibs up`; else the one of resource claims alone.
+  bool all_controllers = false;
+  /// Called with the length of each scheduling attempt, one at a time.
+  std::function<void(Duration)> attempt = {};
+};
+
+class BenchCluster {
+ public:
+  static Result<std::unique_ptr<BenchCluster>> start(const BenchClusterOptions& options);
+  /// Ends everything and removes the folder.
+  ~BenchCluster();
+
+  client::Client& client();
+  runtime::Runtime& runtime();
+  const alloc::Features& features() const;
+  /// Returns when the process has been idle for a moment: what was written has been read.
+  void settle();
+
+ private:
+  struct Parts;
+  BenchCluster();
+  std::unique_ptr<Parts> parts_;
+};
+
+/// Processor time that the process has used so far.
+double processor_seconds();
+/// Megabytes of memory that the process has now.
+double resident_megabytes();
+
+}  // namespace dibs::cli

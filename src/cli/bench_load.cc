@@ -1,0 +1,176 @@
+#include "cli/bench_load.h"
+
+#include <atomic>
+
+#include "base/strings.h"
+
+namespace dibs::cli {
+namespace {
+
+constexpr Duration kNever{-1};
+
+std::string_view text_after(std::string_view json, std::string_view label) {
+  const auto at = json.find(label);
+  if (at == std::string_view::npos) return {};
+  json.remove_prefix(at + label.size());
+  return json.substr(0, json.find('"'));
+}
+
+}  // namespace
+
+net::Request body_request(std::string method, std::string target, std::string body) {
+  net::Request made = client::make_request(std::move(method), std::move(target));
+  made.headers.add("Content-Type", "application/json");
+  made.body = std::move(body);
+  return made;
+}
+
+Result<> send_many(client::Client& client, std::size_t count, std::size_t window,
+                   const std::function<net::Request(std::size_t)>& request,
+                   const std::function<void(std::size_t, const net::Response&)>& answered) {
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable done;
+    std::size_t next = 0;
+    std::size_t open = 0;
+    Result<> outcome = success();
+  };
+  const auto shared = std::make_shared<Shared>();
+  std::function<void()> send = [&, shared] {
+    std::size_t index = 0;
+    {
+      std::lock_guard lock(shared->mutex);
+      if (shared->next >= count || !shared->outcome.ok()) return;
+      index = shared->next++;
+      ++shared->open;
+    }
+    client.transport().send_async(request(index),
+                                  [&, shared, index](const Result<net::Response>& answer) {
+                                    Result<> outcome = success();
+                                    if (!answer.ok()) {
+                                      outcome = answer.error();
+                                    } else if (answer->status >= 300) {
+                                      outcome = client::read_answer(*answer).error();
+                                    } else if (answered) {
+                                      answered(index, *answer);
+                                    }
+                                    if (!outcome.ok()) {
+                                      std::lock_guard lock(shared->mutex);
+                                      if (shared->outcome.ok()) shared->outcome = outcome;
+                                    }
+                                    send();
+                                    std::lock_guard lock(shared->mutex);
+                                    // Under the lock: the waiting thread may end this call at once.
+                                    if (--shared->open == 0) shared->done.notify_all();
+                                  });
+  };
+  {
+    std::lock_guard lock(shared->mutex);
+    ++shared->open;  // so that it does not end while the first ones are sent
+  }
+  for (std::size_t i = 0; i < std::min(window, count); ++i) send();
+  std::unique_lock lock(shared->mutex);
+  --shared->open;
+  shared->done.wait(lock, [&] { return shared->open == 0; });
+  return shared->outcome;
+}
+
+std::string quick_key(std::string_view json) {
+  const auto metadata = json.find("\"metadata\":{");
+  if (metadata == std::string_view::npos) return {};
+  json.remove_prefix(metadata);
+  const std::string_view name = text_after(json, "\"name\":\"");
+  const std::string_view name_space = text_after(json, "\"namespace\":\"");
+  return client::key_of(name_space, name);
+}
+
+struct PodFollower::State {
+  explicit State(const runtime::Clock& time) : clock(time) {}
+
+  struct Times {
+    Duration sent = kNever;
+    Duration bound = kNever;
+  };
+
+  const runtime::Clock& clock;
+  mutable std::mutex mutex;
+  mutable std::condition_variable changed;
+  std::unordered_map<std::string, Times> pods;  // of which one time is known
+  std::vector<double> times;
+  std::size_t bound = 0;
+  Duration last{0};
+  std::function<void(const std::string&)> on_bound;
+
+  void note(const std::string& key, Duration sent, Duration at) {
+    const auto [found, fresh] = pods.try_emplace(key);
+    Times& pod = found->second;
+    if (sent != kNever) pod.sent = sent;
+    if (at != kNever) pod.bound = at;
+    if (pod.sent == kNever || pod.bound == kNever) return;
+    times.push_back(std::chrono::duration<double>(pod.bound - pod.sent).count());
+    pods.erase(found);
+  }
+
+  void event(std::string_view type, const json::Value& pod) {
+    if (type != "ADDED") return;
+    const std::string key = client::key_of(pod);
+    const Duration now = clock.steady();
+    std::function<void(const std::string&)> tell;
+    {
+      std::lock_guard lock(mutex);
+      note(key, kNever, now);
+      ++bound;
+      last = now;
+      tell = on_bound;
+    }
+    changed.notify_all();
+    if (tell) tell(key);
+  }
+};
+
+PodFollower::PodFollower(client::Client& client, runtime::Runtime& runtime)
+    : state_(std::make_shared<State>(runtime.clock)) {
+  client::WatchOptions options;
+  options.field_selector = "spec.nodeName!=";
+  stream_ = client.transport().open_stream(
+      client::watch_request({"", "v1", "pods"}, "", options),
+      {.opened = {},
+       .data = {},
+       .event = [state = state_](std::string_view type,
+                                 const json::Value& pod) { state->event(type, pod); },
+       .ended = {}});
+}
+
+PodFollower::~PodFollower() = default;
+
+void PodFollower::created(const std::string& key, Duration sent) {
+  std::lock_guard lock(state_->mutex);
+  state_->note(key, sent, kNever);
+}
+
+void PodFollower::on_bound(std::function<void(const std::string& key)> bound) {
+  std::lock_guard lock(state_->mutex);
+  state_->on_bound = std::move(bound);
+}
+
+std::size_t PodFollower::bound() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->bound;
+}
+
+bool PodFollower::wait_for(std::size_t bound, Duration timeout) const {
+  std::unique_lock lock(state_->mutex);
+  return state_->changed.wait_for(lock, timeout, [&] { return state_->bound >= bound; });
+}
+
+std::vector<double> PodFollower::take_times() {
+  std::lock_guard lock(state_->mutex);
+  return std::exchange(state_->times, {});
+}
+
+Duration PodFollower::last_bound() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->last;
+}
+
+}  // namespace dibs::cli

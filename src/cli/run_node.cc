@@ -1,0 +1,89 @@
+#include "cli/run_node.h"
+
+#include <cstdio>
+#include <filesystem>
+
+#include "base/metrics.h"
+#include "base/strings.h"
+#include "cli/process.h"
+#include "client/https_transport.h"
+#include "node/agent.h"
+#include "runtime/files.h"
+#include "runtime/real_runtime.h"
+
+namespace dibs::cli {
+namespace {
+
+Result<std::string> read_file(runtime::Files& files, const char* flag, const std::string& path) {
+  if (path.empty()) return std::string();
+  auto text = files.read(path);
+  if (!text) return text.error().within(flag);
+  return text;
+}
+
+/// Programs that the agent starts run in folders of their own.
+std::string absolute(std::string_view path) {
+  return path.empty() ? "" : std::filesystem::absolute(path).lexically_normal().string();
+}
+
+Result<node::AgentOptions> agent_options(const NodeFlags& flags, runtime::Files& files) {
+  node::AgentOptions out;
+  out.name = flags.name.empty() ? to_lower(host_name()) : flags.name;
+  out.root = absolute(flags.root_dir);
+  out.runtime = flags.runtime;
+  out.images = absolute(flags.images);
+  if (!flags.cdi_dirs.empty()) {
+    for (const auto folder : split(flags.cdi_dirs, ','))
+      out.cdi_directories.push_back(absolute(folder));
+  }
+  out.log_root = absolute(flags.log_dir);
+  out.host = flags.address;
+  out.port = flags.port;
+  out.release = flags.release;
+  out.feature_gates = flags.feature_gates;
+  out.cluster_dns = flags.cluster_dns;
+  if (!flags.release.empty()) out.kubelet_version = cat("v", flags.release, ".0");
+  DIBS_TRY(out.tls.client_ca_pem, read_file(files, "--client-ca-file", flags.client_ca_file));
+  DIBS_TRY(out.tls.certificate_pem, read_file(files, "--tls-cert-file", flags.tls_cert_file));
+  DIBS_TRY(out.tls.key_pem, read_file(files, "--tls-private-key-file", flags.tls_key_file));
+  for (const auto& label : flags.labels) {
+    const auto equals = label.find('=');
+    if (equals == std::string::npos) {
+      return Error::bad_request(cat("--node-labels ", quoted(label), ": must be KEY=VALUE"));
+    }
+    out.labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
+  return out;
+}
+
+Result<> run_until_signal(const NodeFlags& flags) {
+  runtime::Files& files = runtime::system_files();
+  DIBS_TRY(node::AgentOptions options, agent_options(flags, files));
+  DIBS_TRY(const client::Access access, find_access(flags.kubeconfig, flags.context));
+  metrics::Registry metrics;
+  options.metrics = &metrics;
+  runtime::RealRuntime runtime;
+  client::HttpsOptions https;
+  https.user_agent = "kubelet";
+  DIBS_TRY(auto transport,
+           client::make_https_transport(access, files, runtime.runtime(), std::move(https)));
+  client::Client client(*transport);
+  const std::string name = options.name;
+  DIBS_TRY(auto agent, node::Agent::open(std::move(options), client, runtime.runtime(), files));
+  DIBS_CHECK(agent->start());
+  std::printf("node %s: %s; port %d\n", name.c_str(), agent->runtime_explanation().c_str(),
+              agent->port());
+  std::fflush(stdout);
+  wait_for_end();
+  agent->stop();
+  return success();
+}
+
+}  // namespace
+
+int run_node(const NodeFlags& flags) {
+  begin_process(flags.log_level);
+  return exit_status("node", run_until_signal(flags));
+}
+
+}  // namespace dibs::cli

@@ -1,0 +1,33 @@
+#pragma once
+// `dibs node`: a node's agent in a process of its own, for this API server or a real one.
+
+#include <string>
+#include <vector>
+
+namespace dibs::cli {
+
+struct NodeFlags {
+  std::string kubeconfig;
+  std::string context;
+  std::string name;  // "": the host's
+  std::string root_dir = "/var/lib/kubelet";
+  std::string runtime = "auto";
+  std::string images;
+  std::string cdi_dirs;  // "": /etc/cdi,/var/run/cdi
+  std::string log_dir;
+  std::string address = "0.0.0.0";
+  int port = 10250;
+  std::string client_ca_file;
+  std::string tls_cert_file;
+  std::string tls_key_file;
+  std::vector<std::string> labels;  // key=value
+  std::vector<std::string> cluster_dns = {"10.0.0.10"};
+  std::string release;
+  std::string feature_gates;
+  std::string log_level = "info";
+};
+
+/// Returns the exit status.
+int run_node(const NodeFlags& flags);
+
+}  // namespace dibs::cli

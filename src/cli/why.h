@@ -1,0 +1,32 @@
+#pragma once
+// dibs why: why is a pod not placed, or why there; what is a claim waiting for, or who has it?
+//
+// Everything is computed from the objects that the API server has, by the code that schedules
+// (scheduler/explain.h): nothing is written, and the cluster's own scheduler need not be ours.
+
+#include <string>
+
+namespace dibs::cli {
+
+struct WhyFlags {
+  std::string what;  // pod/NAME or claim/NAME
+  std::string name_space;
+  std::string kubeconfig;
+  std::string context;
+  std::string config;  // file of a KubeSchedulerConfiguration
+  std::string release = "1.37";
+  std::string feature_gates;
+  std::string output = "text";
+};
+
+/// What the command prints, and its exit status: 0 the pod is placed or the claim allocated, 1 it
+/// is not there or cannot be read, 2 it is pending.
+struct WhyOutcome {
+  int status = 0;
+  std::string output = {};
+  std::string errors = {};
+};
+
+WhyOutcome why(const WhyFlags& flags);
+
+}  // namespace dibs::cli

@@ -1,0 +1,139 @@
+#include "cli/why_objects.h"
+
+#include <algorithm>
+
+#include "api/resource/conversion.h"
+#include "base/strings.h"
+
+namespace dibs::cli {
+namespace {
+
+using json::Value;
+
+constexpr const char* kGroup = "resource.k8s.io";
+
+/// Newest first: what a server has of them is served in the form of v1 or can be turned into it.
+constexpr const char* kVersions[] = {"v1", "v1beta2", "v1beta1", "v1alpha3"};
+/// Claims of the classic model keep their form.
+constexpr const char* kClaimVersions[] = {"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"};
+/// DeviceTaintRules came by another way.
+constexpr const char* kRuleVersions[] = {"v1", "v1beta2", "v1alpha3"};
+
+Result<std::vector<Value>> list_all(client::Client& client, const client::Gvr& gvr) {
+  auto listed = client.list(gvr, "");
+  if (!listed.ok()) return listed.error().within(cat("list ", gvr.resource));
+  return std::move(listed->items);
+}
+
+/// Versions of a resource, of those that the server has; none: it does not know the resource.
+template <std::size_t kCount>
+Result<std::vector<Value>> list_newest(client::Client& client, const char* resource,
+                                       const char* kind, const char* const (&versions)[kCount]) {
+  for (const char* version : versions) {
+    auto listed = client.list({kGroup, version, resource}, "");
+    if (!listed.ok() && listed.error().code() == Code::not_found) continue;
+    if (!listed.ok()) return listed.error().within(cat("list ", resource));
+    std::vector<Value> made;
+    const api::Conversion conversion(kind, version);
+    for (const Value& object : listed->items) {
+      if (std::string_view(version) == "v1") {
+        made.push_back(object);
+        continue;
+      }
+      DIBS_TRY(Value stored, conversion.store(object, nullptr));
+      made.push_back(std::move(stored));
+    }
+    return made;
+  }
+  return std::vector<Value>();
+}
+
+bool used_by_it_alone(const Value& claim, const Value& pod) {
+  const Value& users = claim["status"]["reservedFor"];
+  return users.size() == 1 && users[0]["uid"] == pod["metadata"]["uid"];
+}
+
+}  // namespace
+
+void WhyObjects::add(const Value& object) {
+  const std::string_view kind = object["kind"].as_string();
+  std::vector<Value>* to = kind == "Node"                    ? &nodes
+                           : kind == "Namespace"             ? &namespaces
+                           : kind == "Pod"                   ? &pods
+                           : kind == "ResourceClaim"         ? &claims
+                           : kind == "ResourceClaimTemplate" ? &templates
+                           : kind == "DeviceClass"           ? &classes
+                           : kind == "ResourceSlice"         ? &slices
+                           : kind == "DeviceTaintRule"       ? &rules
+                                                             : nullptr;
+  if (to != nullptr) to->push_back(object);
+}
+
+Result<WhyObjects> fetch_objects(client::Client& client) {
+  WhyObjects made;
+  DIBS_TRY(made.nodes, list_all(client, {"", "v1", "nodes"}));
+  DIBS_TRY(made.namespaces, list_all(client, {"", "v1", "namespaces"}));
+  DIBS_TRY(made.claims, list_newest(client, "resourceclaims", "ResourceClaim", kClaimVersions));
+  DIBS_TRY(made.templates,
+           list_newest(client, "resourceclaimtemplates", "ResourceClaimTemplate", kClaimVersions));
+  DIBS_TRY(made.classes, list_newest(client, "deviceclasses", "DeviceClass", kVersions));
+  DIBS_TRY(made.slices, list_newest(client, "resourceslices", "ResourceSlice", kVersions));
+  DIBS_TRY(made.rules, list_newest(client, "devicetaintrules", "DeviceTaintRule", kRuleVersions));
+  // Last, so that a pod that is there has its claims above.
+  DIBS_TRY(made.pods, list_all(client, {"", "v1", "pods"}));
+  return made;
+}
+
+bool is_classic(const Value& claim) { return claim["spec"]["resourceClassName"].is_string(); }
+
+const Value* find_object(const std::vector<Value>& objects, std::string_view name_space,
+                         std::string_view name) {
+  for (const Value& object : objects) {
+    const Value& metadata = object["metadata"];
+    if (metadata["name"].as_string() == name && metadata["namespace"].as_string() == name_space) {
+      return &object;
+    }
+  }
+  return nullptr;
+}
+
+const scheduler::Profile* WhyWorld::profile(std::string_view name) const {
+  for (const scheduler::Profile& profile : configuration.profiles) {
+    if (profile.name == name) return &profile;
+  }
+  return nullptr;
+}
+
+WhyState::WhyState(const alloc::Features& features)
+    : devices(features, [] { return std::string("share"); }) {}
+
+std::unique_ptr<WhyState> make_state(const WhyWorld& world, const Value* without) {
+  auto made = std::make_unique<WhyState>(world.features);
+  for (const Value& object : world.objects.namespaces) made->cluster.put_namespace(object);
+  for (const Value& object : world.objects.nodes) made->cluster.put_node(object);
+  for (const Value& object : world.objects.classes) made->devices.put_class(object);
+  for (const Value& object : world.objects.slices) made->devices.put_slice(object);
+  for (const Value& object : world.objects.rules) made->devices.put_rule(object);
+  for (const Value& object : world.objects.claims) {
+    if (without == nullptr || !used_by_it_alone(object, *without)) {
+      made->devices.put_claim(object);
+      continue;
+    }
+    Value open = object;
+    open.set("status", Value::object({}));
+    made->devices.put_claim(open);
+  }
+  for (const Value& object : world.objects.pods) {
+    if (without != nullptr && object["metadata"]["uid"] == (*without)["metadata"]["uid"]) continue;
+    const scheduler::PodPtr pod = scheduler::Pod::read(object);
+    if (pod->finished) continue;
+    if (!pod->node_name.empty()) {
+      made->cluster.add_pod(pod, pod->node_name);
+    } else if (!pod->nominated_node.empty()) {
+      made->cluster.nominate(pod, pod->nominated_node);
+    }
+  }
+  return made;
+}
+
+}  // namespace dibs::cli

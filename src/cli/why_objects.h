@@ -1,0 +1,67 @@
+#pragma once
+// The objects of a cluster that a decision about a pod reads, and the scheduler's state made of
+// them. For dibs why, which looks once and keeps nothing.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "alloc/features.h"
+#include "base/result.h"
+#include "client/client.h"
+#include "json/value.h"
+#include "scheduler/cluster_state.h"
+#include "scheduler/devices.h"
+#include "scheduler/profiles.h"
+
+namespace dibs::cli {
+
+struct WhyObjects {
+  std::vector<json::Value> nodes;
+  std::vector<json::Value> namespaces;
+  std::vector<json::Value> pods;
+  // resource.k8s.io, in the form of v1; claims of the classic model as in v1alpha2.
+  std::vector<json::Value> claims;
+  std::vector<json::Value> templates;
+  std::vector<json::Value> classes;
+  std::vector<json::Value> slices;
+  std::vector<json::Value> rules;  // DeviceTaintRules
+
+  /// Sorts an object in by its kind; others are left out.
+  void add(const json::Value& object);
+};
+
+/// Lists everything, by the newest version of resource.k8s.io that the server has. Errors: the
+/// server's, naming what was asked for.
+Result<WhyObjects> fetch_objects(client::Client& client);
+
+/// Devices for the claim come from its driver, not from slices.
+bool is_classic(const json::Value& claim);
+
+/// Null: none.
+const json::Value* find_object(const std::vector<json::Value>& objects, std::string_view name_space,
+                               std::string_view name);
+
+/// How pods are placed in the cluster, and what time it is.
+struct WhyWorld {
+  WhyObjects objects;
+  scheduler::Configuration configuration;
+  alloc::Features features = alloc::Features::all();
+  Time now{};
+
+  /// Null: no profile has the name.
+  const scheduler::Profile* profile(std::string_view name) const;
+};
+
+struct WhyState {
+  explicit WhyState(const alloc::Features& features);
+  scheduler::ClusterState cluster;
+  scheduler::Devices devices;
+};
+
+/// `without`: as if this pod were not there yet, and the claims that it alone uses not allocated.
+std::unique_ptr<WhyState> make_state(const WhyWorld& world, const json::Value* without = nullptr);
+
+}  // namespace dibs::cli

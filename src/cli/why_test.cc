@@ -1,0 +1,282 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "cli/why_story.h"
+#include "json/parse.h"
+
+namespace dibs::cli {
+namespace {
+
+using json::Value;
+using testing::HasSubstr;
+
+/// JSON with ' in place of ".
+Value from_text(std::string text) {
+  std::replace(text.begin(), text.end(), '\'', '"');
+  auto parsed = json::parse(text);
+  EXPECT_TRUE(parsed.ok()) << text;
+  return parsed.ok() ? *parsed : Value();
+}
+
+struct World : WhyWorld {
+  World() { now = Time{}; }
+
+  void add(const std::string& text) { objects.add(from_text(text)); }
+  void add_node(const std::string& name) {
+    add(cat("{'kind':'Node','metadata':{'name':'", name,
+            "'},'status':{'allocatable':{'cpu':'4','memory':'8Gi','pods':'10'}}}"));
+  }
+  void add_gpus(const std::string& node, int count) {
+    std::string list;
+    for (int i = 0; i < count; ++i) append(list, i > 0 ? "," : "", "{'name':'gpu-", i, "'}");
+    add(cat("{'kind':'ResourceSlice','metadata':{'name':'", node,
+            "'},'spec':{'driver':'gpu.example.com','nodeName':'", node, "','pool':{'name':'", node,
+            "','generation':1,'resourceSliceCount':1},'devices':[", list, "]}}"));
+  }
+  void add_class() {
+    add("{'kind':'DeviceClass','metadata':{'name':'gpu'},'spec':{'selectors':[{'cel':"
+        "{'expression':'device.driver.startsWith(\\'gpu\\')'}}]}}");
+  }
+  void add_claim(const std::string& name, int count, const std::string& status = "{}",
+                 const std::string& metadata = "") {
+    add(cat("{'kind':'ResourceClaim','metadata':{'name':'", name, "','namespace':'default','uid':'",
+            name, "'", metadata,
+            "},'spec':{'devices':{'requests':[{'name':'r','exactly':{'deviceClassName':'gpu',"
+            "'allocationMode':'ExactCount','count':",
+            count, "}}]}},'status':", status, "}"));
+  }
+  void add_pod(const std::string& name, const std::string& spec, const std::string& status = "{}",
+               const std::string& metadata = "") {
+    Value made =
+        from_text(cat("{'kind':'Pod','metadata':{'name':'", name, "','namespace':'default','uid':'",
+                      name, "'", metadata, "},'spec':", spec, ",'status':", status, "}"));
+    if (!made["spec"].contains("schedulerName")) {
+      made.mut("spec").set("schedulerName", "default-scheduler");
+    }
+    objects.add(made);
+  }
+  WhyStory pod(const std::string& name) const {
+    return tell_pod(*this, *find_object(objects.pods, "default", name));
+  }
+  WhyStory claim(const std::string& name) const {
+    return tell_claim(*this, *find_object(objects.claims, "default", name));
+  }
+};
+
+constexpr const char* kUses = "{'resourceClaims':[{'name':'c','resourceClaimName':'c'}]}";
+constexpr const char* kMade = "{'resourceClaims':[{'name':'c','resourceClaimTemplateName':'t'}]}";
+
+std::string allocation(const std::string& node, const std::string& users = "[]",
+                       const std::string& more = "") {
+  return cat(
+      "{'allocation':{'devices':{'results':[{'request':'r','driver':'gpu.example.com',"
+      "'pool':'",
+      node, "','device':'gpu-0'", more,
+      "}]},'nodeSelector':{'nodeSelectorTerms':[{'matchFields':[{'key':'metadata.name',"
+      "'operator':'In','values':['",
+      node, "']}]}]}},'reservedFor':", users, "}");
+}
+
+std::string first_line(const WhyStory& story) {
+  return story.page.text().substr(0, story.page.text().find('\n'));
+}
+
+struct Hindered {
+  std::string spec;
+  std::string status;
+  std::string metadata;
+  std::string reason;
+  std::string line;
+};
+
+TEST(WhyPod, says_plainly_what_keeps_it_from_being_tried) {
+  const std::vector<Hindered> cases = {
+      {"{'schedulingGates':[{'name':'example.com/g'}]}", "{}", "", "SchedulingGated",
+       "is pending: it has scheduling gates: example.com/g"},
+      {"{'schedulerName':'mine'}", "{}", "", "OtherScheduler",
+       "is pending: it is for the scheduler \"mine\", which is not default-scheduler"},
+      {"{}", "{}", ",'deletionTimestamp':'2026-01-01T00:00:00Z'", "Terminating",
+       "is pending: it is being deleted"},
+      {kUses, "{}", "", "ClaimMissing", "is pending: ResourceClaim c does not exist"},
+      {kMade, "{}", "", "TemplateMissing", "is pending: ResourceClaimTemplate t does not exist"},
+      {"{}", "{}", "", "NoNodes", "is pending: the cluster has no nodes"},
+      {"{}", "{'phase':'Failed'}", "", "Failed", "has ended (Failed) without a node"},
+  };
+  for (const Hindered& example : cases) {
+    SCOPED_TRACE(example.reason);
+    World world;
+    world.add_pod("p", example.spec, example.status, example.metadata);
+
+    const WhyStory story = world.pod("p");
+
+    EXPECT_EQ(first_line(story), cat("pod default/p ", example.line));
+    EXPECT_EQ(story.document["reason"].as_string(), example.reason);
+    EXPECT_EQ(story.document["message"].as_string(), example.line);
+    EXPECT_EQ(story.status, example.reason == "Failed" ? 0 : 2);
+  }
+}
+
+TEST(WhyPod, waits_for_the_claim_of_its_template) {
+  World world;
+  world.add("{'kind':'ResourceClaimTemplate','metadata':{'name':'t','namespace':'default'}}");
+  world.add_pod("p", kMade);
+  EXPECT_THAT(first_line(world.pod("p")), HasSubstr("the claim of template t is not created yet"));
+
+  World taken;
+  taken.add_claim("c", 1);
+  taken.add_pod("p", kMade, "{'resourceClaimStatuses':[{'name':'c','resourceClaimName':'c'}]}");
+  EXPECT_THAT(first_line(taken.pod("p")), HasSubstr("ResourceClaim c belongs to another pod"));
+}
+
+TEST(WhyPod, tells_what_is_missing_on_each_kind_of_node) {
+  World world;
+  world.add_node("n1");
+  world.add_node("n2");
+  world.add_gpus("n1", 1);
+  world.add_class();
+  world.add_claim("c", 2);
+  world.add_pod("p", kUses);
+
+  const WhyStory story = world.pod("p");
+
+  EXPECT_EQ(story.status, 2);
+  EXPECT_EQ(story.page.text(),
+            "pod default/p is pending: none of 2 nodes can take it\n"
+            "\n"
+            "1 node: n1\n"
+            "  request r of claim default/c wants 2 of 1 device, and 1 is left\n"
+            "\n"
+            "1 node: n2\n"
+            "  request r of claim default/c wants 2 devices, and the node has none\n"
+            "\n"
+            "what would help, cheapest first\n"
+            "  - ask for 1 device in request r of claim default/c (1 node: n1)\n");
+  const Value& placement = story.document["placement"];
+  EXPECT_EQ(placement["nodes"].as_int(), 2);
+  EXPECT_EQ(placement["groups"][0]["devices"]["requests"][0]["left"].as_int(), 1);
+  EXPECT_EQ(placement["fixes"][0]["nodes"][0].as_string(), "n1");
+}
+
+TEST(WhyPod, that_could_be_placed_waits_for_the_scheduler) {
+  World world;
+  world.add_node("n1");
+  world.add_pod("p", "{}",
+                "{'conditions':[{'type':'PodScheduled','status':'False','message':'0/0 nodes'}]}");
+
+  const WhyStory story = world.pod("p");
+
+  EXPECT_EQ(story.document["reason"].as_string(), "NotTriedYet");
+  EXPECT_THAT(story.page.text(), HasSubstr("best first: n1"));
+  EXPECT_THAT(story.page.text(), HasSubstr("its last attempt said: 0/0 nodes"));
+}
+
+TEST(WhyPod, waits_for_devices_to_be_ready) {
+  World world;
+  world.add_node("n1");
+  world.add_gpus("n1", 1);
+  world.add_class();
+  world.add_claim("c", 1,
+                  allocation("n1", "[{'resource':'pods','name':'p','uid':'p'}]",
+                             ",'bindingConditions':['attached']"));
+  world.add_pod("p", kUses);
+
+  const WhyStory story = world.pod("p");
+
+  EXPECT_EQ(story.status, 2);
+  EXPECT_EQ(story.document["reason"].as_string(), "BindingConditions");
+  EXPECT_THAT(missing_conditions(world.objects.claims[0]),
+              testing::ElementsAre("device gpu-0 waits for the condition attached"));
+}
+
+TEST(WhyPod, tells_why_it_is_where_it_is) {
+  World world;
+  world.add_node("n1");
+  world.add_node("n2");
+  world.add_gpus("n1", 1);
+  world.add_class();
+  world.add_claim("c", 1, allocation("n1", "[{'resource':'pods','name':'p','uid':'p'}]"));
+  world.add_pod("p", "{'nodeName':'n1','resourceClaims':[{'name':'c','resourceClaimName':'c'}]}",
+                "{'conditions':[{'type':'PodScheduled','status':'True',"
+                "'lastTransitionTime':'2026-01-01T00:00:00Z'}]}");
+
+  const WhyStory story = world.pod("p");
+
+  EXPECT_EQ(story.status, 0);
+  EXPECT_EQ(story.document["state"].as_string(), "Placed");
+  EXPECT_EQ(first_line(story), "pod default/p is on n1 since 2026-01-01T00:00:00Z");
+  EXPECT_THAT(story.page.text(), HasSubstr("request r: gpu-0 of pool n1 (gpu.example.com)"));
+  EXPECT_THAT(story.page.text(), HasSubstr("class gpu: device.driver.startsWith"));
+  EXPECT_THAT(story.page.text(),
+              HasSubstr("why there: of 2 nodes no other can take it as things are now"));
+}
+
+TEST(WhyClaim, tells_who_has_it) {
+  World world;
+  world.add_node("n1");
+  world.add_class();
+  world.add_claim("c", 1, allocation("n1", "[{'resource':'pods','name':'p','uid':'p'}]"));
+  world.add_claim("free", 1, allocation("n1"));
+  world.add_claim("gone", 1, allocation("n1"), ",'deletionTimestamp':'2026-01-01T00:00:00Z'");
+  world.add_pod("p", "{'nodeName':'n1'}");
+
+  EXPECT_EQ(world.claim("c").status, 0);
+  EXPECT_EQ(first_line(world.claim("c")), "claim default/c has 1 device on n1");
+  EXPECT_THAT(world.claim("c").page.text(), HasSubstr("reserved for pod p (on n1)"));
+  EXPECT_EQ(first_line(world.claim("free")),
+            "claim default/free has 1 device on n1, and nobody uses it");
+  EXPECT_EQ(world.claim("gone").document["reason"].as_string(), "Deleting");
+}
+
+TEST(WhyClaim, of_the_classic_model_is_its_drivers_affair) {
+  World world;
+  world.add_node("n1");
+  world.add(
+      "{'kind':'ResourceClaim','metadata':{'name':'c','namespace':'default'},'spec':{"
+      "'resourceClassName':'old'}}");
+  world.add(
+      "{'kind':'ResourceClaim','metadata':{'name':'d','namespace':'default'},'spec':{"
+      "'resourceClassName':'old'},'status':{'driverName':'d.example.com','allocation':{},"
+      "'deallocationRequested':true}}");
+  world.add_pod("p", kUses);
+
+  EXPECT_EQ(first_line(world.pod("p")),
+            "pod default/p is pending: claim c waits for the driver of class old, which allocates "
+            "it itself");
+  EXPECT_EQ(
+      first_line(world.claim("d")),
+      "claim default/d is served by driver d.example.com on any node, and is to be given back");
+  EXPECT_EQ(world.claim("d").document["reason"].as_string(), "Deallocating");
+}
+
+TEST(WhyClaim, is_pending_without_a_pod_or_with_it) {
+  World world;
+  world.add_node("n1");
+  world.add_gpus("n1", 1);
+  world.add_class();
+  world.add_claim("alone", 1);
+  world.add_claim("c", 2);
+  world.add_pod("p", kUses);
+
+  const WhyStory alone = world.claim("alone");
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_EQ(alone.document["reason"].as_string(), "NoPod");
+  EXPECT_THAT(alone.page.text(), HasSubstr("were a pod to use it now, 1 of 1 node could serve it"));
+
+  const WhyStory used = world.claim("c");
+  EXPECT_EQ(used.document["reason"].as_string(), "PodPending");
+  EXPECT_THAT(used.page.text(), HasSubstr("pod default/p is pending: the only node cannot"));
+  EXPECT_EQ(used.document["pods"][0]["name"].as_string(), "p");
+}
+
+TEST(WhyPage, keeps_to_its_columns) {
+  WhyPage page;
+  page.line(2, std::string(60, 'a') + " " + std::string(60, 'b') + " " + std::string(120, 'c'));
+  EXPECT_EQ(page.text(), cat("  ", std::string(60, 'a'), "\n      ", std::string(60, 'b'),
+                             "\n      ", std::string(120, 'c'), "\n"));
+}
+
+}  // namespace
+}  // namespace dibs::cli

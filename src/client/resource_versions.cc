@@ -1,0 +1,271 @@
+#include "client/resource_versions.h"
+
+#include <mutex>
+#include <vector>
+
+#include "api/resource/conversion.h"
+#include "base/strings.h"
+#include "client/client.h"
+#include "json/parse.h"
+
+namespace dibs::client {
+namespace {
+
+using json::Value;
+
+constexpr std::string_view kGroupPath = "/apis/resource.k8s.io";
+constexpr std::string_view kHubPath = "/apis/resource.k8s.io/v1";
+
+/// A request for v1 of the group: "/apis/resource.k8s.io/v1", then nothing, '/' or '?'.
+bool concerns_hub(std::string_view target) {
+  if (!target.starts_with(kHubPath)) return false;
+  return target.size() == kHubPath.size() || target[kHubPath.size()] == '/' ||
+         target[kHubPath.size()] == '?';
+}
+
+/// "" when the server has none that can be converted.
+std::string best_version(const Value& group) {
+  for (std::string_view wanted : {"v1", "v1beta2", "v1beta1", "v1alpha3"}) {
+    for (const Value& version : group["versions"].items()) {
+      if (version["version"].as_string() == wanted) return std::string(wanted);
+    }
+  }
+  return "";
+}
+
+/// Between v1 and one older version.
+class Converter {
+ public:
+  explicit Converter(std::string version)
+      : version_(std::move(version)), api_version_(cat("resource.k8s.io/", version_)) {}
+
+  net::Request request(net::Request request) const {
+    // Text both ways: that is what is converted here.
+    request.write_body();
+    request.wants_value = false;
+    request.target = cat(kGroupPath, "/", version_, request.target.substr(kHubPath.size()));
+    if (request.method != "POST" && request.method != "PUT") return request;
+    if (const auto body = json::parse(request.body); body.ok()) {
+      if ((*body)["apiVersion"].as_string() == "resource.k8s.io/v1") {
+        request.body = json::write(to_served(*body));
+      }
+    }
+    return request;
+  }
+
+  Value to_served(const Value& object) const { return of(object).show(object); }
+
+  /// An object, a list of them, or anything else as it is.
+  Value from_served(const Value& object) const {
+    if (object["apiVersion"].as_string() != api_version_) return object;
+    if (object["items"].is_array()) {
+      Value items = Value::array();
+      for (const Value& item : object["items"].items()) items.push(one(item, object["kind"]));
+      Value list = object;
+      list.set("apiVersion", "resource.k8s.io/v1");
+      list.set("items", std::move(items));
+      return list;
+    }
+    return one(object, Value());
+  }
+
+  std::string body(std::string body) const {
+    const auto parsed = json::parse(body);
+    return parsed.ok() ? json::write(from_served(*parsed)) : body;
+  }
+
+  /// One line of a watch.
+  std::string event(std::string_view line) const {
+    auto parsed = json::parse(line);
+    if (!parsed.ok()) return std::string(line);
+    parsed->set("object", from_served((*parsed)["object"]));
+    return json::write(*parsed);
+  }
+
+ private:
+  /// 1.31 is the only release whose newest version is v1alpha3.
+  int release() const { return version_ == "v1alpha3" ? 31 : 0; }
+
+  api::Conversion of(const Value& object) const {
+    return {object["kind"].as_string(), version_, release()};
+  }
+
+  Value one(const Value& object, const Value& list_kind) const {
+    Value whole = object;
+    // Items of a list name neither version nor kind.
+    if (whole["kind"].is_null() && list_kind.is_string()) {
+      std::string_view kind = list_kind.as_string();
+      kind.remove_suffix(std::string_view("List").size());
+      whole.set("kind", kind);
+      whole.set("apiVersion", api_version_);
+    }
+    auto converted = of(whole).store(whole, nullptr);
+    return converted.ok() ? *std::move(converted) : object;
+  }
+
+  std::string version_;
+  std::string api_version_;
+};
+
+using ConverterPtr = std::shared_ptr<const Converter>;  // null: v1 is served
+
+/// What the server was found to have. Shared by requests in flight, which may outlive the
+/// transport.
+struct State {
+  std::mutex mutex;
+  bool known = false;  // guarded by mutex, as all below
+  bool asking = false;
+  ConverterPtr converter;
+  std::vector<std::function<void(ConverterPtr)>> waiting;
+
+  /// The answer to a GET of the group. One that says nothing leaves the question open, and those
+  /// who waited meet the server's own answer.
+  ConverterPtr learn(const Result<net::Response>& answer) {
+    std::vector<std::function<void(ConverterPtr)>> callers;
+    ConverterPtr found;
+    {
+      std::lock_guard lock(mutex);
+      asking = false;
+      if (answer.ok() && answer->status == 200) {
+        if (const auto group = json::parse(answer->body); group.ok()) {
+          const std::string version = best_version(*group);
+          known = !version.empty();
+          if (known && version != "v1") converter = std::make_shared<Converter>(version);
+        }
+      }
+      found = converter;
+      callers.swap(waiting);
+    }
+    for (auto& caller : callers) caller(found);
+    return found;
+  }
+};
+
+/// A stream that may have to wait for the version before it is opened.
+struct Opened {
+  std::mutex mutex;
+  bool cancelled = false;                   // guarded by mutex
+  std::unique_ptr<TransportStream> stream;  // guarded by mutex
+};
+
+class OpenedStream final : public TransportStream {
+ public:
+  explicit OpenedStream(std::shared_ptr<Opened> opened) : opened_(std::move(opened)) {}
+  ~OpenedStream() override {
+    std::unique_ptr<TransportStream> ended;  // outside of the lock: its end may wait for a handler
+    std::lock_guard lock(opened_->mutex);
+    opened_->cancelled = true;
+    ended = std::move(opened_->stream);
+  }
+
+ private:
+  std::shared_ptr<Opened> opened_;
+};
+
+/// Takes bytes of a body and hands on converted lines.
+StreamHandlers converting(ConverterPtr converter, StreamHandlers handlers) {
+  auto shared = std::make_shared<StreamHandlers>(std::move(handlers));
+  auto rest = std::make_shared<std::string>();
+  StreamHandlers made;
+  made.opened = shared->opened;
+  made.data = [converter, shared, rest](std::string_view bytes) {
+    rest->append(bytes);
+    std::string out;
+    std::size_t from = 0;
+    for (std::size_t end; (end = rest->find('\n', from)) != std::string::npos; from = end + 1) {
+      append(out, converter->event(std::string_view(*rest).substr(from, end - from)), "\n");
+    }
+    rest->erase(0, from);
+    if (!out.empty() && shared->data) shared->data(out);
+  };
+  made.ended = [shared, rest](Result<> outcome) {
+    // A refusal comes as one Status without a newline.
+    if (!rest->empty() && shared->data) shared->data(*rest);
+    if (shared->ended) shared->ended(std::move(outcome));
+  };
+  return made;
+}
+
+class ResourceTransport final : public Transport {
+ public:
+  explicit ResourceTransport(std::unique_ptr<Transport> inner)
+      : owned_(std::move(inner)), inner_(*owned_) {}
+
+  Result<net::Response> send(net::Request request) override {
+    if (!concerns_hub(request.target)) return inner_.send(std::move(request));
+    ConverterPtr converter;
+    bool known = false;
+    {
+      std::lock_guard lock(state_->mutex);
+      known = state_->known;
+      converter = state_->converter;
+    }
+    if (!known) converter = state_->learn(inner_.send(question()));
+    if (!converter) return inner_.send(std::move(request));
+    DIBS_TRY(net::Response response, inner_.send(converter->request(std::move(request))));
+    response.body = converter->body(std::move(response.body));
+    return response;
+  }
+
+  void send_async(net::Request request, std::function<void(Result<net::Response>)> done) override {
+    if (!concerns_hub(request.target))
+      return inner_.send_async(std::move(request), std::move(done));
+    when_known([&inner = inner_, request = std::move(request),
+                done = std::move(done)](ConverterPtr converter) mutable {
+      if (!converter) return inner.send_async(std::move(request), std::move(done));
+      inner.send_async(converter->request(std::move(request)),
+                       [converter, done = std::move(done)](Result<net::Response> response) {
+                         if (response.ok())
+                           response->body = converter->body(std::move(response->body));
+                         done(std::move(response));
+                       });
+    });
+  }
+
+  std::unique_ptr<TransportStream> open_stream(net::Request request,
+                                               StreamHandlers handlers) override {
+    if (!concerns_hub(request.target)) {
+      return inner_.open_stream(std::move(request), std::move(handlers));
+    }
+    auto opened = std::make_shared<Opened>();
+    when_known([&inner = inner_, opened, request = std::move(request),
+                handlers = std::move(handlers)](ConverterPtr converter) mutable {
+      std::lock_guard lock(opened->mutex);
+      if (opened->cancelled) return;
+      opened->stream = converter ? inner.open_stream(converter->request(std::move(request)),
+                                                     converting(converter, std::move(handlers)))
+                                 : inner.open_stream(std::move(request), std::move(handlers));
+    });
+    return std::make_unique<OpenedStream>(opened);
+  }
+
+ private:
+  static net::Request question() { return make_request("GET", std::string(kGroupPath)); }
+
+  void when_known(std::function<void(ConverterPtr)> then) {
+    std::unique_lock lock(state_->mutex);
+    if (state_->known) {
+      ConverterPtr converter = state_->converter;
+      lock.unlock();
+      return then(std::move(converter));
+    }
+    state_->waiting.push_back(std::move(then));
+    if (std::exchange(state_->asking, true)) return;
+    lock.unlock();
+    inner_.send_async(question(), [state = state_](const Result<net::Response>& answer) {
+      state->learn(answer);
+    });
+  }
+
+  std::unique_ptr<Transport> owned_;
+  Transport& inner_;
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_resource_transport(std::unique_ptr<Transport> inner) {
+  return std::make_unique<ResourceTransport>(std::move(inner));
+}
+
+}  // namespace dibs::client

@@ -1,0 +1,150 @@
+#include "client/resource_versions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/client.h"
+#include "json/parse.h"
+
+namespace dibs::client {
+namespace {
+
+using json::Value;
+
+const Gvr kClaims = {"resource.k8s.io", "v1", "resourceclaims"};
+
+Value parsed(std::string_view text) { return json::parse(text).value(); }
+
+/// Answers by target, and remembers what was asked.
+class Server final : public Transport {
+ public:
+  Result<net::Response> send(net::Request request) override {
+    asked.push_back(request.method + " " + request.target);
+    if (!request.body.empty()) body = parsed(request.body);
+    for (const auto& [target, answer] : answers) {
+      if (request.target == target) return net::Response{200, {}, answer};
+    }
+    return net::Response{404, {}, R"({"kind":"Status","apiVersion":"v1","code":404})"};
+  }
+  void send_async(net::Request request, std::function<void(Result<net::Response>)> done) override {
+    later.push_back([this, request, done] { done(send(request)); });
+  }
+  std::unique_ptr<TransportStream> open_stream(net::Request request,
+                                               StreamHandlers handlers) override {
+    asked.push_back("STREAM " + request.target);
+    stream = std::move(handlers);
+    return std::make_unique<TransportStream>();
+  }
+  void run() {
+    while (!later.empty()) {
+      auto tasks = std::move(later);
+      later.clear();
+      for (auto& task : tasks) task();
+    }
+  }
+
+  std::map<std::string, std::string> answers;
+  std::vector<std::string> asked;
+  Value body;
+  StreamHandlers stream;
+  std::vector<std::function<void()>> later;
+};
+
+const char* const kOld =
+    R"({"kind":"APIGroup","versions":[{"version":"v1beta1"},{"version":"v1alpha3"}]})";
+const char* const kNew =
+    R"({"kind":"APIGroup","versions":[{"version":"v1"},{"version":"v1beta1"}]})";
+const char* const kFlatClaim =
+    R"({"apiVersion":"resource.k8s.io/v1beta1","kind":"ResourceClaim","metadata":{"name":"c","namespace":"n"},)"
+    R"("spec":{"devices":{"requests":[{"name":"gpu","deviceClassName":"k","allocationMode":"ExactCount","count":1}]}}})";
+const char* const kHubClaim =
+    R"({"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"c","namespace":"n"},)"
+    R"("spec":{"devices":{"requests":[{"name":"gpu","exactly":{"deviceClassName":"k","allocationMode":"ExactCount","count":1}}]}}})";
+
+TEST(ResourceVersions, PassesWhereTheServerHasV1) {
+  auto owned = std::make_unique<Server>();
+  Server& server = *owned;
+  server.answers["/apis/resource.k8s.io"] = kNew;
+  server.answers["/apis/resource.k8s.io/v1/namespaces/n/resourceclaims/c"] = kHubClaim;
+  auto transport = make_resource_transport(std::move(owned));
+  Client client(*transport);
+  EXPECT_EQ(client.get(kClaims, "n", "c").value(), parsed(kHubClaim));
+  EXPECT_EQ(client.get(kClaims, "n", "c").value(), parsed(kHubClaim));
+  EXPECT_THAT(server.asked,
+              testing::ElementsAre("GET /apis/resource.k8s.io",
+                                   "GET /apis/resource.k8s.io/v1/namespaces/n/resourceclaims/c",
+                                   "GET /apis/resource.k8s.io/v1/namespaces/n/resourceclaims/c"));
+}
+
+TEST(ResourceVersions, ConvertsBothWaysWhereItHasNot) {
+  auto owned = std::make_unique<Server>();
+  Server& server = *owned;
+  server.answers["/apis/resource.k8s.io"] = kOld;
+  const std::string path = "/apis/resource.k8s.io/v1beta1/namespaces/n/resourceclaims";
+  server.answers[path + "/c"] = kFlatClaim;
+  server.answers[path + "/c/status"] = kFlatClaim;
+  auto transport = make_resource_transport(std::move(owned));
+  Client client(*transport);
+  EXPECT_EQ(client.get(kClaims, "n", "c").value(), parsed(kHubClaim));
+  EXPECT_EQ(client.update_status(kClaims, "n", parsed(kHubClaim)).value(), parsed(kHubClaim));
+  EXPECT_EQ(server.body, parsed(kFlatClaim));
+}
+
+TEST(ResourceVersions, ConvertsListsWhoseItemsNameNoKind) {
+  auto owned = std::make_unique<Server>();
+  Server& server = *owned;
+  server.answers["/apis/resource.k8s.io"] = kOld;
+  Value item = parsed(kFlatClaim);
+  item.erase("kind");
+  item.erase("apiVersion");
+  const Value list = Value::object({{"apiVersion", "resource.k8s.io/v1beta1"},
+                                    {"kind", "ResourceClaimList"},
+                                    {"metadata", Value::object({{"resourceVersion", "7"}})},
+                                    {"items", Value::array({item})}});
+  server.answers["/apis/resource.k8s.io/v1beta1/resourceclaims?limit=500"] = json::write(list);
+  auto transport = make_resource_transport(std::move(owned));
+  Client client(*transport);
+  const List got = client.list(kClaims, "").value();
+  ASSERT_EQ(got.items.size(), 1u);
+  EXPECT_EQ(got.items[0], parsed(kHubClaim));
+}
+
+TEST(ResourceVersions, ConvertsWatchEventsHoweverTheyAreCut) {
+  auto owned = std::make_unique<Server>();
+  Server& server = *owned;
+  server.answers["/apis/resource.k8s.io"] = kOld;
+  auto transport = make_resource_transport(std::move(owned));
+  std::string got;
+  StreamHandlers handlers;
+  handlers.data = [&](std::string_view bytes) { got += bytes; };
+  const auto stream = transport->open_stream(
+      make_request("GET", "/apis/resource.k8s.io/v1/resourceclaims?watch=true"), handlers);
+  server.run();
+  EXPECT_EQ(server.asked.back(), "STREAM /apis/resource.k8s.io/v1beta1/resourceclaims?watch=true");
+  const std::string line = std::string(R"({"type":"ADDED","object":)") + kFlatClaim + "}\n";
+  for (char c : line) server.stream.data(std::string_view(&c, 1));
+  EXPECT_EQ(parsed(got)["object"], parsed(kHubClaim));
+}
+
+TEST(ResourceVersions, AsksAgainAfterAnAnswerThatSaysNothing) {
+  auto owned = std::make_unique<Server>();
+  Server& server = *owned;
+  auto transport = make_resource_transport(std::move(owned));
+  Client client(*transport);
+  EXPECT_FALSE(client.get(kClaims, "n", "c").ok());
+  server.answers["/apis/resource.k8s.io"] = kOld;
+  server.answers["/apis/resource.k8s.io/v1beta1/namespaces/n/resourceclaims/c"] = kFlatClaim;
+  EXPECT_TRUE(client.get(kClaims, "n", "c").ok());
+}
+
+TEST(ResourceVersions, LeavesOtherGroupsAlone) {
+  auto owned = std::make_unique<Server>();
+  Server& server = *owned;
+  auto transport = make_resource_transport(std::move(owned));
+  Client client(*transport);
+  (void)client.get({"", "v1", "pods"}, "n", "p");
+  EXPECT_THAT(server.asked, testing::ElementsAre("GET /api/v1/namespaces/n/pods/p"));
+}
+
+}  // namespace
+}  // namespace dibs::client

@@ -1,0 +1,72 @@
+#include "driver/claim.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace dibs::driver {
+
+using json::Value;
+
+Result<Claim> read_claim(Value object, std::string_view driver) {
+  Claim claim;
+  const Value& metadata = object["metadata"];
+  claim.id = {metadata["namespace"].str(), metadata["name"].str(), metadata["uid"].str()};
+  const Value& allocation = object["status"]["allocation"];
+  if (!allocation.is_object()) {
+    return Error::invalid(cat("claim ", claim.id.name_space, "/", claim.id.name, " not allocated"));
+  }
+  for (const auto& result : allocation["devices"]["results"].items()) {
+    const bool admin_access = result["adminAccess"].as_bool();
+    claim.admin_access = claim.admin_access || admin_access;
+    if (result["driver"].as_string() != driver) continue;
+    AllocatedDevice device;
+    device.request = result["request"].str();
+    device.pool = result["pool"].str();
+    device.device = result["device"].str();
+    device.share_id = result["shareID"].str();
+    device.admin_access = admin_access;
+    device.consumed = result["consumedCapacity"];
+    claim.devices.push_back(std::move(device));
+  }
+  claim.object = std::move(object);
+  return claim;
+}
+
+Result<std::vector<Config>> configs_of(const Claim& claim, std::string_view driver) {
+  const Value& given = claim.object["status"]["allocation"]["devices"]["config"];
+  for (const auto& config : given.items()) {
+    const auto source = config["source"].as_string();
+    if (source != "FromClass" && source != "FromClaim") {
+      return Error::invalid(cat("invalid config source: ", source));
+    }
+  }
+  std::vector<Config> configs;
+  for (const char* source : {"FromClass", "FromClaim"}) {
+    for (const auto& config : given.items()) {
+      if (config["source"].as_string() != source) continue;
+      if (!config["opaque"].is_object()) {
+        return Error::invalid("only opaque parameters are supported by this driver");
+      }
+      if (config["opaque"]["driver"].as_string() != driver) continue;
+      Config kept;
+      for (const auto& request : config["requests"].items()) kept.requests.push_back(request.str());
+      kept.parameters = config["opaque"]["parameters"];
+      configs.push_back(std::move(kept));
+    }
+  }
+  return configs;
+}
+
+const Config* config_for(const std::vector<Config>& configs, std::string_view request) {
+  for (auto config = configs.rbegin(); config != configs.rend(); ++config) {
+    const auto& requests = config->requests;
+    if (requests.empty() ||
+        std::find(requests.begin(), requests.end(), request) != requests.end()) {
+      return &*config;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace dibs::driver

@@ -1,0 +1,219 @@
+// The small parts: claims and their configs, sockets' names, flags, health.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "driver/claim.h"
+#include "driver/dra_service.h"
+#include "driver/process.h"
+#include "driver/process_servers.h"
+#include "driver/sockets.h"
+#include "driver/test_world.h"
+#include "proto/dra_health.pb.h"
+
+namespace dibs::driver {
+namespace {
+
+using test::from_text;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Claim, keeps_results_of_its_driver_alone) {
+  const auto claim =
+      read_claim(from_text(R"({'metadata': {'namespace': 'n', 'name': 'c', 'uid': 'u'},
+      'status': {'allocation': {'devices': {'results': [
+        {'request': 'a', 'driver': 'd', 'pool': 'p', 'device': 'x', 'shareID': 's',
+         'consumedCapacity': {'m': '1'}},
+        {'request': 'b', 'driver': 'other', 'pool': 'p', 'device': 'y', 'adminAccess': true}]}}}})"),
+                 "d");
+
+  ASSERT_TRUE(claim.ok());
+  EXPECT_TRUE(claim->admin_access);
+  ASSERT_EQ(claim->devices.size(), 1u);
+  EXPECT_EQ(claim->devices[0].device, "x");
+  EXPECT_EQ(claim->devices[0].share_id, "s");
+  EXPECT_FALSE(claim->devices[0].admin_access);
+  EXPECT_EQ(claim->devices[0].consumed["m"].str(), "1");
+}
+
+Claim with_configs(const std::string& configs) {
+  Claim claim;
+  claim.object =
+      from_text(cat("{'status': {'allocation': {'devices': {'config': ", configs, "}}}}"));
+  return claim;
+}
+
+TEST(Claim, later_and_own_configs_win) {
+  const Claim claim = with_configs(R"([
+      {'source': 'FromClaim', 'requests': ['a'], 'opaque': {'driver': 'd', 'parameters': {'n': 3}}},
+      {'source': 'FromClass', 'opaque': {'driver': 'd', 'parameters': {'n': 1}}},
+      {'source': 'FromClass', 'requests': ['a'], 'opaque': {'driver': 'd', 'parameters': {'n': 2}}},
+      {'source': 'FromClaim', 'opaque': {'driver': 'other', 'parameters': {'n': 9}}}])");
+
+  const auto configs = configs_of(claim, "d");
+
+  ASSERT_TRUE(configs.ok());
+  ASSERT_EQ(configs->size(), 3u);
+  EXPECT_EQ(config_for(*configs, "a")->parameters["n"].as_int(), 3);
+  EXPECT_EQ(config_for(*configs, "b")->parameters["n"].as_int(), 1);
+  EXPECT_EQ(config_for(*configs, "a/sub")->parameters["n"].as_int(), 1);
+  EXPECT_EQ(config_for({}, "a"), nullptr);
+}
+
+TEST(Claim, configs_that_no_driver_knows_are_errors) {
+  EXPECT_EQ(configs_of(with_configs("[{'source': 'FromMoon'}]"), "d").error().message(),
+            "invalid config source: FromMoon");
+  EXPECT_EQ(configs_of(with_configs("[{'source': 'FromClaim'}]"), "d").error().message(),
+            "only opaque parameters are supported by this driver");
+}
+
+TEST(Sockets, names_follow_driver_and_pod) {
+  auto paths = socket_paths("/r", "/p", "d.example.com", "");
+  ASSERT_TRUE(paths.ok());
+  EXPECT_EQ(paths->registration, "/r/d.example.com-reg.sock");
+  EXPECT_EQ(paths->service, "/p/dra.sock");
+
+  paths = socket_paths("/r", "/p", "d.example.com", "uid");
+  EXPECT_EQ(paths->registration, "/r/d.example.com-uid-reg.sock");
+  EXPECT_EQ(paths->service, "/p/dra-uid.sock");
+}
+
+TEST(Sockets, long_registration_names_become_hashes) {
+  const std::string uid = "00000000-0000-4000-8000-000000000000";
+
+  auto paths = socket_paths("/" + std::string(60, 'r'), "/p", "gpu.example.com", uid);
+  ASSERT_TRUE(paths.ok());
+  EXPECT_EQ(paths->registration.size(), 61u + 1 + 15 + 1 + 11 + 9);
+
+  paths = socket_paths("/" + std::string(70, 'r'), "/p", "gpu.example.com", uid);
+  ASSERT_TRUE(paths.ok());
+  EXPECT_THAT(paths->registration, HasSubstr("/dra-"));
+
+  paths = socket_paths("/" + std::string(100, 'r'), "/p", "gpu.example.com", uid);
+  EXPECT_THAT(paths.error().message(), HasSubstr("registry folder /rrr"));
+}
+
+TEST(Flags, come_from_arguments_before_the_environment) {
+  PluginOptions plugin;
+  ProcessOptions process;
+  const auto environment = [](const char* name) -> const char* {
+    if (std::string_view(name) == "NODE_NAME") return "from-environment";
+    if (std::string_view(name) == "METRICS_PORT") return "8080";
+    return nullptr;
+  };
+  const char* arguments[] = {"driver", "--node-name", "given", "--cdi-root=/cdi"};
+
+  const auto parsed = parse_flags(4, arguments, environment, plugin, process);
+
+  EXPECT_EQ(parsed.error, "");
+  EXPECT_EQ(plugin.node_name, "given");
+  EXPECT_EQ(plugin.cdi_dir, "/cdi");
+  EXPECT_EQ(process.metrics_port, 8080);
+}
+
+TEST(Flags, mistakes_name_the_flag) {
+  struct Case {
+    std::vector<const char*> arguments;
+    const char* error;
+  };
+  const Case cases[] = {
+      {{"driver"}, "--node-name is required"},
+      {{"driver", "--node-name"}, "--node-name: needs a value"},
+      {{"driver", "--nope=1"}, "unknown flag: --nope"},
+      {{"driver", "word"}, "arguments not supported: word"},
+      {{"driver", "--metrics-port=x"}, "--metrics-port: not a number: x"},
+  };
+  for (const auto& one : cases) {
+    PluginOptions plugin;
+    ProcessOptions process;
+    EXPECT_EQ(parse_flags(
+                  static_cast<int>(one.arguments.size()), one.arguments.data(),
+                  [](const char*) -> const char* { return nullptr; }, plugin, process)
+                  .error,
+              one.error);
+  }
+}
+
+class Sick : public Driver {
+ public:
+  Result<std::vector<Pool>> devices() override { return std::vector<Pool>(); }
+  Result<std::vector<PreparedDevice>> prepare(const Claim&) override {
+    return std::vector<PreparedDevice>();
+  }
+  Result<> unprepare(const ClaimName&) override { return success(); }
+  bool reports_health() const override { return true; }
+  std::vector<DeviceHealth> health() override {
+    return {{"p", "d", now, "too hot", {}, std::chrono::seconds(60)}};
+  }
+  Health now = Health::unhealthy;
+};
+
+/// Lets virtual time pass while a stream waits.
+class Listener : public rpc::StreamWriter {
+ public:
+  explicit Listener(test::TestWorld& world) : world_(world) {}
+  bool write(std::string_view message) override {
+    dra_health::NodeWatchResourcesResponse report;
+    EXPECT_TRUE(report.ParseFromString(std::string(message)));
+    reports.push_back(report);
+    times.push_back(world_.sim.now());
+    return true;
+  }
+  bool wait_gone(Duration timeout) override {
+    world_.sim.advance(timeout);
+    if (waited) waited();
+    return reports.size() == 3;
+  }
+  std::vector<dra_health::NodeWatchResourcesResponse> reports;
+  std::vector<Time> times;
+  std::function<void()> waited;
+
+ private:
+  test::TestWorld& world_;
+};
+
+TEST(HealthStream, tells_changes_soon_and_the_rest_every_ten_seconds) {
+  test::TestWorld world;
+  Sick driver;
+  Serve serve = world.environment().serve;
+  rpc::Methods kept;
+  Environment environment = world.environment();
+  environment.serve = [&](const std::string& path, rpc::Methods methods) {
+    if (path.ends_with("dra.sock")) kept = methods;
+    return serve(path, std::move(methods));
+  };
+  auto plugin = Plugin::start(driver, environment, test::TestWorld::options("d.example.com"));
+  ASSERT_TRUE(plugin.ok());
+  ASSERT_TRUE(kept.streams.contains("/v1alpha1.DRAResourceHealth/NodeWatchResources"));
+  Listener listener(world);
+  listener.waited = [&] {
+    if (listener.reports.size() == 2 && driver.now == Health::unhealthy) {
+      driver.now = Health::healthy;
+      (*plugin)->health_changed();
+    }
+  };
+
+  kept.streams.at("/v1.DRAResourceHealth/NodeWatchResources")("", listener);
+
+  ASSERT_EQ(listener.reports.size(), 3u);
+  EXPECT_EQ(listener.reports[0].devices(0).health(), dra_health::UNHEALTHY);
+  EXPECT_EQ(listener.reports[0].devices(0).message(), "too hot");
+  EXPECT_EQ(listener.reports[0].devices(0).health_check_timeout_seconds(), 60);
+  EXPECT_EQ(listener.times[1] - listener.times[0], std::chrono::seconds(10));
+  EXPECT_EQ(listener.reports[2].devices(0).health(), dra_health::HEALTHY);
+  EXPECT_LE(listener.times[2] - listener.times[1], std::chrono::milliseconds(250));
+  EXPECT_THAT(supported_versions(true),
+              ElementsAre("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAResourceHealth",
+                          "v1alpha1.DRAResourceHealth"));
+}
+
+TEST(HealthService, knows_two_names) {
+  const auto methods = health_methods("/none/a.sock", "/none/b.sock");
+  const auto& check = methods.unary.at("/grpc.health.v1.Health/Check");
+
+  EXPECT_EQ(check(std::string("\x0a\x05other", 7)).status.code, rpc::Code::not_found);
+  EXPECT_EQ(check("").bytes, std::string("\x08\x02", 2));
+}
+
+}  // namespace
+}  // namespace dibs::driver

@@ -1,0 +1,311 @@
+#include "driver/publisher.h"
+
+#include <atomic>
+#include <charconv>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "client/informer.h"
+#include "client/work_queue.h"
+#include "driver/slice_plan.h"
+
+namespace dibs::driver {
+namespace {
+
+using client::WorkOutcome;
+using json::Value;
+
+constexpr Duration kSyncPoll = std::chrono::milliseconds(5);
+
+std::uint64_t revision_of(const Value& object) {
+  const auto text = object["metadata"]["resourceVersion"].as_string();
+  std::uint64_t revision = 0;
+  std::from_chars(text.data(), text.data() + text.size(), revision);
+  return revision;
+}
+
+struct WantedPool {
+  std::int64_t generation = 0;
+  std::vector<Value> slices;
+  std::vector<Value> stored;  // by index; see PlanInput
+};
+
+/// A write whose event may not have arrived in the informer yet.
+struct OwnWrite {
+  Value slice;  // null: deleted
+  std::string uid;
+  std::uint64_t revision = 0;
+  Duration until{0};
+};
+
+}  // namespace
+
+struct Publisher::State {
+  State(ResourceApi& api, runtime::Runtime& runtime, PublisherOptions options)
+      : api(api), runtime(runtime), options(std::move(options)) {}
+
+  ResourceApi& api;
+  runtime::Runtime& runtime;
+  const PublisherOptions options;
+
+  mutable std::mutex mutex;
+  std::map<std::string, WantedPool> wanted;  // guarded by mutex
+  std::set<std::string> unfinished;          // pools; guarded by mutex
+  bool updated = false;                      // guarded by mutex
+
+  // Only the queue's work touches these, one at a time.
+  Value owner;
+  std::map<std::string, OwnWrite> own;  // by name
+
+  // Slices may have gone with a node that is there again under another uid.
+  std::atomic<bool> owner_is_old{true};
+
+  // Last: their destructors end the work before what it uses goes.
+  std::unique_ptr<client::Informer> informer;
+  std::unique_ptr<client::WorkQueue> queue;
+
+  WorkOutcome work(const std::string& pool);
+  Result<bool> get_ready();
+  Result<> sync(const std::string& pool);
+  Result<> write(const std::string& pool, const Plan& plan, const std::vector<Value>& contents);
+  void remember(const std::string& pool, std::size_t index, const Value& content,
+                const Value& slice);
+  std::vector<Value> slices_there(const std::string& pool);
+  void note_write(const Value& slice);
+  void fail(const Error& error) const;
+};
+
+void Publisher::State::fail(const Error& error) const {
+  // A driver may well be up before its node is.
+  const bool waits = error.code() == Code::not_found && owner.is_null();
+  log::write(waits ? log::Level::info : log::Level::warn,
+             waits ? "publishing devices waits" : "publishing devices failed",
+             {{"driver", options.driver_name}, {"error", error}});
+  if (options.failed) options.failed(error);
+}
+
+WorkOutcome Publisher::State::work(const std::string& pool) {
+  auto ready = get_ready();
+  if (!ready) {
+    fail(ready.error());
+    return WorkOutcome::retry();
+  }
+  if (!*ready) return WorkOutcome::again_after(kSyncPoll);
+  auto synced = sync(pool);
+  if (!synced) {
+    fail(synced.error().within(cat("pool ", quoted(pool))));
+    return WorkOutcome::retry();
+  }
+  std::lock_guard lock(mutex);
+  unfinished.erase(pool);
+  return WorkOutcome::done();
+}
+
+/// False while the first list is on its way.
+Result<bool> Publisher::State::get_ready() {
+  if (!informer) {
+    DIBS_TRY(const auto gvr, api.slices());
+    client::InformerOptions watch;
+    watch.gvr = gvr;
+    watch.field_selector =
+        cat("spec.driver=", options.driver_name, ",spec.nodeName=", options.node_name);
+    watch.keep = slice_to_v1;
+    informer = std::make_unique<client::Informer>(api.client(), runtime, watch);
+    const auto look_later = [this](const Value& slice) {
+      queue->add_after(slice["spec"]["pool"]["name"].str(), options.heal_after);
+    };
+    client::InformerHandlers handlers;
+    // What is found at the start may be of a pool that is not wanted any more: no time to lose.
+    handlers.added = [this, look_later](const Value& slice, bool initial) {
+      if (initial) return queue->add(slice["spec"]["pool"]["name"].str());
+      look_later(slice);
+    };
+    handlers.updated = [look_later](const Value&, const Value& after) { look_later(after); };
+    handlers.removed = [this, look_later](const Value& slice) {
+      owner_is_old = true;
+      look_later(slice);
+    };
+    informer->add_handler(std::move(handlers));
+    informer->start();
+  }
+  if (!informer->synced()) return false;
+  if (owner_is_old && !options.node_name.empty()) {
+    owner = Value();
+    auto node = api.client().get({"", "v1", "nodes"}, "", options.node_name);
+    if (!node) return node.error().within(cat("look up node ", quoted(options.node_name)));
+    owner_is_old = false;
+    owner = Value::object({{"apiVersion", "v1"},
+                           {"kind", "Node"},
+                           {"name", options.node_name},
+                           {"uid", (*node)["metadata"]["uid"]},
+                           {"controller", true}});
+  }
+  return true;
+}
+
+/// The informer's slices, corrected by what was written and has not come back yet.
+std::vector<Value> Publisher::State::slices_there(const std::string& pool) {
+  std::map<std::string, Value> slices;
+  for (auto& slice : informer->list()) slices[slice["metadata"]["name"].str()] = slice;
+  const Duration now = runtime.clock.steady();
+  for (auto write = own.begin(); write != own.end();) {
+    const auto seen = slices.find(write->first);
+    const bool is_there = seen != slices.end();
+    const bool is_other =
+        is_there && seen->second["metadata"]["uid"].as_string() != write->second.uid;
+    const bool is_deletion = write->second.slice.is_null();
+    const bool arrived = is_deletion
+                             ? !is_there || is_other
+                             : is_there && revision_of(seen->second) >= write->second.revision;
+    if (arrived || write->second.until <= now) {
+      write = own.erase(write);
+      continue;
+    }
+    if (is_deletion) {
+      slices.erase(write->first);
+    } else {
+      slices[write->first] = write->second.slice;
+    }
+    ++write;
+  }
+  std::vector<Value> out;
+  for (auto& [name, slice] : slices) {
+    if (slice["spec"]["pool"]["name"].as_string() == pool) out.push_back(slice);
+  }
+  return out;
+}
+
+void Publisher::State::note_write(const Value& slice) {
+  own[slice["metadata"]["name"].str()] = {slice, slice["metadata"]["uid"].str(), revision_of(slice),
+                                          runtime.clock.steady() + options.look_again_after};
+}
+
+/// Keeps what the server made of a content, so that it is not written over and over.
+void Publisher::State::remember(const std::string& pool, std::size_t index, const Value& content,
+                                const Value& slice) {
+  const Value stored = content_of(slice);
+  const auto dropped = dropped_features(stored, content);
+  if (!dropped.empty()) {
+    fail(
+        Error::invalid(cat("pool ", quoted(pool), ", slice ", slice["metadata"]["name"].as_string(),
+                           ": some fields were dropped by the apiserver, probably because these "
+                           "features are disabled: ",
+                           join(dropped, ", "))));
+  }
+  std::lock_guard lock(mutex);
+  const auto found = wanted.find(pool);
+  if (found == wanted.end() || index >= found->second.slices.size()) return;
+  if (!(found->second.slices[index] == content)) return;
+  found->second.stored[index] = stored;
+}
+
+Result<> Publisher::State::sync(const std::string& pool) {
+  PlanInput input;
+  input.driver = options.driver_name;
+  input.node = options.node_name;
+  input.owner = owner;
+  input.pool = pool;
+  {
+    std::lock_guard lock(mutex);
+    if (!updated) return success();
+    if (const auto found = wanted.find(pool); found != wanted.end()) {
+      input.generation = found->second.generation;
+      input.wanted = found->second.slices;
+      input.stored = found->second.stored;
+    }
+  }
+  input.existing = slices_there(pool);
+  return write(pool, plan_pool(input), input.wanted);
+}
+
+Result<> Publisher::State::write(const std::string& pool, const Plan& plan,
+                                 const std::vector<Value>& contents) {
+  for (const auto& slice : plan.remove) {
+    DIBS_CHECK(api.remove_slice(slice));
+    own[slice["metadata"]["name"].str()] = {Value(), slice["metadata"]["uid"].str(), 0,
+                                            runtime.clock.steady() + options.look_again_after};
+  }
+  for (const auto& [index, slice] : plan.update) {
+    DIBS_TRY(const auto written, api.update_slice(slice));
+    note_write(written);
+    remember(pool, index, contents[index], written);
+  }
+  for (const auto& [index, slice] : plan.create) {
+    DIBS_TRY(const auto written, api.create_slice(slice));
+    note_write(written);
+    remember(pool, index, contents[index], written);
+  }
+  if (!plan.create.empty()) {
+    // Somebody may delete a new slice before the informer has seen it.
+    queue->add_after(pool, options.look_again_after);
+    log::info("devices published", {{"driver", options.driver_name},
+                                    {"pool", pool},
+                                    {"slices", plan.create.size() + plan.update.size()},
+                                    {"generation", plan.generation}});
+  }
+  return success();
+}
+
+Publisher::Publisher(ResourceApi& api, runtime::Runtime& runtime, PublisherOptions options)
+    : state_(std::make_shared<State>(api, runtime, std::move(options))) {
+  client::WorkQueueOptions queue;
+  queue.longest_delay = state_->options.longest_retry;
+  State* state = state_.get();
+  state_->queue = std::make_unique<client::WorkQueue>(
+      runtime, queue, [state](const std::string& pool) { return state->work(pool); });
+}
+
+Publisher::~Publisher() { stop(); }
+
+Result<> Publisher::update(const std::vector<Pool>& pools) {
+  std::map<std::string, WantedPool> wanted;
+  for (const auto& pool : pools) {
+    DIBS_TRY(auto slices, slices_of(pool));
+    WantedPool entry;
+    entry.generation = pool.generation;
+    entry.stored.resize(slices.size());
+    entry.slices = std::move(slices);
+    if (!wanted.emplace(pool.name, std::move(entry)).second) {
+      return Error::invalid(cat("pool ", quoted(pool.name), " is there twice"));
+    }
+  }
+  std::set<std::string> changed;
+  {
+    std::lock_guard lock(state_->mutex);
+    for (const auto& [name, pool] : state_->wanted) {
+      if (!wanted.contains(name)) changed.insert(name);
+    }
+    for (auto& [name, pool] : wanted) {
+      changed.insert(name);
+      const auto before = state_->wanted.find(name);
+      if (before == state_->wanted.end()) continue;
+      const auto& old = before->second;
+      for (std::size_t i = 0; i < std::min(old.slices.size(), pool.slices.size()); ++i) {
+        if (old.slices[i] == pool.slices[i]) pool.stored[i] = old.stored[i];
+      }
+    }
+    // Slices from before the start of the driver are looked at even when it has no pool at all.
+    if (!state_->updated && changed.empty()) changed.insert(state_->options.node_name);
+    state_->updated = true;
+    state_->wanted = std::move(wanted);
+    state_->unfinished.insert(changed.begin(), changed.end());
+  }
+  for (const auto& name : changed) state_->queue->add(name);
+  return success();
+}
+
+bool Publisher::is_done() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->updated && state_->unfinished.empty();
+}
+
+void Publisher::stop() {
+  if (state_->queue) state_->queue->stop();
+  if (state_->informer) state_->informer->stop();
+}
+
+}  // namespace dibs::driver

@@ -1,0 +1,213 @@
+#pragma once
+// For tests of drivers: an API server, a node, folders and sockets in one thread, under virtual
+// time.
+//
+//   TestWorld world;
+//   auto plugin = Plugin::start(driver, world.environment(), world.options("d.example.com"));
+//   world.settle();
+//   auto reply = world.prepare(**plugin, {{"default", "claim", "uid"}});
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/client.h"
+#include "client/transport.h"
+#include "driver/plugin.h"
+#include "json/parse.h"
+#include "proto/dra_v1.pb.h"
+#include "rpc/memory_network.h"
+#include "runtime/sim_runtime.h"
+#include "server/api_server.h"
+#include "store/memory_store.h"
+
+namespace dibs::driver::test {
+
+namespace dra = k8s::io::kubelet::pkg::apis::dra::v1;
+
+inline const client::Gvr kSlices = {"resource.k8s.io", "v1", "resourceslices"};
+inline const client::Gvr kClaims = {"resource.k8s.io", "v1", "resourceclaims"};
+inline const client::Gvr kNodes = {"", "v1", "nodes"};
+
+/// JSON with ' in place of ".
+inline json::Value from_text(std::string text) {
+  std::replace(text.begin(), text.end(), '\'', '"');
+  auto value = json::parse(text);
+  if (!value) {
+    ADD_FAILURE() << value.error().message() << " in " << text;
+    return {};
+  }
+  return std::move(value).value();
+}
+
+class TestWorld {
+ public:
+  explicit TestWorld(server::Options options = {}) : store_(store::make_memory_store({})) {
+    auto opened = server::ApiServer::open(sim.runtime(), *store_, std::move(options));
+    if (!opened) {
+      ADD_FAILURE() << opened.error().message();
+      std::abort();
+    }
+    server_ = std::move(opened).value();
+    client::InProcessOptions in_process;
+    in_process.pump = [this] { return sim.run_until_idle() > 0; };
+    transport_ = client::make_in_process_transport(server_->handler(), sim.runtime(), in_process);
+    api = std::make_unique<client::Client>(*transport_);
+    files = runtime::make_memory_files();
+    for (const char* folder : {"/node/plugins_registry", "/node/plugins", "/node/cdi"}) {
+      EXPECT_TRUE(files->make_dirs(folder).ok());
+    }
+    EXPECT_TRUE(api->create(kNodes, "", from_text("{'metadata': {'name': 'node-0'}}")).ok());
+  }
+
+  ~TestWorld() {
+    server_->close();
+    sim.run_until_idle();
+  }
+
+  void settle(Duration time = std::chrono::seconds(1)) { sim.advance(time); }
+
+  Environment environment() { return environment(*files); }
+  Environment environment(runtime::Files& given) {
+    return {*api, sim.runtime(), given, nullptr,
+            [this](const std::string& path,
+                   rpc::Methods methods) -> Result<std::unique_ptr<rpc::Server>> {
+              return network.serve(path, std::move(methods));
+            }};
+  }
+
+  static PluginOptions options(const std::string& driver) {
+    PluginOptions out;
+    out.driver_name = driver;
+    out.node_name = "node-0";
+    out.registry_dir = "/node/plugins_registry";
+    out.data_dir = "/node/plugins/" + driver;
+    out.cdi_dir = "/node/cdi";
+    return out;
+  }
+
+  std::vector<json::Value> slices() {
+    auto listed = api->list(kSlices, "");
+    return listed ? listed->items : std::vector<json::Value>();
+  }
+
+  /// A claim in namespace default with this allocation ({'devices': {'results': […]}}).
+  json::Value make_claim(const std::string& name, const std::string& allocation) {
+    auto made = api->create(kClaims, "default", from_text("{'metadata': {'name': '" + name + R"('},
+        'spec': {'devices': {'requests': [{'name': 'r', 'exactly': {'deviceClassName': 'c'}}]}}})"));
+    if (!made) {
+      ADD_FAILURE() << made.error().message();
+      return {};
+    }
+    json::Value claim = *made;
+    claim.mut("status").set("allocation", from_text(allocation));
+    auto written = api->update_status(kClaims, "default", claim);
+    if (!written) {
+      ADD_FAILURE() << written.error().message();
+      return {};
+    }
+    return *written;
+  }
+
+  static ClaimName name_of(const json::Value& claim) {
+    return {claim["metadata"]["namespace"].str(), claim["metadata"]["name"].str(),
+            claim["metadata"]["uid"].str()};
+  }
+
+  dra::NodePrepareResourcesResponse prepare(const Plugin& plugin,
+                                            const std::vector<ClaimName>& claims,
+                                            const std::string& service = kV1) {
+    return call<dra::NodePrepareResourcesRequest, dra::NodePrepareResourcesResponse>(
+        plugin, service + "NodePrepareResources", claims);
+  }
+  dra::NodeUnprepareResourcesResponse unprepare(const Plugin& plugin,
+                                                const std::vector<ClaimName>& claims,
+                                                const std::string& service = kV1) {
+    return call<dra::NodeUnprepareResourcesRequest, dra::NodeUnprepareResourcesResponse>(
+        plugin, service + "NodeUnprepareResources", claims);
+  }
+
+  static constexpr const char* kV1 = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/";
+
+  /// Of the last prepare() or unprepare().
+  rpc::Status status;
+  runtime::SimRuntime sim;
+  rpc::MemoryNetwork network;
+  std::unique_ptr<runtime::Files> files;
+
+ private:
+  template <typename Request, typename Response>
+  Response call(const Plugin& plugin, const std::string& method,
+                const std::vector<ClaimName>& claims) {
+    Request request;
+    for (const auto& name : claims) {
+      auto* claim = request.add_claims();
+      claim->set_namespace_(name.name_space);
+      claim->set_name(name.name);
+      claim->set_uid(name.uid);
+    }
+    const auto channel = network.connect(plugin.service_socket());
+    const auto reply = channel->call(method, request.SerializeAsString(), std::chrono::seconds(45));
+    status = reply.status;
+    Response response;
+    EXPECT_TRUE(response.ParseFromString(reply.bytes));
+    return response;
+  }
+
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<server::ApiServer> server_;
+  std::unique_ptr<client::Transport> transport_;
+
+ public:
+  std::unique_ptr<client::Client> api;
+};
+
+/// Files that die at the n-th change: from then on everything fails, as for a process that is
+/// killed. What was written before stays.
+class DyingFiles : public runtime::Files {
+ public:
+  DyingFiles(runtime::Files& files, int changes) : files_(files), left_(changes) {}
+
+  bool died() const { return dead_; }
+
+  Result<std::string> read(const std::string& path) override {
+    if (dead_) return killed();
+    return files_.read(path);
+  }
+  Result<> write(const std::string& path, std::string_view bytes, unsigned mode) override {
+    if (!alive()) return killed();
+    return files_.write(path, bytes, mode);
+  }
+  Result<> remove(const std::string& path) override {
+    if (!alive()) return killed();
+    return files_.remove(path);
+  }
+  bool exists(const std::string& path) override { return files_.exists(path); }
+  Result<> make_dirs(const std::string& path, unsigned mode) override {
+    return files_.make_dirs(path, mode);
+  }
+  Result<std::vector<std::string>> list(const std::string& path) override {
+    if (dead_) return killed();
+    return files_.list(path);
+  }
+  Result<std::unique_ptr<runtime::FileLock>> lock(const std::string& path) override {
+    return files_.lock(path);
+  }
+
+ private:
+  static Error killed() { return Error::internal("killed"); }
+  bool alive() {
+    dead_ = dead_ || left_ == 0;
+    --left_;
+    return !dead_;
+  }
+
+  runtime::Files& files_;
+  int left_;
+  bool dead_ = false;
+};
+
+}  // namespace dibs::driver::test

@@ -1,0 +1,63 @@
+#pragma once
+// Requests whose answer is a stream: an upgraded connection, or a body that comes as it is made.
+// Opening blocks; what follows is delivered on the client's one io thread, so that a thousand quiet
+// streams cost no threads.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "net/http.h"
+#include "net/tls.h"
+
+namespace dibs::net {
+
+/// A response's body. Dropping it breaks the request off.
+class BodySource {
+ public:
+  virtual ~BodySource() = default;
+  /// `data` gets the pieces on an io thread and must not block there; `ended` is called once, with
+  /// false when the body broke off.
+  virtual void start(std::function<void(std::string piece)> data,
+                     std::function<void(bool whole)> ended) = 0;
+  /// While held, nothing is read.
+  virtual void hold(bool held) = 0;
+};
+
+struct StreamAnswer {
+  Response head = {};                              // without its body
+  std::shared_ptr<ByteStream> upgraded = nullptr;  // of a 101
+  std::shared_ptr<BodySource> body = nullptr;      // of everything else
+};
+
+class StreamClient {
+ public:
+  StreamClient();
+  /// Breaks off what is open.
+  ~StreamClient();
+  StreamClient(const StreamClient&) = delete;
+  StreamClient& operator=(const StreamClient&) = delete;
+
+  /// Breaks off what is open and opens nothing more.
+  void close();
+
+  /// `url` as in ClientOptions; `tls` is for https only. `timeout` is for dialling and the head.
+  /// Errors: unavailable, timeout, worded as by Go's dialler and without the URL.
+  Result<StreamAnswer> open(const std::string& url, std::shared_ptr<TlsContext> tls,
+                            const Request& request, Duration timeout);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The whole body, up to `limit` bytes; for answers that were not meant to be streams. Blocks.
+Result<std::string> read_whole(BodySource& body, std::size_t limit, Duration timeout);
+
+/// Joins two streams until either ends; a side that is slow holds up the other. What the server has
+/// said still reaches the client, however slowly; a client that is gone is not waited for.
+void splice(std::shared_ptr<ByteStream> client, std::shared_ptr<ByteStream> server);
+
+}  // namespace dibs::net

@@ -1,0 +1,240 @@
+#include "node/agent.h"
+
+#include <atomic>
+#include <optional>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "client/event_recorder.h"
+#include "client/gate.h"
+#include "node/plugins/node_devices.h"
+#include "node/pods/pod_spec.h"
+#include "node/pods/pod_workers.h"
+#include "node/runtime/pick_runtime.h"
+#include "node/streams/node_access.h"
+#include "node/streams/node_server.h"
+
+namespace dibs::node {
+namespace {
+
+using json::Value;
+
+// 107 less "/plugins_registry/" and a driver's name with "-reg.sock".
+constexpr std::size_t kLongestRoot = 64;
+constexpr Duration kLookAtRuntime = std::chrono::seconds(30);
+
+const client::Gvr kServices{"", "v1", "services"};
+
+Result<> make_folders(const AgentOptions& options, runtime::Files& files) {
+  if (options.root.size() > kLongestRoot) {
+    return Error::bad_request(cat(options.root_flag, " ", options.root, ": the node's folder has ",
+                                  options.root.size(), " characters and may have at most ",
+                                  kLongestRoot, ", because sockets of drivers lie below it"));
+  }
+  for (const char* folder : {"", "/pods", "/plugins", "/plugins_registry", "/pod-resources"}) {
+    const auto made = files.make_dirs(cat(options.root, folder), 0755);
+    if (!made) return made.error().within(options.root_flag);
+  }
+  return success();
+}
+
+}  // namespace
+
+struct Agent::State {
+  State(AgentOptions how, client::Client& api, runtime::Runtime& world, runtime::Files& disk,
+        Shared common)
+      : options(std::move(how)), client(api), runtime(world), files(disk), shared(common) {}
+
+  const AgentOptions options;
+  client::Client& client;
+  runtime::Runtime& runtime;
+  runtime::Files& files;
+  const Shared shared;
+
+  NodeFacts facts;
+  NodeOptions node_options;
+  PickedRuntime picked;
+  std::unique_ptr<client::EventRecorder> recorder;
+  std::unique_ptr<client::Informer> own_services;
+  std::unique_ptr<NodeDevices> devices;
+  std::unique_ptr<PodObjects> objects;
+  std::unique_ptr<Volumes> volumes;
+  std::unique_ptr<NodeObject> node;
+  std::unique_ptr<PodWorkers> workers;
+  std::unique_ptr<NodeAccess> access;
+  std::unique_ptr<NodeServer> server;
+  std::shared_ptr<client::Gate> gate = std::make_shared<client::Gate>();
+  std::atomic<bool> registered{false};
+  bool stopped = false;
+
+  Result<> open() {
+    if (options.name.empty()) return Error::bad_request("--name: a node needs a name");
+    DIBS_CHECK(make_folders(options, files));
+    RuntimeOptions how;
+    how.kind = options.runtime;
+    how.root = cat(options.root, "/containers");
+    how.cdi_directories = options.cdi_directories;
+    how.images = options.images;
+    how.network = options.network;
+    DIBS_TRY(picked, pick_runtime(how, runtime));
+    const bool simulated = picked.name == "sim";
+
+    node_options.machine = read_machine();
+    node_options.kubelet_version = options.kubelet_version;
+    const RuntimeVersion version = picked.runtime->version();
+    node_options.runtime_version = cat(version.name, "://", version.version);
+    node_options.addresses = {node_options.machine.address};
+    node_options.labels = options.labels;
+    node_options.capacity = options.capacity;
+    node_options.max_pods = options.max_pods;
+    facts.name = options.name;
+    facts.root = options.root;
+    facts.addresses = node_options.addresses;
+    facts.cluster_dns = options.cluster_dns;
+    facts.simulated = simulated;
+    fill_amounts(facts, node_options);
+
+    client::EventRecorderOptions events;
+    events.controller = "kubelet";
+    events.core = true;
+    events.host = options.name;
+    recorder = std::make_unique<client::EventRecorder>(client, runtime, std::move(events));
+
+    NodeDevicesOptions device_options;
+    device_options.node_name = options.name;
+    device_options.root = options.root;
+    device_options.release = options.release;
+    device_options.feature_gates = options.feature_gates;
+    device_options.metrics = options.metrics;
+    device_options.active_pods = [this] { return active_pods(); };
+    device_options.watching = options.drivers_may_start;
+    device_options.network = options.drivers;
+    device_options.pod_resources = options.drivers == nullptr;
+    DIBS_TRY(devices, NodeDevices::open(std::move(device_options), client, runtime, files));
+
+    PodObjectsOptions object_options;
+    object_options.watch = !simulated;
+    objects = make_pod_objects(client, runtime, object_options);
+    volumes = std::make_unique<Volumes>(client, runtime, *objects, facts);
+    PodWorkersOptions pods;
+    pods.concurrency = options.concurrency;
+    pods.log_root = log_root();
+    pods.node = [this] { return node ? node->object() : Value(); };
+    pods.services = [this] { return services(); };
+    workers = std::make_unique<PodWorkers>(client, runtime, *picked.runtime, devices->claims(),
+                                           *volumes, *objects, *recorder, facts, std::move(pods));
+    return success();
+  }
+
+  std::string log_root() const {
+    return options.log_root.empty() ? cat(options.root, "/logs") : options.log_root;
+  }
+
+  std::vector<Value> services() const {
+    if (shared.services != nullptr) return shared.services->list();
+    return own_services ? own_services->list() : std::vector<Value>();
+  }
+
+  std::optional<std::vector<Value>> active_pods() const {
+    if (!workers || !workers->listed()) return std::nullopt;
+    std::vector<Value> out;
+    for (auto& pod : workers->pods()) {
+      if (!is_terminal(pod)) out.push_back(std::move(pod));
+    }
+    return out;
+  }
+
+  Result<> start() {
+    if (shared.services == nullptr) {
+      client::InformerOptions how;
+      how.gvr = kServices;
+      own_services = std::make_unique<client::Informer>(client, runtime, std::move(how));
+      own_services->start();
+    }
+    devices->on_driver_change([this](const std::string&) { workers->wake_all(); });
+    DIBS_CHECK(devices->start());
+    if (options.port >= 0) DIBS_CHECK(start_server());
+    node_options.kubelet_port = server ? server->port() : 0;
+    node = std::make_unique<NodeObject>(client, runtime, *recorder, facts, node_options);
+    node->start([this](const Value&) { registered = true; });
+    look_at_runtime();
+    std::unique_ptr<PodSource> source = shared.pods != nullptr
+                                            ? shared.pods->of_node(options.name)
+                                            : watch_own_pods(client, runtime, options.name);
+    return workers->start(std::move(source));
+  }
+
+  /// Whether it can run pods, and which images it has: now and from time to time.
+  void look_at_runtime() {
+    client::GateEntry inside(*gate);
+    if (!inside) return;
+    node->set_ready(picked.runtime->ready());
+    if (auto images = picked.runtime->list_images()) node->set_images(std::move(images).value());
+    // A simulated runtime does not change.
+    if (facts.simulated) return;
+    runtime.timers.after(kLookAtRuntime, [this, held = gate] {
+      // `this` is there as long as the gate is open.
+      if (!held->closed()) look_at_runtime();
+    });
+  }
+
+  Result<> start_server() {
+    NodeServerOptions how;
+    how.host = options.host.empty() ? node_options.machine.address : options.host;
+    how.port = static_cast<std::uint16_t>(options.port);
+    how.tls = options.tls;
+    how.node_name = options.name;
+    how.addresses = node_options.addresses;
+    how.pod = [this](const std::string& name_space,
+                     const std::string& name) -> std::optional<Value> {
+      Value pod = workers->find(name_space, name);
+      if (pod.is_null()) return std::nullopt;
+      return pod;
+    };
+    how.pods = [this] { return workers->pods(); };
+    access = std::make_unique<NodeAccess>(client, runtime, options.name);
+    how.authenticate = [this](const net::Request& request) {
+      return access->authenticate(request);
+    };
+    how.authorize = [this](const Caller& caller, const std::string& verb,
+                           const std::string& subresource) {
+      return access->authorize(caller, verb, subresource);
+    };
+    if (options.metrics != nullptr) {
+      how.metrics = [this] { return options.metrics->expose(); };
+    }
+    DIBS_TRY(server, NodeServer::start(runtime, *picked.runtime, std::move(how)));
+    return success();
+  }
+
+  void stop() {
+    if (stopped) return;
+    stopped = true;
+    gate->close();
+    server.reset();
+    workers->stop();
+    devices->stop();
+    if (node) node->stop();
+    if (own_services) own_services->stop();
+  }
+};
+
+Agent::Agent(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Agent::~Agent() { stop(); }
+
+Result<std::unique_ptr<Agent>> Agent::open(AgentOptions options, client::Client& client,
+                                           runtime::Runtime& runtime, runtime::Files& files,
+                                           Shared shared) {
+  auto state = std::make_unique<State>(std::move(options), client, runtime, files, shared);
+  DIBS_CHECK(state->open());
+  return std::unique_ptr<Agent>(new Agent(std::move(state)));
+}
+
+Result<> Agent::start() { return state_->start(); }
+void Agent::stop() { state_->stop(); }
+const std::string& Agent::runtime_explanation() const { return state_->picked.explanation; }
+int Agent::port() const { return state_->server ? state_->server->port() : 0; }
+ContainerRuntime& Agent::containers() { return *state_->picked.runtime; }
+bool Agent::is_ready() const { return state_->registered && state_->workers->listed(); }
+
+}  // namespace dibs::node

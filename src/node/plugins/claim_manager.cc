@@ -1,0 +1,470 @@
+#include "node/plugins/claim_manager.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "runtime/blocking.h"
+
+namespace dibs::node {
+namespace {
+
+using json::Value;
+
+/// Longer than a driver may take; only a bug of ours would last until then.
+constexpr auto kLongestWait = std::chrono::minutes(5);
+
+constexpr std::string_view kPrepare = "NodePrepareResources";
+constexpr std::string_view kUnprepare = "NodeUnprepareResources";
+
+std::string uid_of(const Value& object) { return object["metadata"]["uid"].str(); }
+std::string_view namespace_of(const Value& object) {
+  return object["metadata"]["namespace"].as_string();
+}
+
+std::string key_of(const ClaimInfo& info) { return client::key_of(info.name_space, info.name); }
+
+/// What a driver is told of a claim; of the classic model once per handle.
+std::vector<ClaimRef> refs_of(const ClaimInfo& info, const std::string& driver) {
+  ClaimRef ref{info.name_space, info.uid, info.name, info.classic, {}, {}, {}};
+  if (!info.classic) return {ref};
+  if (const auto state = info.drivers.find(driver); state != info.drivers.end()) {
+    for (const auto& device : state->second.devices) {
+      ref.prepared_ids.insert(ref.prepared_ids.end(), device.cdi_ids.begin(), device.cdi_ids.end());
+    }
+  }
+  std::vector<ClaimRef> out;
+  for (const auto& handle : info.handles) {
+    if (handle.driver != driver) continue;
+    ref.handle = handle.data;
+    ref.structured = handle.structured;
+    out.push_back(ref);
+  }
+  return out;
+}
+
+/// What the answers of a driver must have: an entry for each claim and no other, without errors.
+template <typename Answers, typename ErrorOf>
+Result<> check_answers(std::string_view method, const std::vector<ClaimRef>& claims,
+                       const Answers& answers, bool classic_words, const ErrorOf& error_of) {
+  std::map<std::string, const ClaimRef*> by_uid;
+  for (const auto& claim : claims) by_uid[claim.uid] = &claim;
+  for (const auto& [uid, answer] : answers) {
+    if (by_uid.count(uid) == 0) {
+      return Error::internal(cat(method, " returned result for unknown claim UID ", uid));
+    }
+  }
+  for (const auto& [uid, answer] : answers) {
+    const std::string& error = error_of(answer);
+    if (error.empty()) continue;
+    const ClaimRef& claim = *by_uid.at(uid);
+    if (classic_words) {
+      return Error::internal(
+          cat(method, " failed for claim ", claim.name_space, "/", claim.name, ": ", error));
+    }
+    return Error::internal(cat(method, " failed for ResourceClaim ", claim.name, ": ", error));
+  }
+  if (answers.size() < by_uid.size()) {
+    const std::size_t missing = by_uid.size() - answers.size();
+    return Error::internal(classic_words ? cat(method, " left out ", missing, " claims")
+                                         : cat(method, " skipped ", missing, " ResourceClaims"));
+  }
+  return success();
+}
+
+}  // namespace
+
+ClaimManager::ClaimManager(ClaimManagerOptions options, client::Client& api, runtime::Clock& clock,
+                           DriverPlugins& plugins, ClaimCache& cache, DeviceHealth& health,
+                           PluginMetrics& metrics)
+    : options_(options),
+      api_(api),
+      clock_(clock),
+      plugins_(plugins),
+      cache_(cache),
+      health_(health),
+      metrics_(metrics) {
+  count();
+}
+
+Result<> ClaimManager::prepare(const Value& pod) {
+  const Duration begin = clock_.steady();
+  auto prepared = prepare_all(pod);
+  metrics_.operation("PrepareResources", !prepared.ok(), clock_.steady() - begin);
+  count();
+  if (prepared) return prepared;
+  return prepared.error().within("prepare dynamic resources");
+}
+
+Result<> ClaimManager::unprepare(const Value& pod) {
+  const Duration begin = clock_.steady();
+  auto unprepared = unprepare_uid(uid_of(pod));
+  metrics_.operation("UnprepareResources", !unprepared.ok(), clock_.steady() - begin);
+  count();
+  if (unprepared) return unprepared;
+  return unprepared.error().within("unprepare dynamic resources");
+}
+
+Result<Value> ClaimManager::read_claim(const Value& pod, const std::string& name) {
+  const client::Gvr claims = {"resource.k8s.io", std::string(options_.release.resource_version()),
+                              "resourceclaims"};
+  auto claim = api_.get(claims, namespace_of(pod), name);
+  if (!claim) return claim.error().within(cat("fetch ResourceClaim ", name));
+  // A claim of the classic model shows in the newer versions without what its driver needs.
+  const Value& allocation = (*claim)["status"]["allocation"];
+  if (options_.release.exact || !allocation.is_object() ||
+      !allocation["devices"]["results"].empty()) {
+    return claim;
+  }
+  auto classic =
+      api_.get({"resource.k8s.io", "v1alpha2", "resourceclaims"}, namespace_of(pod), name);
+  return classic && is_classic(*classic) ? std::move(classic) : std::move(claim);
+}
+
+Result<ClaimInfo> ClaimManager::load(const Value& pod, const PodClaim& wanted) {
+  DIBS_TRY(const Value claim, read_claim(pod, wanted.claim));
+  DIBS_CHECK(check_claim(pod, wanted, claim, options_.release));
+  ClaimInfo info = info_of(claim);
+  for (const auto& [driver, state] : info.drivers) {
+    if (!state.skip.empty() && !options_.optional_operations) {
+      return Error::invalid(cat("ResourceClaim ", info.name,
+                                ": DRAOptionalNodeOperations feature gate is disabled on kubelet"));
+    }
+  }
+  DIBS_CHECK(need_plugins(info));
+  return info;
+}
+
+Result<> ClaimManager::need_plugins(const ClaimInfo& info) {
+  for (const auto& [driver, state] : info.drivers) {
+    if (state.skips(kPrepare)) continue;
+    DIBS_TRY(const auto plugin, plugins_.pick(driver));
+  }
+  return success();
+}
+
+void ClaimManager::wait_for(std::unique_lock<std::mutex>& lock,
+                            const std::vector<std::string>& keys) {
+  const auto self = std::this_thread::get_id();
+  const runtime::Blocking blocking;
+  cache_.freed.wait_for(lock, kLongestWait, [&] {
+    return std::none_of(keys.begin(), keys.end(), [&](const std::string& key) {
+      const auto found = cache_.entries.find(key);
+      if (found == cache_.entries.end()) return false;
+      // One thread may come here twice: in a simulation, below its own call.
+      return found->second.busy != std::thread::id() && found->second.busy != self;
+    });
+  });
+}
+
+void ClaimManager::add_to(std::vector<Batch>& batches, const ClaimInfo& info,
+                          const std::string& driver) {
+  const auto refs = refs_of(info, driver);
+  for (auto& batch : batches) {
+    if (batch.driver != driver || batch.claims[0].classic != info.classic) continue;
+    batch.claims.insert(batch.claims.end(), refs.begin(), refs.end());
+    return;
+  }
+  if (!refs.empty()) batches.push_back({driver, refs});
+}
+
+/// Notes the pod with its claims; what is not prepared yet becomes busy and goes into batches.
+Result<std::vector<ClaimManager::Batch>> ClaimManager::note(const std::string& pod_uid,
+                                                            const std::vector<ClaimInfo>& infos,
+                                                            std::vector<std::string>& busy) {
+  std::vector<std::string> keys;
+  for (const auto& info : infos) keys.push_back(key_of(info));
+  std::unique_lock lock(cache_.mutex);
+  wait_for(lock, keys);
+  for (const auto& info : infos) {
+    const auto found = cache_.entries.find(key_of(info));
+    if (found == cache_.entries.end()) continue;
+    if (found->second.uid != info.uid) {
+      return Error::conflict(cat("old ResourceClaim with same name ", info.name,
+                                 " and different UID ", found->second.uid,
+                                 " still exists (previous pod force-deleted?!)"));
+    }
+    if (found->second.unpreparing) {
+      return Error::conflict(cat("ResourceClaim ", info.name, " is being unprepared"));
+    }
+  }
+  std::vector<Batch> batches;
+  for (const auto& info : infos) {
+    const std::string key = key_of(info);
+    const auto [found, fresh] = cache_.entries.emplace(key, info);
+    ClaimInfo& entry = found->second;
+    bool changed = entry.pods.insert(pod_uid).second || fresh;
+    if (!entry.prepared) {
+      if (entry.busy == std::thread::id()) {
+        entry.busy = std::this_thread::get_id();
+        busy.push_back(key);
+      }
+      for (const auto& [driver, state] : info.drivers) {
+        // A driver that was not in an older allocation of the claim.
+        changed = entry.drivers.emplace(driver, state).second || changed;
+        if (state.skips(kPrepare)) {
+          metrics_.skipped_prepare(driver);
+          continue;
+        }
+        add_to(batches, info, driver);
+      }
+    }
+    if (changed) cache_.changed();
+  }
+  return batches;
+}
+
+Result<> ClaimManager::prepare_all(const Value& pod) {
+  DIBS_TRY(const auto wanted, claims_of(pod, options_.release));
+  std::vector<ClaimInfo> infos;
+  for (const auto& claim : wanted) {
+    DIBS_TRY(auto info, load(pod, claim));
+    const bool again = std::any_of(infos.begin(), infos.end(),
+                                   [&](const ClaimInfo& other) { return other.name == info.name; });
+    if (!again) infos.push_back(std::move(info));
+  }
+  if (infos.empty()) return success();
+
+  std::vector<std::string> busy;
+  auto batches = note(uid_of(pod), infos, busy);
+  if (!batches) return batches.error();
+  Result<> outcome = cache_.persist();
+  if (!outcome) outcome = outcome.error().within("failed to checkpoint claimInfo state");
+  for (const auto& batch : *batches) {
+    if (!outcome) break;
+    outcome = prepare_batch(batch);
+  }
+  if (outcome && !busy.empty()) {
+    {
+      const std::lock_guard lock(cache_.mutex);
+      for (const auto& key : busy) cache_.entries[key].prepared = true;
+      cache_.changed();
+    }
+    outcome = cache_.persist();
+    if (!outcome) outcome = outcome.error().within("failed to checkpoint claimInfo state");
+  }
+  set_free(busy);
+  return outcome;
+}
+
+Result<> ClaimManager::prepare_batch(const Batch& batch) {
+  DIBS_TRY(const auto plugin, plugins_.pick(batch.driver));
+  {
+    // Else the devices of an attempt that failed would stay beside those of the next.
+    const std::lock_guard lock(cache_.mutex);
+    for (const auto& claim : batch.claims) {
+      cache_.entries[client::key_of(claim.name_space, claim.name)]
+          .drivers[batch.driver]
+          .devices.clear();
+    }
+  }
+  auto answers = plugin->prepare(batch.claims);
+  if (!answers) return answers.error().within(kPrepare);
+  DIBS_CHECK(check_answers(
+      kPrepare, batch.claims, *answers, batch.claims[0].classic,
+      [](const PrepareAnswer& answer) -> const std::string& { return answer.error; }));
+  const std::lock_guard lock(cache_.mutex);
+  for (const auto& claim : batch.claims) {
+    auto& devices =
+        cache_.entries[client::key_of(claim.name_space, claim.name)].drivers[batch.driver].devices;
+    devices = answers->at(claim.uid).devices;
+    for (auto& device : devices) device.driver = batch.driver;
+  }
+  return success();
+}
+
+Result<> ClaimManager::unprepare_uid(const std::string& pod_uid) {
+  std::vector<std::string> busy;
+  std::vector<Batch> batches;
+  {
+    std::unique_lock lock(cache_.mutex);
+    std::vector<std::string> keys;
+    for (const auto& [key, entry] : cache_.entries) {
+      if (entry.pods.count(pod_uid) != 0) keys.push_back(key);
+    }
+    wait_for(lock, keys);
+    for (const auto& key : keys) {
+      const auto found = cache_.entries.find(key);
+      if (found == cache_.entries.end() || found->second.pods.count(pod_uid) == 0) continue;
+      ClaimInfo& entry = found->second;
+      if (entry.pods.size() > 1) {
+        entry.pods.erase(pod_uid);
+        cache_.changed();
+        continue;
+      }
+      entry.unpreparing = true;
+      if (entry.busy == std::thread::id()) entry.busy = std::this_thread::get_id();
+      busy.push_back(key);
+      for (const auto& [driver, state] : entry.drivers) {
+        if (state.skips(kUnprepare)) {
+          metrics_.skipped_unprepare(driver);
+          continue;
+        }
+        add_to(batches, entry, driver);
+      }
+    }
+  }
+  Result<> outcome = success();
+  for (const auto& batch : batches) {
+    outcome = unprepare_batch(batch);
+    if (!outcome) break;
+  }
+  if (outcome) {
+    {
+      const std::lock_guard lock(cache_.mutex);
+      for (const auto& key : busy) cache_.entries.erase(key);
+      if (!busy.empty()) cache_.changed();
+    }
+    outcome = cache_.persist();
+  }
+  set_free(busy);
+  return outcome;
+}
+
+Result<> ClaimManager::unprepare_batch(const Batch& batch) {
+  DIBS_TRY(const auto plugin, plugins_.pick(batch.driver));
+  auto answers = plugin->unprepare(batch.claims);
+  if (!answers) return answers.error().within(kUnprepare);
+  return check_answers(kUnprepare, batch.claims, *answers, batch.claims[0].classic,
+                       [](const std::string& error) -> const std::string& { return error; });
+}
+
+void ClaimManager::set_free(const std::vector<std::string>& keys) {
+  const std::lock_guard lock(cache_.mutex);
+  for (const auto& key : keys) {
+    const auto found = cache_.entries.find(key);
+    if (found != cache_.entries.end()) found->second.busy = {};
+  }
+  cache_.freed.notify_all();
+}
+
+void ClaimManager::count() {
+  if (!metrics_.enabled()) return;
+  std::map<std::string, std::size_t> counts;
+  for (const auto& driver : plugins_.drivers()) counts[driver] = 0;
+  std::size_t all = 0;
+  {
+    const std::lock_guard lock(cache_.mutex);
+    for (const auto& [key, entry] : cache_.entries) {
+      ++all;
+      for (const auto& [driver, state] : entry.drivers) ++counts[driver];
+    }
+  }
+  metrics_.claims_in_use("<any>", all);
+  for (const auto& [driver, n] : counts) metrics_.claims_in_use(driver, n);
+}
+
+Result<std::vector<std::string>> ClaimManager::cdi_devices(const Value& pod,
+                                                           std::string_view container) {
+  std::vector<std::string> out;
+  const std::lock_guard lock(cache_.mutex);
+  for (const auto& use : uses_of(pod, container_of(pod, container))) {
+    const auto found = cache_.entries.find(client::key_of(namespace_of(pod), use.claim));
+    if (found == cache_.entries.end()) {
+      return Error::internal(cat("internal error: unable to get claim info for ResourceClaim ",
+                                 use.claim, " in namespace ", namespace_of(pod)));
+    }
+    for (const auto& [driver, state] : found->second.drivers) {
+      for (const auto& device : state.devices) {
+        if (!selects(use, device)) continue;
+        out.insert(out.end(), device.cdi_ids.begin(), device.cdi_ids.end());
+      }
+    }
+  }
+  return out;
+}
+
+bool ClaimManager::holds(std::string_view pod_uid) {
+  const std::string uid(pod_uid);
+  const std::lock_guard lock(cache_.mutex);
+  return std::any_of(cache_.entries.begin(), cache_.entries.end(),
+                     [&](const auto& entry) { return entry.second.pods.count(uid) != 0; });
+}
+
+Value ClaimManager::health_of(const Value& pod, std::string_view container) {
+  if (!options_.health) return {};
+  // Only regular containers have the field.
+  const Value* spec = nullptr;
+  for (const auto& candidate : pod["spec"]["containers"].items()) {
+    if (candidate["name"].as_string() == container) spec = &candidate;
+  }
+  if (!spec) return {};
+  Value out;
+  for (const auto& use : uses_of(pod, *spec)) {
+    if (use.pod_claim.empty()) continue;
+    const auto info = find(namespace_of(pod), use.claim);
+    if (!info) continue;
+    Value resources = health_.describe(*info, use, options_.health_message);
+    if (resources.empty()) continue;
+    out.push(Value::object(
+        {{"name", use.request.empty() ? cat("claim:", use.pod_claim)
+                                      : cat("claim:", use.pod_claim, "/", use.request)},
+         {"resources", resources}}));
+  }
+  return out;
+}
+
+void ClaimManager::on_health_change(std::function<void(const std::string& pod_uid)> changed) {
+  const std::lock_guard lock(listener_mutex_);
+  health_listener_ = std::move(changed);
+}
+
+void ClaimManager::health_changed(const std::string& driver,
+                                  const std::vector<DeviceName>& devices) {
+  std::function<void(const std::string&)> listener;
+  {
+    const std::lock_guard lock(listener_mutex_);
+    listener = health_listener_;
+  }
+  if (!listener) return;
+  std::set<std::string> pods;
+  {
+    const std::lock_guard lock(cache_.mutex);
+    for (const auto& [key, entry] : cache_.entries) {
+      const auto state = entry.drivers.find(driver);
+      if (state == entry.drivers.end()) continue;
+      const bool touched = std::any_of(
+          state->second.devices.begin(), state->second.devices.end(), [&](const auto& device) {
+            return std::find(devices.begin(), devices.end(),
+                             DeviceName{device.pool, device.device}) != devices.end();
+          });
+      if (touched) pods.insert(entry.pods.begin(), entry.pods.end());
+    }
+  }
+  for (const auto& pod : pods) listener(pod);
+}
+
+bool ClaimManager::release_gone(
+    const std::function<std::optional<std::set<std::string>>()>& active) {
+  std::set<std::string> noted;
+  {
+    const std::lock_guard lock(cache_.mutex);
+    for (const auto& [key, entry] : cache_.entries) {
+      noted.insert(entry.pods.begin(), entry.pods.end());
+    }
+  }
+  // Asked after the look at the cache: a pod that starts meanwhile is not among those noted.
+  const auto alive = active();
+  if (!alive) return false;
+  bool all = true;
+  for (const auto& pod : noted) {
+    if (alive->count(pod) != 0) continue;
+    auto released = unprepare_uid(pod);
+    count();
+    if (released) continue;
+    all = false;
+    log::warn("claims of a pod that is gone cannot be unprepared yet",
+              {{"pod", pod}, {"error", released.error()}});
+  }
+  return all;
+}
+
+std::optional<ClaimInfo> ClaimManager::find(std::string_view name_space, std::string_view claim) {
+  const std::lock_guard lock(cache_.mutex);
+  const auto found = cache_.entries.find(client::key_of(name_space, claim));
+  if (found == cache_.entries.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace dibs::node

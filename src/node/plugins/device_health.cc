@@ -1,0 +1,215 @@
+#include "node/plugins/device_health.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "json/parse.h"
+
+namespace dibs::node {
+namespace {
+
+using json::Value;
+
+constexpr auto kDefaultTimeout = std::chrono::seconds(30);
+constexpr std::size_t kMaxMessage = 1024;
+constexpr std::size_t kMaxDevices = 16384;
+
+std::string_view name_of(Health health) {
+  switch (health) {
+    case Health::healthy:
+      return "Healthy";
+    case Health::unhealthy:
+      return "Unhealthy";
+    case Health::unknown:
+      break;
+  }
+  return "Unknown";
+}
+
+Health health_named(std::string_view name) {
+  if (name == "Healthy") return Health::healthy;
+  return name == "Unhealthy" ? Health::unhealthy : Health::unknown;
+}
+
+std::string cut(const std::string& message) {
+  if (message.size() <= kMaxMessage) return message;
+  return message.substr(0, kMaxMessage - 3) + "...";
+}
+
+}  // namespace
+
+DeviceHealth::DeviceHealth(std::string path, runtime::Files& files, runtime::Clock& clock)
+    : path_(std::move(path)), files_(files), clock_(clock) {
+  read();
+}
+
+bool DeviceHealth::fresh(const Entry& entry) const {
+  return clock_.now() - entry.updated <= entry.timeout;
+}
+
+std::vector<DeviceName> DeviceHealth::report(const std::string& driver,
+                                             const std::vector<HealthReport>& reports) {
+  std::vector<DeviceName> changed;
+  std::string content;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& devices = drivers_[driver];
+    for (const auto& report : reports) {
+      Entry now{report.health, clock_.now(),
+                report.timeout > Duration(0) ? report.timeout : Duration(kDefaultTimeout),
+                cut(report.message)};
+      const auto found = devices.find(report.name);
+      if (found == devices.end()) {
+        if (devices.size() >= kMaxDevices) continue;
+        devices[report.name] = std::move(now);
+        changed.push_back(report.name);
+        continue;
+      }
+      Entry& entry = found->second;
+      if (entry.health != now.health || entry.message != now.message ||
+          entry.timeout != now.timeout) {
+        changed.push_back(report.name);
+      }
+      entry = std::move(now);
+    }
+    if (!changed.empty()) content = text();
+  }
+  if (!changed.empty()) write(content);
+  return changed;
+}
+
+std::map<std::string, std::vector<DeviceName>> DeviceHealth::expire() {
+  std::map<std::string, std::vector<DeviceName>> gone;
+  std::string content;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [driver, devices] : drivers_) {
+      for (auto entry = devices.begin(); entry != devices.end();) {
+        if (fresh(entry->second)) {
+          ++entry;
+          continue;
+        }
+        gone[driver].push_back(entry->first);
+        entry = devices.erase(entry);
+      }
+    }
+    if (!gone.empty()) content = text();
+  }
+  if (!gone.empty()) write(content);
+  return gone;
+}
+
+std::vector<DeviceName> DeviceHealth::forget(const std::string& driver) {
+  std::vector<DeviceName> gone;
+  std::string content;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = drivers_.find(driver);
+    if (found == drivers_.end()) return gone;
+    for (const auto& [name, entry] : found->second) gone.push_back(name);
+    drivers_.erase(found);
+    if (!gone.empty()) content = text();
+  }
+  if (!gone.empty()) write(content);
+  return gone;
+}
+
+bool DeviceHealth::empty() const {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(drivers_.begin(), drivers_.end(),
+                     [](const auto& driver) { return driver.second.empty(); });
+}
+
+DeviceHealth::Known DeviceHealth::of(const std::string& driver, const DeviceName& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto devices = drivers_.find(driver);
+  if (devices == drivers_.end()) return {};
+  const auto entry = devices->second.find(name);
+  if (entry == devices->second.end() || !fresh(entry->second)) return {};
+  return {entry->second.health, entry->second.message};
+}
+
+Value DeviceHealth::describe(const ClaimInfo& claim, const ContainerUse& use, bool messages) const {
+  struct Row {
+    std::string id;
+    Known known;
+  };
+  const auto bad = [](Health health) {
+    return health == Health::unhealthy ? 2 : health == Health::unknown ? 1 : 0;
+  };
+  std::vector<Row> rows;
+  for (const auto& [driver, state] : claim.drivers) {
+    for (const auto& device : state.devices) {
+      if (!selects(use, device)) continue;
+      const std::string id = device.cdi_ids.empty()
+                                 ? cat(driver, "/", device.pool, "/", device.device)
+                                 : device.cdi_ids.front();
+      Known known = of(driver, {device.pool, device.device});
+      const auto same =
+          std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.id == id; });
+      if (same == rows.end()) {
+        rows.push_back({id, std::move(known)});
+      } else if (bad(known.health) > bad(same->known.health)) {
+        same->known = std::move(known);
+      }
+    }
+  }
+  Value out;
+  for (const auto& row : rows) {
+    Value resource = Value::object({{"resourceID", row.id}, {"health", name_of(row.known.health)}});
+    if (messages && !row.known.message.empty()) resource.set("message", row.known.message);
+    out.push(resource);
+  }
+  return out;
+}
+
+void DeviceHealth::read() {
+  const auto content = files_.read(path_);
+  if (!content) return;
+  const auto parsed = json::parse(*content);
+  if (!parsed) {
+    log::warn("the file of device health is ignored", {{"path", path_}, {"error", parsed.error()}});
+    return;
+  }
+  for (const auto& [driver, value] : parsed->members()) {
+    auto& devices = drivers_[std::string(driver)];
+    for (const auto& [key, device] : value["Devices"].members()) {
+      Entry entry;
+      entry.health = health_named(device["Health"].as_string());
+      if (const auto time = parse_rfc3339(device["LastUpdated"].as_string())) {
+        entry.updated = *time;
+      }
+      entry.timeout = Duration(device["HealthCheckTimeout"].as_int());
+      entry.message = device["Message"].str();
+      devices[{device["PoolName"].str(), device["DeviceName"].str()}] = std::move(entry);
+    }
+  }
+}
+
+std::string DeviceHealth::text() const {
+  Value out = Value::object();
+  for (const auto& [driver, devices] : drivers_) {
+    Value list = Value::object();
+    for (const auto& [name, entry] : devices) {
+      list.set(cat(name.pool, "/", name.device),
+               Value::object({{"PoolName", name.pool},
+                              {"DeviceName", name.device},
+                              {"Health", name_of(entry.health)},
+                              {"LastUpdated", format_rfc3339_micro(entry.updated)},
+                              {"HealthCheckTimeout", entry.timeout.count()},
+                              {"Message", entry.message}}));
+    }
+    out.set(driver, Value::object({{"Devices", list}}));
+  }
+  return json::write(out, true);
+}
+
+void DeviceHealth::write(const std::string& content) {
+  const std::lock_guard lock(write_mutex_);
+  if (auto written = files_.write(path_, content); !written) {
+    log::warn("device health is not kept", {{"path", path_}, {"error", written.error()}});
+  }
+}
+
+}  // namespace dibs::node

@@ -1,0 +1,220 @@
+#include "node/plugins/node_devices.h"
+
+#include <mutex>
+#include <set>
+
+#include "api/schema/features.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "client/gate.h"
+#include "client/work_queue.h"
+#include "node/plugins/claim_manager.h"
+#include "node/plugins/driver_plugins.h"
+#include "node/plugins/health_monitor.h"
+#include "node/plugins/plugin_registry.h"
+#include "node/plugins/pod_resources.h"
+#include "node/plugins/resource_models.h"
+#include "node/plugins/slice_wiper.h"
+#include "rpc/server.h"
+
+namespace dibs::node {
+namespace {
+
+using client::WorkOutcome;
+
+constexpr std::size_t kMaxSocketPath = 107;
+/// How often pods that are gone are looked for; how soon again when not all is done.
+constexpr auto kReconcile = std::chrono::seconds(60);
+constexpr auto kReconcileSoon = std::chrono::seconds(10);
+constexpr auto kReconcileFirst = std::chrono::seconds(1);
+
+Result<ClaimManagerOptions> manager_options(const NodeDevicesOptions& options) {
+  DIBS_TRY(const auto features,
+           api::Features::parse(options.release.empty() ? "1.37" : options.release,
+                                options.feature_gates));
+  ClaimManagerOptions out;
+  out.release = NodeRelease::parse(options.release);
+  out.optional_operations = features.on("DRAOptionalNodeOperations");
+  out.health = features.on("ResourceHealthStatus");
+  out.health_message = features.on("ResourceHealthStatusMessage");
+  return out;
+}
+
+class NodeDevicesImpl : public NodeDevices {
+ public:
+  NodeDevicesImpl(NodeDevicesOptions options, ClaimManagerOptions manager,
+                  std::unique_ptr<ClaimCache> cache, client::Client& api, runtime::Runtime& runtime,
+                  runtime::Files& files)
+      : options_(std::move(options)),
+        release_(manager.release),
+        runtime_(runtime),
+        metrics_(options_.metrics),
+        cache_(std::move(cache)),
+        health_(cat(options_.root, "/dra_health_state"), files, runtime.clock),
+        wiper_(options_.node_name, release_, api, runtime),
+        plugins_(release_, connect(), runtime, wiper_, metrics_),
+        claims_(manager, api, runtime.clock, plugins_, *cache_, health_, metrics_),
+        monitor_(runtime, health_,
+                 [this](const std::string& driver, const std::vector<DeviceName>& devices) {
+                   claims_.health_changed(driver, devices);
+                 }),
+        models_(options_.node_name, api, runtime),
+        registry_(runtime, connect(), {{"DRAPlugin", &plugins_}}),
+        reconcile_(runtime, {}, [this](const std::string&) { return reconcile(); }) {
+    plugins_.on_change = [this](const std::string& driver) { driver_changed(driver); };
+    // From 1.31 on drivers publish themselves; the older ones are known by their version.
+    const bool publish = !release_.exact || release_.minor == 30;
+    plugins_.on_added = [this, publish, health = manager.health](const auto& plugin) {
+      if (health) monitor_.add(plugin);
+      if (publish) models_.add(plugin);
+    };
+    plugins_.on_removed = [this](const auto& plugin) {
+      monitor_.remove(plugin);
+      models_.remove(plugin);
+    };
+  }
+
+  ~NodeDevicesImpl() override { stop(); }
+
+  Result<> start() override {
+    const std::string folder = cat(options_.root, "/plugins_registry");
+    if (!options_.network) {
+      // Drivers that start beside the agent expect both.
+      DIBS_CHECK(runtime::system_files().make_dirs(folder, 0755));
+      DIBS_CHECK(runtime::system_files().make_dirs(cat(options_.root, "/plugins"), 0755));
+    }
+    DIBS_CHECK(serve_pod_resources());
+    watcher_ = options_.network ? watch_network(*options_.network, folder)
+                                : watch_folder(folder, runtime_);
+    // Only then can drivers register: what they publish after that is safe from the first wipe.
+    wiper_.begin([this] { watch(); },
+                 [this](const std::string& driver) { return plugins_.usable(driver); });
+    reconcile_.add("pods");
+    return success();
+  }
+
+  void stop() override {
+    // First what starts others: the first wipe the watcher, the watcher the registry's steps.
+    wiper_.stop();
+    if (watcher_) watcher_->stop();
+    if (server_) server_->stop();
+    registry_.stop();
+    reconcile_.stop();
+    monitor_.stop();
+    models_.stop();
+    plugins_.stop();
+  }
+
+  PodClaims& claims() override { return claims_; }
+  std::vector<std::string> drivers() const override { return plugins_.drivers(); }
+  void on_driver_change(std::function<void(const std::string& driver)> changed) override {
+    const std::lock_guard lock(mutex_);
+    driver_listener_ = std::move(changed);
+  }
+
+ private:
+  Connect connect() const {
+    if (options_.network) {
+      return
+          [network = options_.network](const std::string& path) { return network->connect(path); };
+    }
+    return [](const std::string& path) { return rpc::connect_unix(path); };
+  }
+
+  void watch() {
+    PluginWatcher::Handlers handlers;
+    handlers.appeared = [this](const std::string& path) { registry_.appeared(path); };
+    handlers.gone = [this](const std::string& path) { registry_.gone(path); };
+    if (auto started = watcher_->start(std::move(handlers)); !started) {
+      log::error("plugins cannot be watched for",
+                 {{"node", options_.node_name}, {"error", started.error()}});
+    }
+    if (options_.watching) options_.watching();
+  }
+
+  Result<> serve_pod_resources() {
+    if (!options_.pod_resources) return success();
+    const std::string folder = cat(options_.root, "/pod-resources");
+    const std::string path = cat(folder, "/kubelet.sock");
+    PodResourcesSource source;
+    source.pods = options_.active_pods;
+    source.claim = [this](std::string_view name_space, std::string_view claim) {
+      return claims_.find(name_space, claim);
+    };
+    auto methods = pod_resources_methods(std::move(source), runtime_.clock);
+    if (options_.network) {
+      server_ = options_.network->serve(path, std::move(methods));
+      return success();
+    }
+    DIBS_CHECK(runtime::system_files().make_dirs(folder, 0750));
+    DIBS_TRY(server_, rpc::serve_unix(path, std::move(methods)));
+    return success();
+  }
+
+  void driver_changed(const std::string& driver) {
+    monitor_.retry(driver);
+    reconcile_.add("pods");
+    std::function<void(const std::string&)> listener;
+    {
+      const std::lock_guard lock(mutex_);
+      listener = driver_listener_;
+    }
+    if (listener) listener(driver);
+  }
+
+  WorkOutcome reconcile() {
+    bool known = false;
+    const bool done = claims_.release_gone([&]() -> std::optional<std::set<std::string>> {
+      const auto pods = options_.active_pods ? options_.active_pods() : std::nullopt;
+      if (!pods) return std::nullopt;
+      known = true;
+      std::set<std::string> uids;
+      for (const auto& pod : *pods) uids.insert(pod["metadata"]["uid"].str());
+      return uids;
+    });
+    if (done) return WorkOutcome::again_after(kReconcile);
+    return WorkOutcome::again_after(known ? Duration(kReconcileSoon) : Duration(kReconcileFirst));
+  }
+
+  const NodeDevicesOptions options_;
+  const NodeRelease release_;
+  runtime::Runtime& runtime_;
+  PluginMetrics metrics_;
+  const std::unique_ptr<ClaimCache> cache_;
+  DeviceHealth health_;
+  SliceWiper wiper_;
+  DriverPlugins plugins_;
+  ClaimManager claims_;
+  HealthMonitor monitor_;
+  ResourceModels models_;
+  PluginRegistry registry_;
+  std::unique_ptr<PluginWatcher> watcher_;
+  std::unique_ptr<rpc::Server> server_;
+  std::mutex mutex_;
+  std::function<void(const std::string&)> driver_listener_;  // guarded by mutex_
+  client::WorkQueue reconcile_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<NodeDevices>> NodeDevices::open(NodeDevicesOptions options,
+                                                       client::Client& api,
+                                                       runtime::Runtime& runtime,
+                                                       runtime::Files& files) {
+  // The longest that is made here; drivers choose their own names, so leave them some room.
+  const std::size_t longest =
+      options.root.size() + std::string_view("/pod-resources/kubelet.sock").size();
+  if (!options.network && longest > kMaxSocketPath) {
+    return Error::invalid(cat("--root-dir ", options.root, ": too long by ",
+                              longest - kMaxSocketPath,
+                              " bytes for the sockets below it; choose a shorter --root-dir (or "
+                              "--data-dir)"));
+  }
+  DIBS_TRY(const auto manager, manager_options(options));
+  DIBS_CHECK(files.make_dirs(options.root, 0755));
+  DIBS_TRY(auto cache, ClaimCache::open(cat(options.root, "/dra_manager_state"), files));
+  return std::unique_ptr<NodeDevices>(std::make_unique<NodeDevicesImpl>(
+      std::move(options), manager, std::move(cache), api, runtime, files));
+}
+
+}  // namespace dibs::node

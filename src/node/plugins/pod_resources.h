@@ -1,0 +1,28 @@
+#pragma once
+// The PodResources service: what the containers of this node hold, told to monitoring agents over
+// <root>/pod-resources/kubelet.sock.
+//
+// Devices of claims only: this node has no device plugins and pins no cpus or memory.
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "json/value.h"
+#include "node/plugins/claim_cache.h"
+#include "rpc/server.h"
+#include "runtime/runtime.h"
+
+namespace dibs::node {
+
+struct PodResourcesSource {
+  /// Pods that are not terminal; nothing while they are not known yet.
+  std::function<std::optional<std::vector<json::Value>>()> pods = {};
+  std::function<std::optional<ClaimInfo>(std::string_view name_space, std::string_view claim)>
+      claim = {};
+};
+
+/// `clock` is for the limit of 100 calls a second.
+rpc::Methods pod_resources_methods(PodResourcesSource source, runtime::Clock& clock);
+
+}  // namespace dibs::node

@@ -1,0 +1,22 @@
+#pragma once
+// The release that a node answers as, where releases differ in what they speak with drivers.
+
+#include <string_view>
+
+namespace dibs::node {
+
+struct NodeRelease {
+  int minor = 37;
+  /// False: the newest, and older drivers and claims are welcome too.
+  bool exact = false;
+
+  /// "1.32"; "" is the newest.
+  static NodeRelease parse(std::string_view text);
+
+  /// The version of resource.k8s.io that this release's agent reads claims and deletes slices in.
+  std::string_view resource_version() const;
+  /// Claims that a driver's controller allocated (v1alpha2) are prepared.
+  bool classic() const { return !exact || minor <= 30; }
+};
+
+}  // namespace dibs::node

@@ -1,0 +1,151 @@
+#include "node/pods/node_lease.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+#include "client/gate.h"
+#include "client/serial.h"
+
+namespace dibs::node {
+namespace {
+
+using json::Value;
+
+const client::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
+constexpr const char* kNamespace = "kube-node-lease";
+constexpr Duration kFirstRetry = std::chrono::milliseconds(200);
+constexpr Duration kLongestRetry = std::chrono::seconds(7);
+
+}  // namespace
+
+struct NodeLease::State : std::enable_shared_from_this<NodeLease::State> {
+  State(client::Client& api, runtime::Runtime& world, NodeLeaseOptions how,
+        std::function<void()> tell)
+      : client(api),
+        runtime(world),
+        options(std::move(how)),
+        recovered(std::move(tell)),
+        serial(std::make_shared<client::Serial>(world.executor)) {}
+
+  client::Client& client;
+  runtime::Runtime& runtime;
+  const NodeLeaseOptions options;
+  const std::function<void()> recovered;
+  const std::shared_ptr<client::Serial> serial;
+  client::Gate gate;
+
+  // On `serial` only.
+  Value lease;  // as last answered; null: look it up
+  std::optional<Duration> renewed;
+  Duration retry = kFirstRetry;
+
+  std::mutex mutex;
+  std::optional<runtime::TimerId> timer;  // guarded by mutex
+
+  void post(std::function<void(State&)> task) {
+    serial->post([self = shared_from_this(), task = std::move(task)] {
+      client::GateEntry inside(self->gate);
+      if (inside) task(*self);
+    });
+  }
+
+  void call(net::Request request, void (State::*then)(const Result<Value>&)) {
+    client.call(std::move(request), [self = shared_from_this(), then](Result<Value> answer) {
+      self->post([then, answer = std::move(answer)](State& state) { (state.*then)(answer); });
+    });
+  }
+
+  Value renewed_lease(Value object) const {
+    Value& spec = object.mut("spec");
+    spec.set("holderIdentity", options.node);
+    spec.set("leaseDurationSeconds", static_cast<long>(options.duration / std::chrono::seconds(1)));
+    spec.set("renewTime", format_rfc3339_micro(runtime.clock.now()));
+    if (object["metadata"]["ownerReferences"].empty() && !options.node_uid.empty()) {
+      object.mut("metadata")
+          .set("ownerReferences", Value::array({Value::object({{"apiVersion", "v1"},
+                                                               {"kind", "Node"},
+                                                               {"name", options.node},
+                                                               {"uid", options.node_uid}})}));
+    }
+    return object;
+  }
+
+  void renew() {
+    if (!lease.is_null()) {
+      return call(client::update_request(kLeases, kNamespace, renewed_lease(lease)),
+                  &State::on_written);
+    }
+    const Value fresh = Value::object(
+        {{"apiVersion", "coordination.k8s.io/v1"},
+         {"kind", "Lease"},
+         {"metadata", Value::object({{"name", options.node}, {"namespace", kNamespace}})},
+         {"spec", Value::object()}});
+    call(client::create_request(kLeases, kNamespace, renewed_lease(fresh)), &State::on_written);
+  }
+
+  void on_written(const Result<Value>& answer) {
+    if (answer) {
+      lease = *answer;
+      retry = kFirstRetry;
+      const Duration now = runtime.clock.steady();
+      const bool late = renewed && now - *renewed > options.duration;
+      renewed = now;
+      if (late && recovered) recovered();
+      // A few per cent apart, so that nodes started together do not stay together.
+      const auto spread = static_cast<std::uint64_t>(options.period.count()) / 25;
+      return again(options.period +
+                   Duration(static_cast<std::int64_t>(runtime.random.below(spread + 1))));
+    }
+    const Code code = answer.error().code();
+    if (code == Code::conflict || code == Code::already_exists) {
+      return call(client::make_request("GET", client::path_of(kLeases, kNamespace, options.node)),
+                  &State::on_read);
+    }
+    // Deleted under us: made anew.
+    lease = Value();
+    back_off();
+  }
+
+  void on_read(const Result<Value>& answer) {
+    if (!answer) return back_off();
+    lease = *answer;
+    // An owner of an earlier life would take the lease away with it.
+    if (lease["metadata"]["ownerReferences"][0]["uid"].as_string() != options.node_uid) {
+      lease.mut("metadata").erase("ownerReferences");
+    }
+    renew();
+  }
+
+  void back_off() {
+    again(retry);
+    retry = std::min(retry * 2, kLongestRetry);
+  }
+
+  void again(Duration wait) {
+    if (gate.closed()) return;
+    const std::weak_ptr<State> weak = weak_from_this();
+    std::lock_guard lock(mutex);
+    timer = runtime.timers.after(wait, [weak] {
+      if (const auto self = weak.lock()) self->post([](State& state) { state.renew(); });
+    });
+  }
+};
+
+NodeLease::NodeLease(client::Client& client, runtime::Runtime& runtime, NodeLeaseOptions options,
+                     std::function<void()> recovered)
+    : state_(std::make_shared<State>(client, runtime, std::move(options), std::move(recovered))) {}
+
+NodeLease::~NodeLease() { stop(); }
+
+void NodeLease::start() {
+  state_->post([](State& state) { state.renew(); });
+}
+
+void NodeLease::stop() {
+  state_->gate.close();
+  std::lock_guard lock(state_->mutex);
+  if (state_->timer) state_->runtime.timers.cancel(*state_->timer);
+}
+
+}  // namespace dibs::node

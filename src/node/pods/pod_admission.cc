@@ -1,0 +1,163 @@
+#include "node/pods/pod_admission.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "base/quantity.h"
+#include "base/strings.h"
+#include "node/pods/pod_spec.h"
+
+namespace dibs::node {
+namespace {
+
+using json::Value;
+
+std::int64_t amount(const Value& quantity, std::string_view resource) {
+  if (!quantity.is_string()) return 0;
+  const auto parsed = Quantity::parse(quantity.as_string());
+  if (!parsed) return 0;
+  return resource == "cpu" ? parsed->milli_value() : parsed->value();
+}
+
+bool is_number_above(std::string_view text, std::string_view bound, bool above) {
+  std::int64_t a = 0;
+  std::int64_t b = 0;
+  const auto first = std::from_chars(text.data(), text.data() + text.size(), a);
+  const auto second = std::from_chars(bound.data(), bound.data() + bound.size(), b);
+  if (first.ec != std::errc() || second.ec != std::errc()) return false;
+  return above ? a > b : a < b;
+}
+
+bool requirement_holds(const Value& requirement, const Value* value) {
+  const std::string_view op = requirement["operator"].as_string();
+  if (op == "Exists") return value != nullptr;
+  if (op == "DoesNotExist") return value == nullptr;
+  const Value& values = requirement["values"];
+  bool named = false;
+  for (const Value& item : values.items()) named = named || (value != nullptr && item == *value);
+  if (op == "In") return named;
+  if (op == "NotIn") return !named;
+  if (value == nullptr) return false;
+  return is_number_above(value->as_string(), values[0].as_string(), op == "Gt");
+}
+
+bool term_holds(const Value& term, const Value& node) {
+  const Value& labels = node["metadata"]["labels"];
+  if (term["matchExpressions"].empty() && term["matchFields"].empty()) return false;
+  for (const Value& requirement : term["matchExpressions"].items()) {
+    if (!requirement_holds(requirement, labels.find(requirement["key"].as_string()))) return false;
+  }
+  for (const Value& requirement : term["matchFields"].items()) {
+    const bool known = requirement["key"].as_string() == "metadata.name";
+    if (!requirement_holds(requirement, known ? node["metadata"].find("name") : nullptr)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool node_selected(const Value& pod, const Value& node) {
+  const Value& labels = node["metadata"]["labels"];
+  for (const auto& [key, value] : pod["spec"]["nodeSelector"].members()) {
+    if (!(labels[key] == value)) return false;
+  }
+  const Value& required =
+      pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+  return required.is_null() || node_selector_holds(required, node);
+}
+
+/// Resources that devices stand for: their claim was checked when it was allocated.
+bool is_claimed(const Value& pod, std::string_view resource) {
+  for (const Value& mapping :
+       pod["status"]["extendedResourceClaimStatus"]["requestMappings"].items()) {
+    if (mapping["resourceName"].as_string() == resource) return true;
+  }
+  return false;
+}
+
+void collect_names(const Value& containers, std::set<std::string>& out) {
+  for (const Value& container : containers.items()) {
+    for (const auto& [name, quantity] : container["resources"]["requests"].members()) {
+      out.emplace(name);
+    }
+  }
+}
+
+}  // namespace
+
+bool node_selector_holds(const Value& selector, const Value& node) {
+  for (const Value& term : selector["nodeSelectorTerms"].items()) {
+    if (term_holds(term, node)) return true;
+  }
+  return false;
+}
+
+std::int64_t requested(const Value& pod, std::string_view resource) {
+  std::int64_t sum = 0;
+  for (const Value& container : pod["spec"]["containers"].items()) {
+    sum += amount(container["resources"]["requests"][resource], resource);
+  }
+  // An init container runs beside the sidecars that started before it.
+  std::int64_t sidecars = 0;
+  std::int64_t peak = 0;
+  for (const Value& container : pod["spec"]["initContainers"].items()) {
+    const std::int64_t own = amount(container["resources"]["requests"][resource], resource);
+    if (container["restartPolicy"].as_string() == "Always") {
+      sidecars += own;
+      peak = std::max(peak, sidecars);
+    } else {
+      peak = std::max(peak, sidecars + own);
+    }
+  }
+  std::int64_t out = std::max(sum + sidecars, peak);
+  if (const Value& whole = pod["spec"]["resources"]["requests"]; whole.contains(resource)) {
+    out = amount(whole[resource], resource);
+  }
+  return out + amount(pod["spec"]["overhead"][resource], resource);
+}
+
+std::optional<Rejection> admit_pod(const Value& pod, const Value& node,
+                                   const std::vector<Value>& others) {
+  if (const std::string_view os = pod["spec"]["os"]["name"].as_string(); os == "windows") {
+    return Rejection{"PodOSNotSupported",
+                     "Failed to admit pod as the OS field doesn't match node OS"};
+  }
+  if (node.is_null()) return std::nullopt;
+  if (!node_selected(pod, node)) {
+    return Rejection{
+        "NodeAffinity",
+        "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"};
+  }
+  const Value& allocatable = node["status"]["allocatable"];
+  const auto no_room = [](std::string_view resource, std::int64_t wanted, std::int64_t used,
+                          std::int64_t capacity) {
+    return Rejection{cat("OutOf", resource),
+                     cat("Node didn't have enough resource: ", resource, ", requested: ", wanted,
+                         ", used: ", used, ", capacity: ", capacity)};
+  };
+  if (const std::int64_t pods = amount(allocatable["pods"], "pods");
+      allocatable.contains("pods") && static_cast<std::int64_t>(others.size()) + 1 > pods) {
+    return no_room("pods", 1, static_cast<std::int64_t>(others.size()), pods);
+  }
+  std::set<std::string> names;
+  collect_names(pod["spec"]["containers"], names);
+  collect_names(pod["spec"]["initContainers"], names);
+  for (const auto& [name, quantity] : pod["spec"]["resources"]["requests"].members()) {
+    names.emplace(name);
+  }
+  for (const auto& name : names) {
+    if (!allocatable.contains(name) || is_claimed(pod, name)) continue;
+    const std::int64_t wanted = requested(pod, name);
+    if (wanted == 0) continue;
+    std::int64_t used = 0;
+    for (const Value& other : others) {
+      if (!is_claimed(other, name)) used += requested(other, name);
+    }
+    const std::int64_t capacity = amount(allocatable[name], name);
+    if (wanted + used > capacity) return no_room(name, wanted, used, capacity);
+  }
+  return std::nullopt;
+}
+
+}  // namespace dibs::node

@@ -1,0 +1,52 @@
+#pragma once
+// An image for a container: there already, pulled, or the reason why not.
+//
+// Pulls that fail are repeated after a delay that grows per pod and image. Blocks while it pulls;
+// thread-safe.
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "json/value.h"
+#include "node/pods/pod_backoff.h"
+#include "node/pods/pod_events.h"
+#include "node/pods/pod_status.h"
+#include "node/runtime/container_runtime.h"
+#include "runtime/runtime.h"
+
+namespace dibs::node {
+
+/// The image, or why the container waits and when to ask again.
+struct ImageOutcome {
+  std::optional<ImageInfo> image = {};
+  WaitingReason problem = {};
+  Duration again{0};
+};
+
+class PodImages {
+ public:
+  /// All must outlive it.
+  PodImages(ContainerRuntime& containers, runtime::Clock& clock, PodEvents& events)
+      : containers_(containers), clock_(clock), events_(events) {}
+
+  ImageOutcome ensure(const json::Value& pod, const json::Value& container);
+  void forget_pod(const std::string& pod_uid);
+
+ private:
+  ImageOutcome problem(const json::Value& pod, const json::Value& container,
+                       const std::string& reason, std::string message, Duration again);
+  ImageOutcome pull(const json::Value& pod, const json::Value& container);
+
+  ContainerRuntime& containers_;
+  runtime::Clock& clock_;
+  PodEvents& events_;
+  std::mutex mutex_;
+  Backoff backoff_;                                  // guarded by mutex_
+  std::map<std::string, std::string> last_failure_;  // guarded by mutex_; by pod and image
+};
+
+/// Why a text is no name of an image, in the words of the library that everybody uses; "" : it is.
+std::string image_name_fault(const std::string& image);
+
+}  // namespace dibs::node

@@ -1,0 +1,165 @@
+#pragma once
+// One pod on the node, from the moment it is seen until nothing of it is left.
+//
+//   running ── finished, deleted, past its deadline, gone ──▶ ending ── all stopped, devices and
+//   volumes given back, status written ──▶ ended ── the object is gone ──▶ nothing left
+//
+// sync() looks at the pod and at the runtime, does what is missing, and says when to look again. It
+// may be repeated at any moment, and begins anew from what the runtime has after the agent died at
+// any point: the object in the API and the runtime's labels are all the memory there is. What only
+// delays (back-off, waiting reasons) is forgotten with the agent.
+//
+// sync() runs one at a time; it blocks. Everything else is thread-safe and tells the pod's queue.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/client.h"
+#include "client/work_queue.h"
+#include "json/value.h"
+#include "node/plugins/pod_claims.h"
+#include "node/pods/container_config.h"
+#include "node/pods/pod_backoff.h"
+#include "node/pods/pod_events.h"
+#include "node/pods/pod_images.h"
+#include "node/pods/pod_killer.h"
+#include "node/pods/pod_plan.h"
+#include "node/pods/pod_status.h"
+#include "node/pods/pod_status_writer.h"
+#include "node/pods/pod_view.h"
+#include "node/pods/probes.h"
+#include "node/pods/volumes.h"
+#include "runtime/runtime.h"
+
+namespace dibs::node {
+
+/// What all workers of a node share. Everything outlives them.
+struct PodTools {
+  client::Client& client;
+  runtime::Runtime& runtime;
+  ContainerRuntime& containers;
+  PodClaims& claims;
+  Volumes& volumes;
+  PodObjects& objects;
+  const NodeFacts& facts;
+  EnvSources sources;
+  Prober prober;
+  PodEvents& events;
+  PodImages& images;
+  PodKiller& killer;
+  Probes& probes;
+  PodStatusWriter& statuses;
+  /// The Node object, or null.
+  std::function<json::Value()> node = {};
+  /// Pods that the node has taken and that have not ended, but for the one with that uid.
+  std::function<std::vector<json::Value>(const std::string& uid)> others = {};
+  /// Work on the pod again.
+  std::function<void(const std::string& uid)> wake = {};
+  /// Runs a task that may block, on the executor; never after the workers have stopped.
+  std::function<void(Duration delay, std::function<void()> task)> run_after = {};
+  std::string runtime_name = {};
+  std::string log_root = {};
+};
+
+class PodWorker : public std::enable_shared_from_this<PodWorker> {
+ public:
+  /// `view`: what the runtime has of it.
+  PodWorker(PodTools& tools, json::Value pod, PodView view);
+
+  void update(json::Value pod);
+  /// The object is not on the server any more.
+  void gone();
+  void probe_failed(const std::string& container_id, ProbeKind kind);
+  void hook_ended(const std::string& container_id, bool failed);
+
+  client::WorkOutcome sync();
+
+  const std::string& uid() const { return uid_; }
+  /// As the server last told it.
+  json::Value known() const;
+  /// With our own newest status.
+  json::Value pod() const;
+  PodView view() const;
+  /// The node counts it: taken, and not ended.
+  bool is_active() const;
+  /// Nothing of it is left.
+  bool is_removed() const;
+
+ private:
+  enum class Stage : std::uint8_t { running, ending, ended, removed };
+
+  // pod_worker.cc
+  void begin_sync();
+  client::WorkOutcome outcome() const;
+  void look_again(Duration after);
+  void grow_retry();
+  void publish();
+  void put_status(bool stopped);
+  void follow_probes();
+  std::string last_words(const ContainerStatus& container);
+  std::string sandbox_ip() const;
+
+  // pod_start.cc
+  void run();
+  bool admit();
+  bool past_deadline();
+  bool make_sandbox(const PodPlan& plan);
+  bool set_up_volumes();
+  void start(const SpecContainer& container);
+  bool in_backoff(const SpecContainer& container, const ContainerStatus* before);
+  unsigned next_attempt(const SpecContainer& container) const;
+  void wait(const SpecContainer& container, const char* reason, const std::string& message);
+  void start_hook(const SpecContainer& container, const std::string& id);
+  void kill_planned(const PodPlan& plan);
+  void forget_old_containers(std::string_view name);
+
+  // pod_end.cc
+  void begin_end(std::string reason, std::string message);
+  void end();
+  bool kill_all();
+  void kill(const std::string& name, const ContainerStatus& container, Duration grace);
+  void after_end();
+  void remove_all();
+
+  PodTools& tools_;
+  const std::string uid_;
+
+  mutable std::mutex mutex_;
+  json::Value newest_pod_;  // guarded by mutex_, as all up to the blank line
+  bool is_gone_ = false;
+  std::map<std::string, ProbeKind> failed_probes_;  // by container id
+  std::map<std::string, bool> hooks_running_;       // by container id
+  std::vector<std::string> failed_hooks_;           // container ids
+  PodView shown_view_;
+  json::Value shown_status_;  // ours, as last put
+  Stage shown_stage_ = Stage::running;
+  bool taken_ = false;
+
+  // Of sync() alone.
+  json::Value pod_;  // with our own newest status
+  bool lost_object_ = false;
+  PodView view_;
+  Stage stage_ = Stage::running;
+  WaitingReasons waiting_;
+  Backoff backoff_;
+  Duration retry_{0};
+  std::optional<Duration> again_;
+  std::map<std::string, std::string> last_words_;  // by container id
+  std::map<std::string, ProbeKind> probes_now_;
+  std::map<std::string, bool> hooks_now_;
+  std::string end_reason_;
+  std::string end_message_;
+  Duration kill_deadline_{0};
+  bool volumes_gone_ = false;
+  bool unprepared_ = false;
+  bool delete_sent_ = false;
+  bool told_initial_ = false;
+};
+
+}  // namespace dibs::node

@@ -1,0 +1,71 @@
+#pragma once
+// All pods of a node: a worker for each, one queue that makes them work, and the end of what no pod
+// owns any more.
+//
+// Life: start() reads what the runtime has from before, so that containers go on under a new agent;
+// then pods arrive. Once all are known, sandboxes, volumes and claims of pods that are gone are
+// taken down like any deleted pod's.
+//
+// Thread-safe.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/event_recorder.h"
+#include "node/pods/pod_source.h"
+#include "node/pods/pod_worker.h"
+
+namespace dibs::node {
+
+struct PodWorkersOptions {
+  /// Pods worked on at once. Many, because one may wait long for its driver or its image.
+  unsigned concurrency = 64;
+  /// Folder of logs: <log_root>/<namespace>_<name>_<uid>/<container>/<n>.log
+  std::string log_root = {};
+  /// The Node object, or null.
+  std::function<json::Value()> node = {};
+  /// Services, for the environment of containers.
+  std::function<std::vector<json::Value>()> services = {};
+  /// Asks probes and hooks; the real one when empty.
+  Prober prober = {};
+};
+
+class PodWorkers {
+ public:
+  /// All must outlive it.
+  PodWorkers(client::Client& client, runtime::Runtime& runtime, ContainerRuntime& containers,
+             PodClaims& claims, Volumes& volumes, PodObjects& objects,
+             client::EventRecorder& recorder, const NodeFacts& facts, PodWorkersOptions options);
+  ~PodWorkers();
+  PodWorkers(const PodWorkers&) = delete;
+  PodWorkers& operator=(const PodWorkers&) = delete;
+
+  /// Fails when the runtime cannot say what it has.
+  Result<> start(std::unique_ptr<PodSource> source);
+  /// Nothing of it runs when this returns; containers go on.
+  void stop();
+  /// All pods that were there at the start are known.
+  bool listed() const;
+
+  /// Looks at a pod again: a driver came, a device's health changed.
+  void wake(const std::string& uid);
+  void wake_all();
+
+  /// With the node's newest word on their status.
+  std::vector<json::Value> pods() const;
+  json::Value find(std::string_view name_space, std::string_view name) const;
+  /// Uids of pods that have not ended.
+  std::vector<std::string> active() const;
+  /// What the runtime has of a pod; empty when it is not here.
+  PodView view(const std::string& uid) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dibs::node

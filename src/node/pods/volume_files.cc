@@ -1,0 +1,194 @@
+#include "node/pods/volume_files.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/strings.h"
+
+namespace dibs::node {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Go begins the texts of errno in lower case.
+std::string errno_text(int number) {
+  std::string text = std::strerror(number);
+  if (text.size() > 1 && text[1] >= 'a' && text[1] <= 'z' && text[0] >= 'A' && text[0] <= 'Z') {
+    text[0] = static_cast<char>(text[0] - 'A' + 'a');
+  }
+  return text;
+}
+
+/// mountinfo writes blanks and the like as \040.
+std::string unescape(std::string_view field) {
+  std::string out;
+  for (std::size_t i = 0; i < field.size(); ++i) {
+    if (field[i] == '\\' && i + 3 < field.size()) {
+      out.push_back(static_cast<char>((field[i + 1] - '0') * 64 + (field[i + 2] - '0') * 8 +
+                                      (field[i + 3] - '0')));
+      i += 3;
+    } else {
+      out.push_back(field[i]);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Error file_error(std::string_view operation, std::string_view path, int error_number) {
+  const Code code = error_number == ENOENT ? Code::not_found : Code::internal;
+  return {code, cat(operation, ' ', path, ": ", errno_text(error_number))};
+}
+
+Result<> make_folder(const std::string& path, unsigned mode) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode)) return success();
+    return file_error("mkdir", path, ENOTDIR);
+  }
+  const auto slash = path.rfind('/');
+  if (slash != std::string::npos && slash > 0) {
+    DIBS_CHECK(make_folder(path.substr(0, slash), 0750));
+  }
+  if (::mkdir(path.c_str(), mode & 0777) != 0) {
+    if (errno == EEXIST) return success();
+    return file_error("mkdir", path, errno);
+  }
+  if (::chmod(path.c_str(), mode) != 0) return file_error("chmod", path, errno);
+  return success();
+}
+
+Result<> write_file(const std::string& path, std::string_view bytes, unsigned mode) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return file_error("open", path, errno);
+  int failed = 0;
+  while (!bytes.empty() && failed == 0) {
+    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
+    if (wrote >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(wrote));
+    } else if (errno != EINTR) {
+      failed = errno;
+    }
+  }
+  // A mode of the umask's making would keep other users out of what the pod asked for.
+  if (failed == 0 && ::fchmod(fd, mode) != 0) failed = errno;
+  ::close(fd);
+  if (failed != 0) return file_error("write", path, failed);
+  return success();
+}
+
+std::optional<std::string> read_file(const std::string& path, std::size_t limit) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return std::nullopt;
+  std::string out;
+  char buffer[4096];
+  while (out.size() < limit) {
+    const ssize_t got = ::read(fd, buffer, std::min(sizeof buffer, limit - out.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    out.append(buffer, static_cast<std::size_t>(got));
+  }
+  ::close(fd);
+  return out;
+}
+
+Result<> remove_tree(const std::string& path) {
+  int failed = 0;
+  const auto remove_one = [](const char* name, const struct stat*, int, struct FTW*) {
+    return ::remove(name) == 0 || errno == ENOENT ? 0 : errno;
+  };
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return success();
+    return file_error("lstat", path, errno);
+  }
+  failed = ::nftw(path.c_str(), remove_one, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+  if (failed == -1) failed = errno;
+  if (failed != 0 && failed != ENOENT) return file_error("remove", path, failed);
+  return success();
+}
+
+Result<> give_to_group(const std::string& path, std::int64_t group, bool read_only) {
+  const auto give = [&](const std::string& entry) -> Result<> {
+    struct stat info {};
+    if (::lstat(entry.c_str(), &info) != 0) {
+      if (errno == ENOENT) return success();
+      return file_error("lstat", entry, errno);
+    }
+    if (::lchown(entry.c_str(), info.st_uid, static_cast<gid_t>(group)) != 0) {
+      return file_error("chown", entry, errno);
+    }
+    if (S_ISLNK(info.st_mode)) return success();
+    unsigned mode = (info.st_mode & 07777U) | (read_only ? 0440U : 0660U);
+    if (S_ISDIR(info.st_mode)) mode |= 02110U;
+    if (::chmod(entry.c_str(), mode) != 0) return file_error("chmod", entry, errno);
+    return success();
+  };
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(path, error), end; !error && at != end;
+       at.increment(error)) {
+    DIBS_CHECK(give(at->path().string()));
+  }
+  return give(path);
+}
+
+Result<> mount_memory(const std::string& path, std::int64_t size_bytes) {
+  const std::string options = size_bytes > 0 ? cat("size=", size_bytes) : std::string();
+  if (::mount("tmpfs", path.c_str(), "tmpfs", 0, options.c_str()) != 0) {
+    return file_error("mount tmpfs at", path, errno);
+  }
+  return success();
+}
+
+std::vector<std::string> mounts_below(const std::string& path) {
+  std::vector<std::string> found;
+  const auto table = read_file("/proc/self/mountinfo", std::size_t{64} << 20);
+  if (!table) return found;
+  std::error_code error;
+  // The table names mounts by their real paths.
+  std::string real = fs::weakly_canonical(path, error).string();
+  if (error) real = path;
+  for (const auto line : split(*table, '\n')) {
+    const auto fields = split(line, ' ');
+    if (fields.size() < 5) continue;
+    std::string point = unescape(fields[4]);
+    if (point == real || point.starts_with(cat(real, '/'))) found.push_back(std::move(point));
+  }
+  std::reverse(found.begin(), found.end());
+  std::stable_sort(found.begin(), found.end(), [](const std::string& a, const std::string& b) {
+    return std::count(a.begin(), a.end(), '/') > std::count(b.begin(), b.end(), '/');
+  });
+  return found;
+}
+
+Result<> unmount_below(const std::string& path) {
+  for (const auto& point : mounts_below(path)) {
+    if (::umount2(point.c_str(), UMOUNT_NOFOLLOW) == 0) continue;
+    // Something in it is still open, perhaps by a process that is just ending: it goes from sight
+    // now, and for good with its last user.
+    if (errno == EBUSY && ::umount2(point.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0) continue;
+    if (errno == EINVAL || errno == ENOENT) continue;
+    return file_error("umount", point, errno);
+  }
+  return success();
+}
+
+bool is_mounted(const std::string& path) {
+  struct stat here {};
+  struct stat above {};
+  if (::stat(path.c_str(), &here) != 0 || ::stat(cat(path, "/..").c_str(), &above) != 0) {
+    return false;
+  }
+  return here.st_dev != above.st_dev;
+}
+
+}  // namespace dibs::node

@@ -1,0 +1,42 @@
+#pragma once
+// What volumes need of the file system: modes, owners, mounts. Errors read as Go programs word
+// them: "open /a/b: no such file or directory".
+//
+// Blocking and thread-safe.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace dibs::node {
+
+/// "op path: text of errno"
+Error file_error(std::string_view operation, std::string_view path, int error_number);
+
+/// With the folders above it, which get 0750. The mode is what the folder has afterwards, whatever
+/// the process's umask, when this call made it.
+Result<> make_folder(const std::string& path, unsigned mode);
+/// Replaces the file's content; the mode counts always.
+Result<> write_file(const std::string& path, std::string_view bytes, unsigned mode);
+/// Null when there is no such file.
+std::optional<std::string> read_file(const std::string& path, std::size_t limit);
+/// Does not follow symbolic links and does not enter other mounts. Success when nothing is there.
+Result<> remove_tree(const std::string& path);
+
+/// Gives everything under `path` to the group: read (and write, unless read_only) for files, also
+/// enter and inherit for folders.
+Result<> give_to_group(const std::string& path, std::int64_t group, bool read_only);
+
+/// A file system in memory; size 0: the kernel's default.
+Result<> mount_memory(const std::string& path, std::int64_t size_bytes);
+/// Mount points at or below `path`, the deepest and latest first.
+std::vector<std::string> mounts_below(const std::string& path);
+/// All of mounts_below().
+Result<> unmount_below(const std::string& path);
+bool is_mounted(const std::string& path);
+
+}  // namespace dibs::node

@@ -1,0 +1,170 @@
+#include "node/runtime/builtin_image.h"
+
+#include <elf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+
+#include "base/strings.h"
+#include "node/runtime/image_store.h"
+#include "runtime/processes.h"
+
+namespace dibs::node {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Changes with what make_layer() writes, so that an older layer is not taken for it.
+constexpr std::string_view kRevision = "2";
+
+// Busybox has no printenv. A shell script would lose names that are no identifiers.
+constexpr std::string_view kPrintenv = R"(#!/bin/awk -f
+BEGIN {
+  if (ARGC == 1) for (name in ENVIRON) print name "=" ENVIRON[name]
+  for (i = 1; i < ARGC; i++) {
+    if (ARGV[i] in ENVIRON) print ENVIRON[ARGV[i]]; else missing = 1
+  }
+  exit missing
+}
+)";
+constexpr std::string_view kBash = "#!/bin/sh\nexec /bin/sh \"$@\"\n";
+// Holds a pid namespace: as its first process it also buries what others leave behind.
+constexpr std::string_view kPause =
+    "#!/bin/sh\ntrap 'exit 0' TERM INT\nwhile :; do sleep 2147483647 & wait $!; done\n";
+
+std::string find_busybox() {
+  for (const char* path : {"/bin/busybox", "/usr/bin/busybox", "/usr/local/bin/busybox"}) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes(std::istreambuf_iterator<char>(file), {});
+    Elf64_Ehdr header;
+    if (bytes.size() < sizeof header) continue;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) continue;
+    bool is_static = true;
+    for (int i = 0; i < header.e_phnum; ++i) {
+      const std::size_t at = header.e_phoff + static_cast<std::size_t>(i) * header.e_phentsize;
+      Elf64_Phdr part;
+      if (at + sizeof part > bytes.size()) break;
+      std::memcpy(&part, bytes.data() + at, sizeof part);
+      if (part.p_type == PT_INTERP) is_static = false;
+    }
+    if (is_static) return path;
+  }
+  return "";
+}
+
+void write_file(const fs::path& path, std::string_view text, unsigned mode) {
+  std::ofstream(path, std::ios::binary) << text;
+  ::chmod(path.c_str(), mode);
+}
+
+Result<> make_layer(const fs::path& root, const std::string& busybox) {
+  DIBS_TRY(const std::string applets, runtime::run_checked({.argv = {busybox, "--list"}}));
+  for (const char* folder :
+       {"bin", "dev", "etc", "home", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp",
+        "usr/lib", "usr/local/bin", "usr/share", "var/log", "var/tmp"}) {
+    fs::create_directories(root / folder);
+    ::chmod((root / folder).c_str(), 0755);
+  }
+  for (const char* folder : {"tmp", "var/tmp"}) ::chmod((root / folder).c_str(), 01777);
+  ::chmod((root / "root").c_str(), 0700);
+  fs::copy_file(busybox, root / "bin/busybox");
+  ::chmod((root / "bin/busybox").c_str(), 0755);
+  for (const auto name : split(trim(applets), '\n')) {
+    if (name.empty() || name == "busybox") continue;
+    fs::create_symlink("busybox", root / "bin" / name);
+  }
+  for (const char* link : {"sbin", "usr/bin", "usr/sbin"}) {
+    fs::create_symlink(std::string_view(link) == "sbin" ? "bin" : "../bin", root / link);
+  }
+  fs::create_symlink("../run", root / "var/run");
+  write_file(root / "bin/printenv", kPrintenv, 0755);
+  write_file(root / "bin/bash", kBash, 0755);
+  write_file(root / "pause", kPause, 0755);
+  write_file(root / "etc/passwd",
+             "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n", 0644);
+  write_file(root / "etc/group", "root:x:0:\nnogroup:x:65534:\n", 0644);
+  write_file(root / "etc/nsswitch.conf", "hosts: files dns\n", 0644);
+  write_file(root / "etc/hosts", "127.0.0.1\tlocalhost\n", 0644);
+  return success();
+}
+
+}  // namespace
+
+const std::vector<BuiltinName>& builtin_names() {
+  static const std::vector<BuiltinName> names = [] {
+    struct Repository {
+      const char* name;
+      std::vector<const char*> tags;
+      const char* command;
+    };
+    const std::vector<Repository> repositories = {
+        {"docker.io/library/alpine", {"latest", "3", "3.20", "3.21", "3.22"}, "/bin/sh"},
+        {"docker.io/library/busybox", {"latest", "1.36", "1.37", "stable"}, "sh"},
+        {"docker.io/library/debian",
+         {"latest", "12", "13", "bookworm", "bookworm-slim", "stable", "stable-slim", "trixie"},
+         "bash"},
+        {"docker.io/library/ubuntu", {"latest", "20.04", "22.04", "24.04"}, "/bin/bash"},
+        {"registry.k8s.io/e2e-test-images/busybox", {"1.29-4", "1.36.1-1", "1.37.0-1"}, "sh"},
+        {"registry.k8s.io/pause", {"3.9", "3.10", "3.10.1"}, "/pause"},
+    };
+    std::vector<BuiltinName> all;
+    for (const auto& repository : repositories) {
+      for (const char* tag : repository.tags) {
+        all.push_back({cat(repository.name, ":", tag), {repository.command}});
+      }
+    }
+    return all;
+  }();
+  return names;
+}
+
+json::Value builtin_config(const BuiltinName& name) {
+  using json::Value;
+  Value command = Value::array();
+  for (const auto& word : name.command) command.push(word);
+  return Value::object(
+      {{"architecture", machine_architecture()},
+       {"os", "linux"},
+       {"author", cat("made from the machine's busybox for ", name.name)},
+       {"config",
+        Value::object(
+            {{"Env", Value::array({"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:"
+                                   "/bin"})},
+             {"Cmd", command}})}});
+}
+
+Result<std::optional<std::string>> make_builtin_layer(const std::string& layers) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  static const std::string busybox = find_busybox();
+  if (busybox.empty()) return std::optional<std::string>();
+  static std::string name;
+  if (name.empty()) {
+    DIBS_TRY(const std::string digest, digest_of_file(busybox));
+    name = cat("builtin-", kRevision, "-", digest.substr(7, 16));
+  }
+  std::error_code failed;
+  const fs::path target = fs::path(layers) / name;
+  if (fs::exists(target, failed)) return std::optional(name);
+  // Made aside and moved: another process may be doing the same.
+  const fs::path aside = fs::path(layers) / cat(name, ".", ::getpid());
+  fs::remove_all(aside, failed);
+  try {
+    fs::create_directories(aside);
+    ::chmod(aside.c_str(), 0755);
+    DIBS_CHECK(make_layer(aside, busybox));
+    fs::rename(aside, target, failed);
+    if (failed) fs::remove_all(aside);
+  } catch (const std::exception& problem) {
+    return Error::internal(cat("make the built-in image: ", problem.what()));
+  }
+  return std::optional(name);
+}
+
+}  // namespace dibs::node

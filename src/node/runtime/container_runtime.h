@@ -1,0 +1,287 @@
+#pragma once
+// What runs containers, as the node agent sees it. The shape is that of CRI v1, so that a CRI
+// runtime fits behind it too.
+//
+// A sandbox is what a pod's containers share: namespaces, addresses, a log folder. It is run before
+// and removed after them. Sandboxes and containers survive the agent: a new agent on the same
+// folders finds them by list_*() with the labels they were made with. All calls may block, may come
+// from any thread, and may be repeated: stopping what is stopped and removing what is gone succeed.
+//
+// Errors carry a message for the user, as events and container statuses show it.
+// runtime_contract_test.h is the suite that every implementation passes.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace dibs::node {
+
+using Labels = std::map<std::string, std::string>;
+
+struct PortMapping {
+  std::string protocol = "TCP";
+  int container_port = 0;
+  int host_port = 0;
+  std::string host_ip = {};
+};
+
+struct SandboxConfig {
+  std::string name = {};  // the pod's
+  std::string name_space = {};
+  std::string uid = {};
+  unsigned attempt = 0;
+  std::string hostname = {};
+  std::string log_directory = {};
+  std::vector<PortMapping> ports = {};
+  bool host_network = false;
+  bool host_pid = false;
+  bool host_ipc = false;
+  /// One pid namespace for all containers.
+  bool share_pid = false;
+  std::vector<std::pair<std::string, std::string>> sysctls = {};
+  /// Written to /etc/resolv.conf of the pod; all empty: the host's.
+  std::vector<std::string> dns_servers = {};
+  std::vector<std::string> dns_searches = {};
+  std::vector<std::string> dns_options = {};
+  Labels labels = {};
+  Labels annotations = {};
+};
+
+enum class SandboxState : std::uint8_t { ready, not_ready };
+
+struct SandboxStatus {
+  std::string id = {};
+  SandboxState state = SandboxState::not_ready;
+  std::string name = {};
+  std::string name_space = {};
+  std::string uid = {};
+  unsigned attempt = 0;
+  Time created = {};
+  std::vector<std::string> ips = {};  // empty with the host's network
+  Labels labels = {};
+  Labels annotations = {};
+};
+
+enum class Propagation : std::uint8_t { none, host_to_container, bidirectional };
+
+struct Mount {
+  std::string container_path = {};
+  std::string host_path = {};
+  bool read_only = false;
+  Propagation propagation = Propagation::none;
+};
+
+struct HostDevice {
+  std::string container_path = {};
+  std::string host_path = {};
+  std::string permissions = "rwm";
+};
+
+struct ContainerLimits {
+  std::int64_t cpu_period = 0;  // microseconds; 0: none
+  std::int64_t cpu_quota = 0;
+  std::int64_t cpu_shares = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t oom_score_adj = 0;
+  std::string cpuset_cpus = {};
+  std::string cpuset_mems = {};
+};
+
+struct ContainerSecurity {
+  bool privileged = false;
+  bool read_only_root = false;
+  bool no_new_privileges = false;
+  std::optional<std::int64_t> run_as_user = {};
+  std::string run_as_username = {};
+  std::optional<std::int64_t> run_as_group = {};
+  std::vector<std::int64_t> supplemental_groups = {};
+  std::vector<std::string> add_capabilities = {};
+  std::vector<std::string> drop_capabilities = {};
+  /// "" or "RuntimeDefault", "Unconfined", or a path of a profile.
+  std::string seccomp = {};
+  bool unmasked_proc = false;
+};
+
+struct ContainerConfig {
+  std::string name = {};
+  unsigned attempt = 0;
+  std::string image = {};  // what pull_image or image_status returned as id
+  std::vector<std::string> command = {};
+  std::vector<std::string> args = {};
+  std::string working_dir = {};
+  std::vector<std::pair<std::string, std::string>> env = {};
+  std::vector<Mount> mounts = {};
+  std::vector<HostDevice> devices = {};
+  /// Qualified CDI names; repeated ones count once. Unknown ones fail create_container.
+  std::vector<std::string> cdi_devices = {};
+  /// Relative to the sandbox's log_directory; CRI log format.
+  std::string log_path = {};
+  bool stdin_open = false;
+  bool stdin_once = false;
+  bool tty = false;
+  std::string stop_signal = {};  // "" : the image's, else SIGTERM
+  ContainerLimits limits = {};
+  ContainerSecurity security = {};
+  Labels labels = {};
+  Labels annotations = {};
+};
+
+enum class ContainerState : std::uint8_t { created, running, exited, unknown };
+
+struct ContainerStatus {
+  std::string id = {};  // without "containerd://"-like prefix
+  std::string sandbox_id = {};
+  std::string name = {};
+  unsigned attempt = 0;
+  ContainerState state = ContainerState::unknown;
+  Time created = {};
+  Time started = {};
+  Time finished = {};
+  int exit_code = 0;
+  int signal = 0;
+  std::string image = {};     // as the pod named it
+  std::string image_id = {};  // as status.containerStatuses[].imageID shows it
+  std::string reason = {};    // "OOMKilled", "Completed", "Error", "StartError", ...
+  std::string message = {};
+  std::string log_path = {};  // absolute
+  Labels labels = {};
+  Labels annotations = {};
+};
+
+struct ImageInfo {
+  std::string id = {};  // sha256:...
+  std::vector<std::string> tags = {};
+  std::vector<std::string> digests = {};
+  std::uint64_t size = 0;
+  /// From the image's config.
+  std::optional<std::int64_t> user_id = {};
+  std::string user_name = {};
+};
+
+struct ExecResult {
+  std::string out = {};
+  std::string err = {};
+  int exit_code = 0;
+};
+
+struct TerminalSize {
+  unsigned width = 0;
+  unsigned height = 0;
+};
+
+/// What a process in a container writes. Called one at a time.
+struct ProcessOutput {
+  std::function<void(std::string_view bytes)> out = {};
+  std::function<void(std::string_view bytes)> err = {};  // never with a terminal
+  /// Once. The exit code; an error when the process could not be started or was lost. Of an attach:
+  /// when the container's process ended.
+  std::function<void(Result<int> exit_code)> ended = {};
+};
+
+/// Destroying it detaches; of an exec it also ends the process. Thread-safe.
+class ProcessInput {
+ public:
+  virtual ~ProcessInput() = default;
+  /// Waits for room.
+  virtual Result<> write(std::string_view bytes) = 0;
+  virtual void close() = 0;
+  virtual void resize(TerminalSize size) = 0;
+  /// What the destructor does, for a caller that cannot destroy it yet: a write that waits returns.
+  virtual void abandon() { close(); }
+};
+
+struct ExecConfig {
+  std::vector<std::string> command = {};
+  bool tty = false;
+  bool stdin_open = false;
+};
+
+/// Two-way bytes to a port inside a sandbox. Destroying it closes. Thread-safe.
+class PortStream {
+ public:
+  virtual ~PortStream() = default;
+  virtual Result<> write(std::string_view bytes) = 0;
+  virtual void close_write() = 0;
+  /// As ProcessInput's.
+  virtual void abandon() { close_write(); }
+};
+
+struct PortOutput {
+  std::function<void(std::string_view bytes)> data = {};
+  std::function<void(Result<> outcome)> ended = {};
+};
+
+struct RuntimeEvent {
+  enum class Kind : std::uint8_t { created, started, stopped, removed };
+  Kind kind = Kind::stopped;
+  std::string sandbox_id = {};
+  std::string container_id = {};  // "" : the sandbox itself
+  std::string pod_uid = {};
+};
+
+struct RuntimeVersion {
+  std::string name = {};  // "dibs-oci", "containerd": the prefix of container ids in pod statuses
+  std::string version = {};  // node.status.nodeInfo.containerRuntimeVersion is name://version
+};
+
+class ContainerRuntime {
+ public:
+  virtual ~ContainerRuntime() = default;
+
+  virtual RuntimeVersion version() = 0;
+  /// An error says what is missing on this machine.
+  virtual Result<> ready() = 0;
+
+  /// The sandbox's id.
+  virtual Result<std::string> run_sandbox(const SandboxConfig& config) = 0;
+  /// Ends what runs in it and frees its network.
+  virtual Result<> stop_sandbox(const std::string& id) = 0;
+  /// With its containers.
+  virtual Result<> remove_sandbox(const std::string& id) = 0;
+  virtual Result<SandboxStatus> sandbox_status(const std::string& id) = 0;
+  virtual Result<std::vector<SandboxStatus>> list_sandboxes() = 0;
+
+  virtual Result<std::string> create_container(const std::string& sandbox_id,
+                                               const SandboxConfig& sandbox,
+                                               const ContainerConfig& config) = 0;
+  virtual Result<> start_container(const std::string& id) = 0;
+  /// The stop signal, then SIGKILL after `grace`.
+  virtual Result<> stop_container(const std::string& id, Duration grace) = 0;
+  virtual Result<> remove_container(const std::string& id) = 0;
+  virtual Result<ContainerStatus> container_status(const std::string& id) = 0;
+  /// Of all sandboxes, dead ones too.
+  virtual Result<std::vector<ContainerStatus>> list_containers() = 0;
+
+  /// Kills the command at the timeout (0: none), with an error of kind timeout.
+  virtual Result<ExecResult> exec_sync(const std::string& id,
+                                       const std::vector<std::string>& command,
+                                       Duration timeout) = 0;
+  virtual Result<std::unique_ptr<ProcessInput>> exec(const std::string& id,
+                                                     const ExecConfig& config,
+                                                     ProcessOutput output) = 0;
+  virtual Result<std::unique_ptr<ProcessInput>> attach(const std::string& id,
+                                                       ProcessOutput output) = 0;
+  virtual Result<std::unique_ptr<PortStream>> connect_port(const std::string& sandbox_id, int port,
+                                                           PortOutput output) = 0;
+
+  /// Nothing when the image is not here.
+  virtual Result<std::optional<ImageInfo>> image_status(const std::string& image) = 0;
+  virtual Result<ImageInfo> pull_image(const std::string& image) = 0;
+  virtual Result<std::vector<ImageInfo>> list_images() = 0;
+  virtual Result<> remove_image(const std::string& image) = 0;
+
+  /// Called on the runtime's executor whenever something changed by itself or by a call. One
+  /// listener per pod_uid prefix is not needed: all listeners get all events.
+  virtual void listen(std::function<void(const RuntimeEvent& event)> listener) = 0;
+};
+
+}  // namespace dibs::node

@@ -1,0 +1,546 @@
+// Containers of the oci runtime: made, started, ended, removed.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "cdi/annotations.h"
+#include "json/parse.h"
+#include "node/runtime/oci_config.h"
+#include "node/runtime/oci_namespaces.h"
+#include "node/runtime/oci_rootfs.h"
+#include "node/runtime/oci_runtime_state.h"
+#include "runtime/files.h"
+#include "runtime/processes.h"
+
+namespace dibs::node {
+namespace {
+
+namespace fs = std::filesystem;
+using json::Value;
+
+bool has_cgroup_v2() {
+  static const bool found = ::access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+  return found;
+}
+
+// The bounding set of this process.
+std::uint64_t own_capabilities() {
+  static const std::uint64_t all = [] {
+    std::ifstream status("/proc/self/status");
+    std::string key, value;
+    while (status >> key >> value) {
+      if (key == "CapBnd:") return std::stoull(value, nullptr, 16);
+      status.ignore(1 << 20, '\n');
+    }
+    return ~0ull;
+  }();
+  return all;
+}
+
+// Without the right to, nobody may make himself less likely to be killed.
+std::int64_t allowed_oom_score(std::int64_t wanted) {
+  constexpr std::uint64_t kSysResource = 1ull << 24;
+  if ((own_capabilities() & kSysResource) != 0) return wanted;
+  std::int64_t own = 0;
+  std::ifstream("/proc/self/oom_score_adj") >> own;
+  return std::max(wanted, own);
+}
+
+std::vector<std::string> device_nodes() {
+  std::vector<std::string> paths;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator at("/dev", failed), end; at != end; at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    if (at.depth() == 0 && (name == "pts" || name == "shm" || name == "fd" || name == "mqueue")) {
+      at.disable_recursion_pending();
+      continue;
+    }
+    if (name == "console" || name == "ptmx") continue;
+    const auto type = at->symlink_status(failed).type();
+    if (type == fs::file_type::character || type == fs::file_type::block) {
+      paths.push_back(at->path().string());
+    }
+  }
+  return paths;
+}
+
+std::string text_of(const std::string& path) {
+  auto text = runtime::system_files().read(path);
+  return text.ok() ? std::string(trim(*text)) : "";
+}
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+Time modified(const std::string& path, Time otherwise) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0) return otherwise;
+  return {status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+// What the monitor said through its pipe: {"pid": 12} or {"pid": -1, "message": "…"}.
+struct Said {
+  std::int64_t pid = -1;
+  std::string message = {};
+};
+
+Said read_word(int fd) {
+  std::string text;
+  char buffer[4096];
+  // Until the end of the line: the monitor keeps the pipe open. A hook that hangs ends the wait.
+  struct pollfd ready = {fd, POLLIN, 0};
+  while (text.find('\n') == std::string::npos) {
+    if (::poll(&ready, 1, 120'000) == 0) return {-1, "no answer within two minutes"};
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+  const auto value = json::parse(trim(text));
+  if (!value.ok()) return {-1, std::string(trim(text))};
+  const Value& pid = value->contains("pid") ? (*value)["pid"] : (*value)["data"];
+  return {pid.as_int(-1), (*value)["message"].str()};
+}
+
+}  // namespace
+
+Result<std::string> OciRuntime::create_container(const std::string& sandbox_id,
+                                                 const SandboxConfig& sandbox_config,
+                                                 const ContainerConfig& config) {
+  const SandboxPtr sandbox = find_sandbox(sandbox_id);
+  if (!sandbox) {
+    return Error::not_found(
+        cat("failed to find sandbox id ", dibs::quoted(sandbox_id), ": not found"));
+  }
+  const std::lock_guard busy(sandbox->busy);
+  if (sandbox->record.phase != SandboxPhase::ready) {
+    return Error::conflict(cat("sandbox ", dibs::quoted(sandbox_id), " is not running"));
+  }
+  auto container = std::make_shared<Container>();
+  container->pod_uid = sandbox->record.config.uid;
+  ContainerRecord& record = container->record;
+  record.boot = boot_id_;
+  ContainerStatus& status = record.status;
+  status.id = new_id();
+  status.sandbox_id = sandbox_id;
+  status.name = config.name;
+  status.attempt = config.attempt;
+  status.created = machine_.clock.now();
+  status.labels = config.labels;
+  status.annotations = config.annotations;
+  DIBS_CHECK(runtime::system_files().make_dirs(container_folder(status.id), 0711));
+  DIBS_CHECK(save(*container));
+  if (auto filled = fill_bundle(*container, sandbox->record, sandbox_config, config);
+      !filled.ok()) {
+    (void)discard(*container).ok();
+    return filled.error();
+  }
+  record.phase = ContainerPhase::created;
+  status.state = ContainerState::created;
+  DIBS_CHECK(save(*container));
+  {
+    const std::lock_guard lock(mutex_);
+    containers_[status.id] = container;
+  }
+  tell(RuntimeEvent::Kind::created, sandbox_id, status.id, container->pod_uid);
+  return status.id;
+}
+
+Result<> OciRuntime::fill_bundle(Container& container, const SandboxRecord& sandbox,
+                                 const SandboxConfig& sandbox_config,
+                                 const ContainerConfig& wanted) {
+  ContainerConfig config = wanted;
+  config.limits.oom_score_adj = allowed_oom_score(config.limits.oom_score_adj);
+  ContainerRecord& record = container.record;
+  ContainerStatus& status = record.status;
+  const std::string folder = container_folder(status.id);
+  DIBS_TRY(const auto image, images_.find(config.image));
+  if (!image) return Error::not_found(cat("image ", dibs::quoted(config.image), ": not found"));
+  status.image = image->name;
+  status.image_id = image->image_id;
+  if (!config.log_path.empty()) {
+    status.log_path = cat(sandbox_config.log_directory, '/', config.log_path);
+    DIBS_CHECK(runtime::system_files().make_dirs(
+        status.log_path.substr(0, status.log_path.rfind('/')), 0755));
+  }
+  record.tty = config.tty;
+  record.stdin_open = config.stdin_open;
+  record.stdin_once = config.stdin_once;
+  record.stop_signal =
+      config.stop_signal.empty() ? image->config["config"]["StopSignal"].str() : config.stop_signal;
+
+  DIBS_TRY(const std::string root, make_rootfs(folder, image->layers));
+  const std::string context =
+      cat("failed to generate container ", dibs::quoted(status.id), " spec");
+  auto user = resolve_user(config.security, image->config["config"]["User"].as_string(),
+                           read_inside(root, "/etc/passwd"), read_inside(root, "/etc/group"));
+  if (!user.ok()) return user.error().within(context);
+  for (const auto& mount : config.mounts) {
+    if (exists(mount.host_path)) continue;
+    auto made = runtime::system_files().make_dirs(mount.host_path, 0755);
+    if (!made.ok())
+      return made.error().within(cat("failed to mkdir ", dibs::quoted(mount.host_path)));
+  }
+  const std::string spaces = namespace_folder(sandbox.status.id);
+  const std::string files = sandbox_folder(sandbox.status.id);
+  const auto held = [&](const char* kind) {
+    const std::string path = cat(spaces, '/', kind);
+    return exists(path) ? path : std::string();
+  };
+  OciConfigInput input{.sandbox = sandbox_config, .container = config, .image = image->config};
+  input.user = std::move(*user);
+  input.root = root;
+  input.cgroup = cat("/dibs/pod", sandbox.config.uid, "/", status.id);
+  input.network_namespace = held("net");
+  input.ipc_namespace = held("ipc");
+  input.uts_namespace = held("uts");
+  input.pid_namespace = held("pid");
+  input.resolv_conf = files + "/resolv.conf";
+  if (exists(files + "/hostname")) input.hostname_file = files + "/hostname";
+  input.shm = sandbox.config.host_ipc ? "/dev/shm" : spaces + "/shm";
+  input.cgroup_v2 = has_cgroup_v2();
+  input.all_capabilities = own_capabilities();
+  if (config.security.privileged) input.host_devices = device_nodes();
+  if (config.security.seccomp.starts_with('/')) {
+    input.seccomp_profile = text_of(config.security.seccomp);
+  }
+  auto built = build_oci_config(input);
+  if (!built.ok()) return built.error().within("failed to generate spec").within(context);
+  DIBS_TRY(const auto devices, cdi::with_annotated_devices(config.cdi_devices, config.annotations));
+  if (auto injected = cdi_.inject(devices, *built); !injected.ok()) {
+    return injected.error().within("CDI device injection failed");
+  }
+  return replace_file(folder + "/config.json", json::write(*built));
+}
+
+Result<> OciRuntime::start_container(const std::string& id) {
+  const ContainerPtr container = find_container(id);
+  if (!container) {
+    return Error::not_found(
+        cat("an error occurred when try to find container ", dibs::quoted(id), ": not found"));
+  }
+  const std::lock_guard busy(container->busy);
+  if (container->record.phase == ContainerPhase::running) return success();
+  if (container->record.phase != ContainerPhase::created) {
+    return Error::conflict(cat("container ", dibs::quoted(id), " is not in created state"));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    container->record.phase = ContainerPhase::starting;
+  }
+  DIBS_CHECK(save(*container));
+  if (auto started = launch(*container); !started.ok()) {
+    fail_start(*container, started.error());
+    return started;
+  }
+  tell(RuntimeEvent::Kind::started, container->record.status.sandbox_id, id, container->pod_uid);
+  // It may have ended before it was noted as running.
+  note_exit(id, false);
+  return success();
+}
+
+Result<> OciRuntime::launch(Container& container) {
+  const ContainerRecord& record = container.record;
+  const std::string& id = record.status.id;
+  const std::string folder = container_folder(id);
+  const std::string log = folder + "/oci.log";
+  DIBS_TRY(runtime::Pipe words, runtime::make_pipe());
+  std::vector<std::string> argv = {options_.monitor,
+                                   "--api-version",
+                                   "1",
+                                   "--cid",
+                                   id,
+                                   "--cuuid",
+                                   id,
+                                   "--name",
+                                   id,
+                                   "--runtime",
+                                   options_.program,
+                                   "--bundle",
+                                   folder,
+                                   "--persist-dir",
+                                   folder,
+                                   "--container-pidfile",
+                                   folder + "/pid",
+                                   "--conmon-pidfile",
+                                   folder + "/monitor",
+                                   "--exit-dir",
+                                   options_.run + "/exits",
+                                   "--socket-dir-path",
+                                   options_.run + "/s",
+                                   "--log-level",
+                                   "error",
+                                   "--no-sync-log",
+                                   "--log-size-max",
+                                   "104857600",
+                                   "--log-path",
+                                   record.status.log_path.empty()
+                                       ? std::string("k8s-file:/dev/null")
+                                       : "k8s-file:" + record.status.log_path};
+  const auto command = runtime_command(log);
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    argv.insert(argv.end(), {"--runtime-arg", command[i]});
+  }
+  if (record.tty) argv.push_back("--terminal");
+  if (record.stdin_open) {
+    argv.push_back("--stdin");
+    if (!record.stdin_once) argv.push_back("--leave-stdin-open");
+  }
+  DIBS_TRY(auto monitor,
+           runtime::Process::start(
+               {.argv = std::move(argv),
+                .env =
+                    std::vector<std::string>{
+                        "_OCI_SYNCPIPE=3",
+                        "GOMAXPROCS=1",  // quicker to start, where runc shares the machine
+                        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+                .directory = folder,  // where it leaves word of a lack of memory
+                .descriptors = {{words.write_end.get(), 3}},
+                .new_session = true}));
+  words.write_end.reset();
+  const Said said = read_word(words.read_end.get());
+  const auto left = monitor->wait(std::chrono::minutes(1));
+  if (said.pid <= 0) {
+    const std::string fallback = said.message.empty()
+                                     ? cat("the monitor ended with status ", left ? left->code : -1)
+                                     : said.message;
+    return Error::internal(
+        cat("failed to create containerd task: failed to create shim task: OCI runtime create "
+            "failed: ",
+            logged_error(log, fallback)));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    container.record.process = ProcessMark::of(said.pid);
+    container.record.monitor = ProcessMark::of(std::atoll(text_of(folder + "/monitor").c_str()));
+  }
+  const Time started_at = machine_.clock.now();
+  if (auto started = release(id); !started.ok()) {
+    // Too short a life to be seen is none of the runtime's errors.
+    if (!exists(cat(options_.run, "/exits/", id))) {
+      return started.error().within("failed to start containerd task");
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    container.record.phase = ContainerPhase::running;
+    container.record.status.state = ContainerState::running;
+    container.record.status.started = started_at;
+  }
+  watcher_->watch_monitor(id, static_cast<int>(container.record.monitor.pid));
+  return save(container);
+}
+
+// Lets a created container go on to its command. runc's own way is a pipe that the container's
+// first process writes to before that: reading it here saves the start of another program.
+Result<> OciRuntime::release(const std::string& id) {
+  const std::string path = cat(options_.run, "/oci/", id, "/exec.fifo");
+  const runtime::Fd fifo(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (program_name_ == "runc" && fifo.ok()) {
+    struct pollfd ready = {fifo.get(), POLLIN, 0};
+    char byte = 0;
+    if (::poll(&ready, 1, 10'000) > 0 && ::read(fifo.get(), &byte, 1) == 1) {
+      ::unlink(path.c_str());
+      return success();
+    }
+  }
+  DIBS_CHECK(run_oci(id, {"start", id}));
+  return success();
+}
+
+void OciRuntime::fail_start(Container& container, const Error& error) {
+  const std::string id = container.record.status.id;
+  const auto monitor =
+      ProcessMark::of(std::atoll(text_of(container_folder(id) + "/monitor").c_str()));
+  for (const auto& process : {container.record.process, monitor}) {
+    if (process.alive()) ::kill(static_cast<pid_t>(process.pid), SIGKILL);
+  }
+  if (exists(cat(options_.run, "/oci/", id))) (void)run_oci(id, {"delete", "--force", id}).ok();
+  ::unlink(cat(options_.run, "/exits/", id).c_str());
+  {
+    const std::lock_guard lock(mutex_);
+    ContainerStatus& status = container.record.status;
+    container.record.phase = ContainerPhase::exited;
+    status.state = ContainerState::exited;
+    status.exit_code = 128;
+    status.reason = "StartError";
+    status.message = error.message();
+    status.started = {};
+    status.finished = machine_.clock.now();
+  }
+  (void)save(container).ok();
+  changed_.notify_all();
+  tell(RuntimeEvent::Kind::stopped, container.record.status.sandbox_id, id, container.pod_uid);
+}
+
+// Of a start that an agent did not live to see the end of.
+void OciRuntime::finish_start(Container& container) {
+  ContainerRecord& record = container.record;
+  const std::string id = record.status.id;
+  const std::string folder = container_folder(id);
+  const auto monitor = ProcessMark::of(std::atoll(text_of(folder + "/monitor").c_str()));
+  // The monitor may still be at it.
+  for (int i = 0; i < 100 && monitor.alive() && !exists(folder + "/pid"); ++i) ::usleep(20'000);
+  const auto process = ProcessMark::of(std::atoll(text_of(folder + "/pid").c_str()));
+  const bool ended = exists(cat(options_.run, "/exits/", id));
+  if (!ended && !(monitor.alive() && process.alive())) {
+    // Nothing runs: as if the start had never been asked for.
+    if (process.alive()) ::kill(static_cast<pid_t>(process.pid), SIGKILL);
+    if (exists(cat(options_.run, "/oci/", id))) (void)run_oci(id, {"delete", "--force", id}).ok();
+    ::unlink((folder + "/pid").c_str());
+    ::unlink((folder + "/monitor").c_str());
+    record.phase = ContainerPhase::created;
+    (void)save(container).ok();
+    return;
+  }
+  record.process = process;
+  record.monitor = monitor;
+  if (!ended) (void)release(id).ok();  // an error when it runs already
+  record.phase = ContainerPhase::running;
+  record.status.started = modified(folder + "/pid", machine_.clock.now());
+  (void)save(container).ok();
+}
+
+void OciRuntime::note_exit(const std::string& id, bool lost) {
+  const ContainerPtr container = find_container(id);
+  if (!container) return;
+  const std::string folder = container_folder(id);
+  const std::string exit_file = cat(options_.run, "/exits/", id);
+  const std::string code = text_of(exit_file);
+  if (code.empty() && !lost) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ContainerRecord& record = container->record;
+    const bool never_ran = lost && record.phase == ContainerPhase::created;
+    if (record.phase != ContainerPhase::running && !never_ran) return;
+    ContainerStatus& status = record.status;
+    record.phase = ContainerPhase::exited;
+    status.state = ContainerState::exited;
+    // Files have the time of the last tick, which may be older.
+    status.finished = std::max(modified(exit_file, machine_.clock.now()), status.started);
+    if (code.empty()) {
+      // Without its monitor nobody sees how it ends: it ends now.
+      if (record.process.alive()) ::kill(static_cast<pid_t>(record.process.pid), SIGKILL);
+      status.exit_code = 137;
+      status.message = never_ran ? "the container was stopped before it was started"
+                                 : "the container's monitor was lost";
+    } else {
+      status.exit_code = std::atoi(code.c_str());
+    }
+    const bool out_of_memory = exists(folder + "/oom");
+    status.reason = out_of_memory ? "OOMKilled" : status.exit_code == 0 ? "Completed" : "Error";
+  }
+  (void)save(*container).ok();
+  changed_.notify_all();
+  tell(RuntimeEvent::Kind::stopped, container->record.status.sandbox_id, id, container->pod_uid);
+}
+
+Result<> OciRuntime::stop_container(const std::string& id, Duration grace) {
+  const ContainerPtr container = find_container(id);
+  if (!container) return success();
+  const auto phase = [&] {
+    const std::lock_guard lock(mutex_);
+    return container->record.phase;
+  };
+  if (phase() == ContainerPhase::exited) return success();
+  // Not under `busy`, which a start may hold: a container that starts is running soon.
+  if (phase() == ContainerPhase::starting) const std::lock_guard busy(container->busy);
+  if (phase() == ContainerPhase::created) {
+    note_exit(id, true);
+    return success();
+  }
+  int signal = signal_number(container->record.stop_signal);
+  if (signal == 0) signal = SIGTERM;
+  return end_process(*container, signal, grace);
+}
+
+Result<> OciRuntime::end_process(Container& container, int signal, Duration grace) {
+  const auto ended = [&] { return container.record.phase != ContainerPhase::running; };
+  std::unique_lock lock(mutex_);
+  if (ended()) return success();
+  const ProcessMark process = container.record.process;
+  const auto send = [&](int number) {
+    if (process.alive()) ::kill(static_cast<pid_t>(process.pid), number);
+  };
+  if (grace > Duration::zero()) {
+    send(signal);
+    if (changed_.wait_for(lock, grace, ended)) return success();
+  }
+  send(SIGKILL);
+  if (changed_.wait_for(lock, std::chrono::seconds(10), ended)) return success();
+  lock.unlock();
+  if (process.alive()) {
+    return Error::internal(cat("container ", dibs::quoted(container.record.status.id),
+                               " does not end: its process ", process.pid, " stays"));
+  }
+  note_exit(container.record.status.id, true);
+  return success();
+}
+
+// All that is left of it on the machine; may be repeated.
+Result<> OciRuntime::discard(Container& container) {
+  const std::string id = container.record.status.id;
+  const std::string folder = container_folder(id);
+  for (const auto& process : {container.record.process, container.record.monitor}) {
+    if (process.alive()) ::kill(static_cast<pid_t>(process.pid), SIGKILL);
+  }
+  if (exists(cat(options_.run, "/oci/", id))) {
+    auto deleted = run_oci(id, {"delete", id});
+    if (!deleted.ok()) deleted = run_oci(id, {"delete", "--force", id});
+    if (!deleted.ok()) return deleted.error();
+  }
+  DIBS_CHECK(unmake_rootfs(folder));
+  ::unlink(cat(options_.run, "/exits/", id).c_str());
+  ::unlink(cat(options_.run, "/s/", id).c_str());
+  std::error_code failed;
+  fs::remove_all(folder, failed);
+  if (failed) return Error::internal(cat("remove ", folder, ": ", failed.message()));
+  return success();
+}
+
+Result<> OciRuntime::remove_container(const std::string& id) {
+  const ContainerPtr container = find_container(id);
+  if (!container) return success();
+  const std::lock_guard busy(container->busy);
+  DIBS_CHECK(end_process(*container, SIGKILL, Duration::zero()));
+  {
+    const std::lock_guard lock(mutex_);
+    if (!containers_.contains(id)) return success();
+    container->record.phase = ContainerPhase::removing;
+  }
+  DIBS_CHECK(save(*container));
+  DIBS_CHECK(discard(*container));
+  {
+    const std::lock_guard lock(mutex_);
+    containers_.erase(id);
+  }
+  tell(RuntimeEvent::Kind::removed, container->record.status.sandbox_id, id, container->pod_uid);
+  return success();
+}
+
+Result<ContainerStatus> OciRuntime::container_status(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = containers_.find(id);
+  if (found == containers_.end()) {
+    return Error::not_found(
+        cat("an error occurred when try to find container ", dibs::quoted(id), ": not found"));
+  }
+  return found->second->record.status;
+}
+
+Result<std::vector<ContainerStatus>> OciRuntime::list_containers() {
+  const std::lock_guard lock(mutex_);
+  std::vector<ContainerStatus> list;
+  for (const auto& [id, container] : containers_) list.push_back(container->record.status);
+  return list;
+}
+
+}  // namespace dibs::node

@@ -1,0 +1,36 @@
+#pragma once
+// Namespaces that live without a process: each is held by a bind mount of its file.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "runtime/processes.h"
+
+namespace dibs::node {
+
+struct NamespaceOptions {
+  bool network = true;
+  bool ipc = true;
+  bool uts = true;
+  std::string hostname = {};
+  std::vector<std::pair<std::string, std::string>> sysctls = {};
+};
+
+/// Makes <folder>/net, ipc and uts; the network's loopback is up. On an error nothing is left.
+Result<> make_namespaces(const std::string& folder, const NamespaceOptions& options);
+/// Success too when there is nothing.
+void remove_namespaces(const std::string& folder);
+
+/// A small file system in memory for the pod's /dev/shm.
+Result<> mount_shm(const std::string& folder);
+
+/// Unmounts, lazily where it is busy. Success too when nothing is mounted.
+void unmount(const std::string& path);
+bool is_mount_point(const std::string& path);
+
+/// A connection to localhost inside a network namespace ("": the host's), IPv4 first.
+Result<runtime::Fd> connect_inside(const std::string& network_namespace, int port);
+
+}  // namespace dibs::node

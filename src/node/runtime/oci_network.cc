@@ -1,0 +1,307 @@
+#include "node/runtime/oci_network.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+
+#include "base/strings.h"
+#include "json/parse.h"
+#include "node/runtime/image_record.h"
+#include "runtime/files.h"
+#include "runtime/processes.h"
+
+namespace dibs::node {
+namespace {
+
+using json::Value;
+
+Value port_mappings(const SandboxConfig& sandbox) {
+  Value list = Value::array();
+  for (const auto& port : sandbox.ports) {
+    if (port.host_port == 0) continue;
+    Value mapping = Value::object({{"hostPort", port.host_port},
+                                   {"containerPort", port.container_port},
+                                   {"protocol", to_lower(port.protocol)}});
+    if (!port.host_ip.empty()) mapping.set("hostIP", port.host_ip);
+    list.push(std::move(mapping));
+  }
+  return list;
+}
+
+std::uint32_t hex_number(std::string_view text) {
+  std::uint32_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  return value;
+}
+
+}  // namespace
+
+std::string pick_range(const std::string& name, const std::string& routes) {
+  constexpr unsigned kFirst = 64, kCount = 128;
+  std::vector<bool> taken(256, false);
+  for (const auto line : split(routes, '\n')) {
+    std::vector<std::string_view> fields;
+    for (const auto field : split(line, '\t')) fields.push_back(trim(field));
+    if (fields.size() < 8 || fields[0] == "Iface") continue;
+    // As the machine's memory has it: the first byte of the address is the lowest.
+    const std::uint32_t destination = hex_number(fields[1]);
+    const std::uint32_t mask = hex_number(fields[7]);
+    if ((destination & 0xff) != 10 || mask == 0) continue;
+    if (((mask >> 8) & 0xff) == 0) {
+      taken.assign(256, true);
+      continue;
+    }
+    for (unsigned i = 0; i < 256; ++i) {
+      if ((i & ((mask >> 8) & 0xff)) == ((destination >> 8) & ((mask >> 8) & 0xff)))
+        taken[i] = true;
+    }
+  }
+  const unsigned start = hex_number(digest_of(name).substr(7, 4));
+  for (unsigned i = 0; i < kCount; ++i) {
+    const unsigned second = kFirst + (start + i) % kCount;
+    if (!taken[second]) return cat("10.", second, ".0.0/16");
+  }
+  return "";
+}
+
+PodNetwork::PodNetwork(NetworkOptions options)
+    : options_(std::move(options)), bridge_(cat("dibs-", digest_of(options_.name).substr(7, 8))) {}
+
+std::string PodNetwork::find_plugin(const std::string& type) const {
+  for (const auto& folder : options_.plugin_folders) {
+    std::string path = cat(folder, '/', type);
+    if (::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
+
+Result<> PodNetwork::ready() {
+  DIBS_TRY(const Value list, configuration());
+  for (const auto& plugin : list["plugins"].items()) {
+    for (const std::string& type : {plugin["type"].str(), plugin["ipam"]["type"].str()}) {
+      if (type.empty() || !find_plugin(type).empty()) continue;
+      return Error::unavailable(cat("CNI plugin ", dibs::quoted(type), " is not in ",
+                                    join(options_.plugin_folders, ", "),
+                                    " (Debian: containernetworking-plugins)"));
+    }
+  }
+  return success();
+}
+
+void PodNetwork::prepare() {
+  auto list = configuration();
+  if (!list.ok() || !(*list)["dibs"].as_bool()) return;
+  if (auto subnet = range(); subnet.ok()) masquerade(*subnet);
+}
+
+Result<Value> PodNetwork::configuration() {
+  auto files = runtime::system_files().list(options_.config_folder);
+  if (files.ok()) {
+    for (const auto& file : *files) {
+      const bool is_list = file.ends_with(".conflist");
+      if (!is_list && !file.ends_with(".conf") && !file.ends_with(".json")) continue;
+      const std::string path = cat(options_.config_folder, '/', file);
+      DIBS_TRY(const std::string bytes, runtime::system_files().read(path));
+      auto value = json::parse(bytes);
+      if (!value.ok()) return value.error().within(cat("CNI configuration ", path));
+      if (value->contains("plugins")) return value;
+      return Value::object({{"cniVersion", (*value)["cniVersion"]},
+                            {"name", (*value)["name"]},
+                            {"plugins", Value::array({*value})}});
+    }
+  }
+  return default_configuration();
+}
+
+Result<std::string> PodNetwork::range() {
+  const std::string path = options_.state + "/range";
+  if (auto known = runtime::system_files().read(path); known.ok()) return known;
+  DIBS_CHECK(runtime::system_files().make_dirs(options_.state, 0755));
+  DIBS_TRY(const auto lock, wait_for_lock(options_.state + "/lock"));
+  if (auto known = runtime::system_files().read(path); known.ok()) return known;
+  auto routes = runtime::system_files().read("/proc/net/route");
+  const std::string range = pick_range(options_.name, routes.ok() ? *routes : "");
+  if (range.empty())
+    return Error::unavailable("no free range of addresses for pods in 10.64.0.0/9");
+  DIBS_CHECK(runtime::system_files().write(path, range, 0644));
+  return range;
+}
+
+Result<Value> PodNetwork::default_configuration() {
+  DIBS_TRY(const std::string subnet, range());
+  const Value ipam = Value::object(
+      {{"type", "host-local"},
+       {"ranges", Value::array({Value::array({Value::object({{"subnet", subnet}})})})},
+       {"routes", Value::array({Value::object({{"dst", "0.0.0.0/0"}})})},
+       {"dataDir", options_.state + "/ipam"}});
+  // One rule for the whole range, by masquerade(), is much faster than the plugin's one per pod.
+  const Value bridge = Value::object({{"type", "bridge"},
+                                      {"bridge", bridge_},
+                                      {"isGateway", true},
+                                      {"ipMasq", false},
+                                      {"hairpinMode", true},
+                                      {"ipam", ipam}});
+  const Value ports = Value::object(
+      {{"type", "portmap"}, {"capabilities", Value::object({{"portMappings", true}})}});
+  return Value::object({{"cniVersion", "1.0.0"},
+                        {"name", bridge_},
+                        {"dibs", true},
+                        {"plugins", Value::array({bridge, ports})}});
+}
+
+Result<Value> PodNetwork::call(const std::string& command, const Value& plugin,
+                               const std::string& sandbox_id, const std::string& network_namespace,
+                               const SandboxConfig& sandbox) {
+  const std::string type = plugin["type"].str();
+  const auto failure = [&](std::string_view message) {
+    return Error::internal(
+        cat("plugin type=", dibs::quoted(type), " failed (", to_lower(command), "): ", message));
+  };
+  const std::string path = find_plugin(type);
+  if (path.empty()) {
+    return failure(cat("failed to find plugin ", dibs::quoted(type), " in path [",
+                       join(options_.plugin_folders, " "), "]"));
+  }
+  auto output = runtime::run(
+      {.argv = {path},
+       .env =
+           std::vector<std::string>{
+               "CNI_COMMAND=" + command, "CNI_CONTAINERID=" + sandbox_id,
+               "CNI_NETNS=" + network_namespace, "CNI_IFNAME=eth0",
+               "CNI_PATH=" + join(options_.plugin_folders, ":"),
+               cat("CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=", sandbox.name_space,
+                   ";K8S_POD_NAME=", sandbox.name, ";K8S_POD_INFRA_CONTAINER_ID=", sandbox_id,
+                   ";K8S_POD_UID=", sandbox.uid),
+               "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
+      json::write(plugin), std::chrono::minutes(1));
+  if (!output.ok()) return failure(output.error().message());
+  const auto result = json::parse(trim(output->out));
+  if (output->status.code != 0) {
+    if (result.ok() && (*result)["msg"].is_string()) {
+      const std::string details = (*result)["details"].str();
+      return failure(cat((*result)["msg"].as_string(), details.empty() ? "" : "; ", details));
+    }
+    const std::string_view said = trim(output->err).empty() ? trim(output->out) : trim(output->err);
+    return failure(said);
+  }
+  return result.ok() ? *result : Value();
+}
+
+namespace {
+
+// What one plugin of a list is given.
+Value plugin_input(const Value& list, const Value& plugin, const SandboxConfig& sandbox,
+                   const Value& previous) {
+  Value input = plugin;
+  input.set("name", list["name"]);
+  input.set("cniVersion", list["cniVersion"]);
+  if (plugin["capabilities"]["portMappings"].as_bool()) {
+    if (const Value ports = port_mappings(sandbox); !ports.empty()) {
+      input.set("runtimeConfig", Value::object({{"portMappings", ports}}));
+    }
+  }
+  input.erase("capabilities");
+  if (!previous.is_null()) input.set("prevResult", previous);
+  return input;
+}
+
+// Without a mapping the plugin does nothing, at the price of a process.
+bool is_idle(const Value& plugin, const SandboxConfig& sandbox) {
+  return plugin["type"].as_string() == "portmap" && port_mappings(sandbox).empty();
+}
+
+}  // namespace
+
+Result<NetworkResult> PodNetwork::add(const std::string& sandbox_id,
+                                      const std::string& network_namespace,
+                                      const SandboxConfig& sandbox) {
+  const auto context = cat("failed to setup network for sandbox ", dibs::quoted(sandbox_id));
+  auto list = configuration();
+  if (!list.ok()) return list.error().within(context);
+  Value previous;
+  for (const auto& plugin : (*list)["plugins"].items()) {
+    if (is_idle(plugin, sandbox)) continue;
+    auto result = call("ADD", plugin_input(*list, plugin, sandbox, previous), sandbox_id,
+                       network_namespace, sandbox);
+    if (!result.ok()) {
+      const Value so_far = Value::object({{"list", *list}, {"result", previous}});
+      (void)remove(sandbox_id, network_namespace, sandbox, so_far).ok();
+      return result.error().within(context);
+    }
+    previous = std::move(*result);
+  }
+  prepare();
+  NetworkResult out;
+  for (const auto& ip : previous["ips"].items()) {
+    const std::string_view address = ip["address"].as_string();
+    out.ips.emplace_back(address.substr(0, address.find('/')));
+  }
+  out.cni = Value::object({{"list", *list}, {"result", previous}});
+  return out;
+}
+
+Result<> PodNetwork::remove(const std::string& sandbox_id, const std::string& network_namespace,
+                            const SandboxConfig& sandbox, const Value& cni) {
+  // As it was added, whatever the configuration says by now.
+  Value list = cni["list"];
+  if (list.is_null()) {
+    auto now = configuration();
+    if (!now.ok()) return success();  // nothing can have been added by it
+    list = std::move(*now);
+  }
+  const Value& plugins = list["plugins"];
+  std::optional<Error> first;
+  for (std::size_t i = plugins.size(); i-- > 0;) {
+    // A plugin that was uninstalled cannot clean up; what it made goes with the namespace.
+    if (is_idle(plugins[i], sandbox) || find_plugin(plugins[i]["type"].str()).empty()) continue;
+    auto result = call("DEL", plugin_input(list, plugins[i], sandbox, cni["result"]), sandbox_id,
+                       network_namespace, sandbox);
+    if (!result.ok() && !first) {
+      first = result.error().within(
+          cat("failed to destroy network for sandbox ", dibs::quoted(sandbox_id)));
+    }
+  }
+  if (first) return *first;
+  return success();
+}
+
+// So that pods reach what is outside. Without iptables they reach each other and this machine only.
+void PodNetwork::masquerade(const std::string& range) {
+  const std::lock_guard lock(mutex_);
+  if (masqueraded_) return;
+  masqueraded_ = true;
+  if (runtime::find_program("iptables").empty()) return;
+  const std::vector<std::vector<std::string>> rules = {
+      {"-t", "nat", "POSTROUTING", "-s", range, "!", "-d", range, "-j", "MASQUERADE"},
+      {"-t", "filter", "FORWARD", "-i", bridge_, "-j", "ACCEPT"},
+      {"-t", "filter", "FORWARD", "-o", bridge_, "-j", "ACCEPT"}};
+  for (const auto& rule : rules) {
+    const auto with = [&](const char* command) {
+      std::vector<std::string> argv = {"iptables", "--wait", "5", rule[0], rule[1], command};
+      argv.insert(argv.end(), rule.begin() + 2, rule.end());
+      return runtime::run({.argv = std::move(argv)});
+    };
+    const auto known = with("-C");
+    if (known.ok() && known->status.code != 0) (void)with("-A").ok();
+  }
+}
+
+void PodNetwork::destroy() {
+  auto subnet = runtime::system_files().read(options_.state + "/range");
+  if (subnet.ok()) {
+    (void)runtime::run({.argv = {"iptables", "--wait", "5", "-t", "nat", "-D", "POSTROUTING", "-s",
+                                 *subnet, "!", "-d", *subnet, "-j", "MASQUERADE"}})
+        .ok();
+  }
+  for (const char* way : {"-i", "-o"}) {
+    (void)runtime::run(
+        {.argv = {"iptables", "--wait", "5", "-D", "FORWARD", way, bridge_, "-j", "ACCEPT"}})
+        .ok();
+  }
+  (void)runtime::run({.argv = {"ip", "link", "delete", bridge_}}).ok();
+  std::error_code failed;
+  std::filesystem::remove_all(options_.state, failed);
+}
+
+}  // namespace dibs::node

@@ -1,0 +1,74 @@
+#pragma once
+// The pods' network, by CNI plugins.
+//
+// A machine's own configuration (the first file in /etc/cni/net.d) counts; without one there is a
+// bridge with addresses of its own, made at the first pod. Its range is picked so that it does not
+// meet a route of the machine, and kept as long as the machine is up; nodes with the same network
+// name share it.
+//
+//     <state>/range   "10.97.0.0/16"
+//     <state>/ipam/   addresses given out, by the host-local plugin
+//
+// Thread-safe.
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "json/value.h"
+#include "node/runtime/container_runtime.h"
+
+namespace dibs::node {
+
+struct NetworkOptions {
+  std::string name = {};
+  std::string state = {};  // folder, gone after a reboot
+  std::string config_folder = "/etc/cni/net.d";
+  std::vector<std::string> plugin_folders = {"/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"};
+};
+
+struct NetworkResult {
+  std::vector<std::string> ips = {};
+  json::Value cni = {};  // for remove()
+};
+
+class PodNetwork {
+ public:
+  explicit PodNetwork(NetworkOptions options);
+
+  /// What is missing on this machine.
+  Result<> ready();
+  /// Rules that the first pod would wait for.
+  void prepare();
+  Result<NetworkResult> add(const std::string& sandbox_id, const std::string& network_namespace,
+                            const SandboxConfig& sandbox);
+  /// Success too when nothing was added; `cni` may be null then.
+  Result<> remove(const std::string& sandbox_id, const std::string& network_namespace,
+                  const SandboxConfig& sandbox, const json::Value& cni);
+
+  /// Takes the default bridge and its rules away.
+  void destroy();
+  const std::string& bridge() const { return bridge_; }
+
+ private:
+  Result<json::Value> configuration();
+  Result<json::Value> default_configuration();
+  Result<std::string> range();
+  std::string find_plugin(const std::string& type) const;
+  Result<json::Value> call(const std::string& command, const json::Value& plugin,
+                           const std::string& sandbox_id, const std::string& network_namespace,
+                           const SandboxConfig& sandbox);
+  void masquerade(const std::string& range);
+
+  const NetworkOptions options_;
+  const std::string bridge_;
+  std::mutex mutex_;
+  bool masqueraded_ = false;
+};
+
+/// The first range of 10.64.0.0/10 to 10.191.0.0 of 16 bits, from a start that `name` decides, that
+/// no route of /proc/net/route (given as its text) meets. "" when all are taken.
+std::string pick_range(const std::string& name, const std::string& routes);
+
+}  // namespace dibs::node

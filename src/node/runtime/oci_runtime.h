@@ -1,0 +1,156 @@
+#pragma once
+// Containers as processes of this machine, by an OCI runtime (runc or crun).
+//
+// A sandbox is a set of namespaces held by bind mounts, without a process of its own; only a shared
+// pid namespace needs one. A container is a bundle below the node's root folder: its configuration,
+// its layer over the image's. Starting it runs a monitor (conmon), which starts it through the OCI
+// runtime, writes its log in CRI form, keeps its terminal and input open and notes how it ended.
+// The monitor outlives the agent, so containers do.
+//
+//     <root>/sandboxes, containers  records (oci_records.h)
+//     <run>/ns/<sandbox>/           namespaces, shared memory
+//     <run>/exits/<container>       exit code, written by the monitor
+//     <run>/s/<container>/attach    the monitor's socket
+//     <run>/oci/                    state of the OCI runtime
+//
+// <run> is /run/dibs/<short name>: socket paths are short, and nothing of it survives a reboot. A
+// changed boot id tells that the machine was restarted: then everything has ended.
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cdi/cache.h"
+#include "node/runtime/container_runtime.h"
+#include "node/runtime/exit_watcher.h"
+#include "node/runtime/image_store.h"
+#include "node/runtime/oci_network.h"
+#include "node/runtime/oci_records.h"
+#include "runtime/runtime.h"
+
+namespace dibs::node {
+
+struct OciOptions {
+  std::string root = {};
+  std::string run = {};  // "": made from root
+  std::string images = {};
+  std::string program = {};  // path of runc or crun
+  std::string monitor = {};  // path of conmon
+  std::vector<std::string> cdi_directories = {};
+  NetworkOptions network = {};
+  std::string boot_id = {};  // "": the machine's
+};
+
+class OciRuntime : public ContainerRuntime {
+ public:
+  /// Finds what an earlier one left, finishes what it began.
+  static Result<std::unique_ptr<OciRuntime>> open(OciOptions options, runtime::Runtime& machine);
+  /// Containers go on; streams to them end.
+  ~OciRuntime() override;
+
+  RuntimeVersion version() override;
+  Result<> ready() override;
+  Result<std::string> run_sandbox(const SandboxConfig& config) override;
+  Result<> stop_sandbox(const std::string& id) override;
+  Result<> remove_sandbox(const std::string& id) override;
+  Result<SandboxStatus> sandbox_status(const std::string& id) override;
+  Result<std::vector<SandboxStatus>> list_sandboxes() override;
+  Result<std::string> create_container(const std::string& sandbox_id, const SandboxConfig& sandbox,
+                                       const ContainerConfig& config) override;
+  Result<> start_container(const std::string& id) override;
+  Result<> stop_container(const std::string& id, Duration grace) override;
+  Result<> remove_container(const std::string& id) override;
+  Result<ContainerStatus> container_status(const std::string& id) override;
+  Result<std::vector<ContainerStatus>> list_containers() override;
+  Result<ExecResult> exec_sync(const std::string& id, const std::vector<std::string>& command,
+                               Duration timeout) override;
+  Result<std::unique_ptr<ProcessInput>> exec(const std::string& id, const ExecConfig& config,
+                                             ProcessOutput output) override;
+  Result<std::unique_ptr<ProcessInput>> attach(const std::string& id,
+                                               ProcessOutput output) override;
+  Result<std::unique_ptr<PortStream>> connect_port(const std::string& sandbox_id, int port,
+                                                   PortOutput output) override;
+  Result<std::optional<ImageInfo>> image_status(const std::string& image) override;
+  Result<ImageInfo> pull_image(const std::string& image) override;
+  Result<std::vector<ImageInfo>> list_images() override;
+  Result<> remove_image(const std::string& image) override;
+  void listen(std::function<void(const RuntimeEvent& event)> listener) override;
+
+ private:
+  struct Sandbox;
+  struct Container;
+  using SandboxPtr = std::shared_ptr<Sandbox>;
+  using ContainerPtr = std::shared_ptr<Container>;
+
+  OciRuntime(OciOptions options, runtime::Runtime& machine);
+
+  Result<> load();
+  /// What the first pod would wait for: the built-in image, the network's rules.
+  void warm_up();
+  void recover_sandbox(const std::string& id);
+  void recover_container(const std::string& id);
+  SandboxPtr find_sandbox(const std::string& id);
+  ContainerPtr find_container(const std::string& id);
+  std::vector<ContainerPtr> containers_of(const std::string& sandbox_id);
+  std::string new_id();
+  void tell(RuntimeEvent::Kind kind, const std::string& sandbox_id, const std::string& container_id,
+            const std::string& pod_uid);
+
+  std::string sandbox_folder(const std::string& id) const;
+  std::string container_folder(const std::string& id) const;
+  std::string namespace_folder(const std::string& sandbox_id) const;
+  std::vector<std::string> runtime_command(const std::string& log) const;
+  /// Runs the OCI runtime; errors are its own words.
+  Result<std::string> run_oci(const std::string& id, std::vector<std::string> arguments);
+  /// The last error in the runtime's log, in the words of runc.
+  std::string logged_error(const std::string& log, std::string_view fallback) const;
+
+  Result<> save(const Sandbox& sandbox);
+  Result<> save(const Container& container);
+  Result<> set_up_sandbox(Sandbox& sandbox, const SandboxConfig& config);
+  Result<> start_pause(Sandbox& sandbox);
+  Result<> tear_down(Sandbox& sandbox);
+  Result<> fill_bundle(Container& container, const SandboxRecord& sandbox,
+                       const SandboxConfig& sandbox_config, const ContainerConfig& config);
+  Result<> launch(Container& container);
+  Result<> release(const std::string& id);
+  void finish_start(Container& container);
+  void fail_start(Container& container, const Error& error);
+  /// Notes the end of a container that the monitor has reported, or that is gone without a word.
+  void note_exit(const std::string& id, bool lost);
+  /// Requires container.busy.
+  Result<> end_process(Container& container, int signal, Duration grace);
+  Result<> discard(Container& container);
+  /// Streams that use this object, each with what ends it.
+  std::uint64_t begin_stream(std::function<void()> stop);
+  void end_stream(std::uint64_t stream);
+
+  const OciOptions options_;
+  const std::string program_name_;  // "runc" or "crun"
+  const std::string boot_id_;
+  runtime::Runtime& machine_;
+  ImageStore images_;
+  cdi::Cache cdi_;
+  PodNetwork network_;
+
+  std::mutex saving_;  // record files; taken before the next one
+  std::mutex mutex_;   // the maps, records and listeners
+  std::condition_variable changed_;
+  std::map<std::string, SandboxPtr> sandboxes_;
+  std::map<std::string, ContainerPtr> containers_;
+  std::vector<std::function<void(const RuntimeEvent&)>> listeners_;
+  std::map<std::uint64_t, std::function<void()>> streams_;
+  std::uint64_t last_stream_ = 0;
+
+  std::unique_ptr<ExitWatcher> watcher_;
+};
+
+/// <run> of a node's root folder.
+std::string oci_run_folder(const std::string& root);
+/// What this machine lacks to run containers with `program`, "" when nothing.
+std::string missing_for_oci(const std::string& program);
+
+}  // namespace dibs::node

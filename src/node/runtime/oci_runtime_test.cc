@@ -1,0 +1,383 @@
+#include "node/runtime/oci_runtime.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/strings.h"
+#include "node/runtime/runtime_contract_test.h"
+#include "runtime/processes.h"
+
+namespace dibs::node {
+namespace {
+
+// Images are made once for all tests.
+std::string image_folder() {
+  static const std::string folder = testing::TempDir() + "dibs-test-images";
+  return folder;
+}
+
+class OciWorld : public RuntimeContractWorld {
+ public:
+  explicit OciWorld(runtime::Runtime& machine) : machine_(machine) {
+    std::string pattern = testing::TempDir() + "oci.XXXXXX";
+    root_ = ::mkdtemp(pattern.data());
+  }
+  ~OciWorld() override {
+    const auto left = containers_->list_sandboxes();
+    for (const auto& sandbox : *left) {
+      (void)containers_->remove_sandbox(sandbox.id).ok();
+    }
+    containers_.reset();
+    PodNetwork(options("").network).destroy();
+    std::filesystem::remove_all(oci_run_folder(root_ + "/runtime"));
+    std::filesystem::remove_all(root_);
+  }
+
+  OciOptions options(const std::string& boot_id) {
+    OciOptions options;
+    options.root = root_ + "/runtime";
+    options.images = image_folder();
+    options.cdi_directories = {cdi_directory()};
+    options.program = missing_for_oci("crun").empty() ? "crun" : "runc";
+    options.network.name = root_;
+    options.network.state = root_ + "/net";
+    options.network.config_folder = root_ + "/no-cni";
+    options.boot_id = boot_id;
+    return options;
+  }
+  Result<> open(const std::string& boot_id = "") {
+    containers_.reset();
+    DIBS_TRY(containers_, OciRuntime::open(options(boot_id), machine_));
+    return containers_->ready();
+  }
+  void close() { containers_.reset(); }
+  ContainerRuntime& containers() override { return *containers_; }
+  std::string cdi_directory() override { return root_ + "/cdi"; }
+  std::string log_directory() override { return root_ + "/logs"; }
+  bool real() override { return true; }
+  const std::string& root() const { return root_; }
+
+ private:
+  runtime::Runtime& machine_;
+  std::string root_;
+  std::unique_ptr<OciRuntime> containers_;
+};
+
+std::unique_ptr<RuntimeContractWorld> make_oci_world(runtime::Runtime& machine, std::string& why) {
+  why = missing_for_oci("runc");
+  if (!why.empty() && missing_for_oci("crun").empty()) why.clear();
+  if (!why.empty()) return nullptr;
+  auto world = std::make_unique<OciWorld>(machine);
+  auto opened = world->open();
+  if (opened.ok()) return world;
+  why = opened.error().message();
+  return nullptr;
+}
+
+INSTANTIATE_TEST_SUITE_P(Oci, RuntimeContract, testing::Values(make_oci_world));
+
+class OciRuntimeTest : public RuntimeContract {
+ protected:
+  OciWorld& world() { return static_cast<OciWorld&>(*world_); }
+  std::string exec(const std::string& id, const std::string& script) {
+    auto result = containers().exec_sync(id, {"sh", "-c", script}, std::chrono::seconds(20));
+    EXPECT_TRUE(result.ok()) << result.error().message();
+    return result.ok() ? result->out + result->err : "";
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Machine, OciRuntimeTest, testing::Values(make_oci_world));
+
+TEST_P(OciRuntimeTest, a_command_that_is_not_there_is_a_start_error) {
+  const std::string sandbox = run_sandbox();
+  const std::string prefix =
+      "failed to create containerd task: failed to create shim task: OCI runtime create failed: "
+      "runc create failed: unable to start container process: exec: ";
+  for (const auto& [command, message] : std::vector<std::pair<std::string, std::string>>{
+           {"nosuch", "\"nosuch\": executable file not found in $PATH"},
+           {"/no/such", "\"/no/such\": stat /no/such: no such file or directory"}}) {
+    auto id = containers().create_container(sandbox, sandbox_config(), container_config({command}));
+    ASSERT_TRUE(id.ok());
+    auto started = containers().start_container(*id);
+    ASSERT_FALSE(started.ok());
+    EXPECT_EQ(started.error().message(), prefix + message);
+    const ContainerStatus status = ended(*id);
+    EXPECT_EQ(status.reason, "StartError");
+    EXPECT_EQ(status.exit_code, 128);
+    EXPECT_EQ(status.started.nanoseconds, 0);
+    EXPECT_EQ(status.message, prefix + message);
+  }
+  const std::string id = start(sandbox, container_config({"sleep", "9999"}));
+  auto missing = containers().exec_sync(id, {"nosuch"}, {});
+  ASSERT_FALSE(missing.ok());
+  EXPECT_THAT(
+      missing.error().message(),
+      testing::MatchesRegex("failed to exec in container: failed to start exec "
+                            "\"[0-9a-f]*\": OCI runtime exec failed: exec failed: unable to "
+                            "start container process: exec: \"nosuch\": executable file not "
+                            "found in .PATH"));
+}
+
+TEST_P(OciRuntimeTest, the_process_sees_its_world) {
+  const std::string sandbox = run_sandbox();
+  ContainerConfig config = container_config({"sleep", "9999"});
+  std::filesystem::create_directories(world().root() + "/volume");
+  std::ofstream(world().root() + "/volume/file") << "content";
+  config.mounts = {{"/v", world().root() + "/volume", true}};
+  config.working_dir = "/var";
+  config.security.run_as_user = 1000;
+  config.security.run_as_group = 3000;
+  config.security.supplemental_groups = {2000, 4000};
+  config.limits.memory_bytes = 24 << 20;
+  const std::string id = start(sandbox, config);
+
+  EXPECT_EQ(exec(id, "id -u; id -g; id -G; pwd; hostname"),
+            "1000\n3000\n3000 2000 4000\n/var\npod\n");
+  EXPECT_EQ(exec(id, "cat /v/file"), "content");
+  EXPECT_THAT(exec(id, "echo x > /v/new"), testing::HasSubstr("Read-only file system"));
+  EXPECT_THAT(exec(id, "touch /x"), testing::HasSubstr("Permission denied"));
+  EXPECT_EQ(exec(id,
+                 "cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes "
+                 "2>/dev/null"),
+            "25165824\n");
+  EXPECT_EQ(exec(id, "ls /proc | grep -c '^1$'"), "1\n");
+  EXPECT_EQ(exec(id, "echo $HOSTNAME $COLOUR"), "pod blue\n");
+  const std::string address = containers().sandbox_status(sandbox)->ips.at(0);
+  EXPECT_THAT(exec(id, "ip -4 addr show eth0"), testing::HasSubstr(address));
+  EXPECT_THAT(exec(id, "bash -c 'printenv HOME'"), testing::StrEq("/\n"));
+}
+
+TEST_P(OciRuntimeTest, a_read_only_root_and_other_image_names) {
+  const std::string sandbox = run_sandbox();
+  ContainerConfig config = container_config({"bash", "-c", "exec 2>&1; echo x > /x"});
+  config.image = "ubuntu:22.04";
+  config.security.read_only_root = true;
+  const ContainerStatus status = ended(start(sandbox, config));
+  EXPECT_EQ(status.exit_code, 1);
+  EXPECT_THAT(log_of(status), testing::HasSubstr("can't create /x: Read-only file system"));
+  EXPECT_EQ(status.image, "docker.io/library/ubuntu:22.04");
+}
+
+TEST_P(OciRuntimeTest, memory_has_a_limit) {
+  const std::string sandbox = run_sandbox();
+  ContainerConfig config = container_config({"tail", "/dev/zero"});
+  config.limits.memory_bytes = 20 << 20;
+  const ContainerStatus status = ended(start(sandbox, config));
+  EXPECT_EQ(status.exit_code, 137);
+  EXPECT_EQ(status.reason, "OOMKilled");
+}
+
+TEST_P(OciRuntimeTest, input_reaches_the_process) {
+  const std::string sandbox = run_sandbox();
+  ContainerConfig config =
+      container_config({"sh", "-c", "while read x; do echo got $x; done; echo over"});
+  config.stdin_open = config.stdin_once = true;
+  const std::string id = start(sandbox, config);
+  std::string out;
+  std::optional<int> code;
+  auto input = containers().attach(id, {.out =
+                                            [&](std::string_view bytes) {
+                                              const std::lock_guard lock(mutex_);
+                                              out += bytes;
+                                            },
+                                        .err = {},
+                                        .ended =
+                                            [&](Result<int> result) {
+                                              const std::lock_guard lock(mutex_);
+                                              code = result.ok() ? *result : -1;
+                                              changed_.notify_all();
+                                            }});
+  ASSERT_TRUE(input.ok()) << input.error().message();
+  ASSERT_TRUE((*input)->write("x\ny\n").ok());
+  (*input)->close();
+  std::unique_lock lock(mutex_);
+  ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(20), [&] { return code.has_value(); }));
+  EXPECT_EQ(*code, 0);
+  EXPECT_EQ(out, "got x\ngot y\nover\n");
+}
+
+TEST_P(OciRuntimeTest, exec_with_input_and_with_a_terminal) {
+  const std::string sandbox = run_sandbox();
+  const std::string id = start(sandbox, container_config({"sleep", "9999"}));
+  for (const bool tty : {false, true}) {
+    std::string out;
+    std::optional<int> code;
+    auto input = containers().exec(
+        id,
+        {.command = {"sh", "-c", tty ? "stty size; read x; echo got $x; exit 4" : "wc -l; exit 4"},
+         .tty = tty,
+         .stdin_open = true},
+        {.out =
+             [&](std::string_view bytes) {
+               const std::lock_guard lock(mutex_);
+               out += bytes;
+             },
+         .err = {},
+         .ended =
+             [&](Result<int> result) {
+               const std::lock_guard lock(mutex_);
+               code = result.ok() ? *result : -1;
+               changed_.notify_all();
+             }});
+    ASSERT_TRUE(input.ok()) << input.error().message();
+    (*input)->resize({77, 11});
+    ASSERT_TRUE((*input)->write("one\ntwo\n").ok());
+    if (!tty) (*input)->close();
+    std::unique_lock lock(mutex_);
+    ASSERT_TRUE(
+        changed_.wait_for(lock, std::chrono::seconds(20), [&] { return code.has_value(); }));
+    EXPECT_EQ(*code, 4);
+    if (tty) {
+      EXPECT_THAT(out, testing::HasSubstr("got one\r\n"));
+    } else {
+      EXPECT_EQ(out, "2\n");
+    }
+  }
+}
+
+TEST_P(OciRuntimeTest, ports_are_reached) {
+  const std::string sandbox = run_sandbox();
+  const std::string id =
+      start(sandbox, container_config({"sh", "-c", "echo welcome | nc -l -p 8080; sleep 9999"}));
+  for (int i = 0; i < 200 && exec(id, "netstat -ltn | grep -c :8080") == "0\n"; ++i) {
+  }
+  std::string got;
+  bool over = false;
+  auto stream = containers().connect_port(sandbox, 8080,
+                                          {.data =
+                                               [&](std::string_view bytes) {
+                                                 const std::lock_guard lock(mutex_);
+                                                 got += bytes;
+                                               },
+                                           .ended =
+                                               [&](const Result<>&) {
+                                                 const std::lock_guard lock(mutex_);
+                                                 over = true;
+                                                 changed_.notify_all();
+                                               }});
+  ASSERT_TRUE(stream.ok()) << stream.error().message();
+  (*stream)->close_write();
+  std::unique_lock lock(mutex_);
+  ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(20), [&] { return over; }));
+  EXPECT_EQ(got, "welcome\n");
+  lock.unlock();
+  EXPECT_FALSE(containers().connect_port(sandbox, 9, {}).ok());
+}
+
+TEST_P(OciRuntimeTest, a_container_without_its_monitor_ends) {
+  const std::string sandbox = run_sandbox();
+  const std::string id = start(sandbox, container_config({"sleep", "9999"}));
+  int monitor = 0;
+  std::ifstream(world().root() + "/runtime/containers/" + id + "/monitor") >> monitor;
+  ASSERT_GT(monitor, 1);
+  ASSERT_EQ(::kill(monitor, SIGKILL), 0);
+  const ContainerStatus status = ended(id);
+  EXPECT_EQ(status.exit_code, 137);
+  EXPECT_EQ(status.message, "the container's monitor was lost");
+}
+
+TEST_P(OciRuntimeTest, cdi_devices_and_mounts_are_there) {
+  const std::string sandbox = run_sandbox();
+  std::filesystem::create_directories(world().root() + "/library");
+  std::ofstream(world().root() + "/library/file") << "content";
+  cdi::Spec spec{.version = "0.5.0", .kind = "vendor.com/gpu", .devices = {{.name = "0"}}};
+  cdi::ContainerEdits& edits = spec.devices[0].edits;
+  edits.device_nodes = {{.path = "/dev/gpu0", .host_path = "/dev/zero"}};
+  edits.mounts = {{world().root() + "/library", "/usr/local/lib/gpu", {"ro", "rbind"}}};
+  ASSERT_TRUE(cdi::Cache({world().cdi_directory()}).write(spec, "gpu").ok());
+  ContainerConfig config = container_config({"sleep", "9999"});
+  config.cdi_devices = {"vendor.com/gpu=0"};
+  const std::string id = start(sandbox, config);
+  EXPECT_EQ(exec(id, "head -c 3 /dev/gpu0 | wc -c; cat /usr/local/lib/gpu/file"), "3\ncontent");
+}
+
+TEST_P(OciRuntimeTest, a_network_that_fails_says_why) {
+  const std::string folder = world().root() + "/no-cni";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/10-x.conf") << R"({"cniVersion":"1.0.0","name":"x","type":"nosuch"})";
+  auto id = containers().run_sandbox(sandbox_config());
+  ASSERT_FALSE(id.ok());
+  EXPECT_THAT(id.error().message(),
+              testing::MatchesRegex("failed to setup network for sandbox \"[0-9a-f]+\": plugin "
+                                    "type=\"nosuch\" failed .add.: failed to find plugin .*"));
+  EXPECT_TRUE(containers().list_sandboxes()->empty());
+  SandboxConfig host = sandbox_config();
+  host.host_network = true;
+  EXPECT_TRUE(containers().run_sandbox(host).ok());
+  std::filesystem::remove_all(folder);
+}
+
+TEST_P(OciRuntimeTest, a_new_agent_finds_everything) {
+  const std::string sandbox = run_sandbox();
+  const std::string runs = start(sandbox, container_config({"sleep", "9999"}));
+  const std::string ends =
+      start(sandbox, container_config({"sh", "-c", "until [ -e /tmp/go ]; do sleep 0.1; done"}));
+  auto created =
+      containers().create_container(sandbox, sandbox_config(), container_config({"true"}));
+
+  ASSERT_TRUE(world().open().ok());
+
+  EXPECT_EQ(containers().sandbox_status(sandbox)->state, SandboxState::ready);
+  EXPECT_EQ(containers().sandbox_status(sandbox)->annotations.at("note"), "kept");
+  EXPECT_EQ(containers().container_status(runs)->state, ContainerState::running);
+  EXPECT_EQ(containers().container_status(*created)->state, ContainerState::created);
+  EXPECT_EQ(exec(runs, "echo on"), "on\n");
+  EXPECT_TRUE(containers().start_container(*created).ok());
+  containers().listen([this](const RuntimeEvent& event) {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(event);
+    changed_.notify_all();
+  });
+  exec(ends, "touch /tmp/go");
+  EXPECT_EQ(ended(ends).exit_code, 0);
+  EXPECT_TRUE(containers().stop_container(runs, Duration::zero()).ok());
+  EXPECT_EQ(containers().container_status(runs)->exit_code, 137);
+}
+
+TEST_P(OciRuntimeTest, after_a_reboot_everything_has_ended) {
+  const std::string sandbox = run_sandbox();
+  const std::string id = start(sandbox, container_config({"sleep", "9999"}));
+
+  ASSERT_TRUE(world().open("another boot").ok());
+
+  EXPECT_EQ(containers().sandbox_status(sandbox)->state, SandboxState::not_ready);
+  EXPECT_EQ(containers().container_status(id)->state, ContainerState::exited);
+  EXPECT_EQ(containers().container_status(id)->exit_code, 255);
+  EXPECT_TRUE(containers().remove_sandbox(sandbox).ok());
+  EXPECT_TRUE(containers().list_containers()->empty());
+}
+
+TEST_P(OciRuntimeTest, an_agent_without_pods_leaves_no_folder) {
+  const std::string run = oci_run_folder(world().root() + "/runtime");
+  EXPECT_TRUE(std::filesystem::exists(run));
+  world().close();
+  EXPECT_FALSE(std::filesystem::exists(run));
+  ASSERT_TRUE(world().open().ok());
+}
+
+TEST_P(OciRuntimeTest, nothing_is_left_behind) {
+  SandboxConfig config = sandbox_config();
+  config.share_pid = true;
+  auto sandbox = containers().run_sandbox(config);
+  ASSERT_TRUE(sandbox.ok()) << sandbox.error().message();
+  auto id = containers().create_container(*sandbox, config, container_config({"sleep", "9999"}));
+  ASSERT_TRUE(id.ok());
+  ASSERT_TRUE(containers().start_container(*id).ok());
+  EXPECT_THAT(exec(*id, "ps"), testing::HasSubstr("/pause"));
+  ASSERT_TRUE(containers().remove_sandbox(*sandbox).ok());
+
+  const auto mounts = runtime::run({.argv = {"cat", "/proc/self/mountinfo"}});
+  EXPECT_THAT(mounts->out, testing::Not(testing::HasSubstr(world().root())));
+  EXPECT_THAT(mounts->out,
+              testing::Not(testing::HasSubstr(oci_run_folder(world().root() + "/runtime"))));
+  for (const char* folder : {"/sandboxes", "/containers"}) {
+    EXPECT_TRUE(std::filesystem::is_empty(world().root() + "/runtime" + folder));
+  }
+  for (const char* folder : {"/ns", "/exits", "/s", "/oci"}) {
+    EXPECT_TRUE(std::filesystem::is_empty(oci_run_folder(world().root() + "/runtime") + folder))
+        << folder;
+  }
+}
+
+}  // namespace
+}  // namespace dibs::node

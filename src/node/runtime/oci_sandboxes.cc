@@ -1,0 +1,241 @@
+// Sandboxes of the oci runtime.
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/strings.h"
+#include "json/parse.h"
+#include "node/runtime/builtin_image.h"
+#include "node/runtime/oci_namespaces.h"
+#include "node/runtime/oci_runtime_state.h"
+#include "runtime/files.h"
+#include "runtime/processes.h"
+
+namespace dibs::node {
+namespace {
+
+namespace fs = std::filesystem;
+using json::Value;
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+  ::chmod(path.c_str(), 0644);
+}
+
+std::string resolv_conf(const SandboxConfig& config) {
+  if (config.dns_servers.empty() && config.dns_searches.empty() && config.dns_options.empty()) {
+    auto host = runtime::system_files().read("/etc/resolv.conf");
+    return host.ok() ? *host : "";
+  }
+  std::string text;
+  if (!config.dns_searches.empty()) append(text, "search ", join(config.dns_searches, " "), "\n");
+  for (const auto& server : config.dns_servers) append(text, "nameserver ", server, "\n");
+  if (!config.dns_options.empty()) append(text, "options ", join(config.dns_options, " "), "\n");
+  return text;
+}
+
+// The bundle of the process that holds a shared pid namespace.
+Value pause_config(const std::string& root, const std::string& cgroup) {
+  const auto mount = [](const char* destination, const char* type) {
+    return Value::object({{"destination", destination}, {"type", type}, {"source", type}});
+  };
+  Value process = Value::object({{"terminal", false}, {"cwd", "/"}});
+  process.set("user", Value::object({{"uid", 0}, {"gid", 0}}));
+  process.set("args", Value::array({"/pause"}));
+  process.set("env", Value::array({"PATH=/bin"}));
+  const auto space = [](const char* type) { return Value::object({{"type", type}}); };
+  return Value::object(
+      {{"ociVersion", "1.0.2"},
+       {"process", process},
+       {"root", Value::object({{"path", root}, {"readonly", true}})},
+       {"mounts", Value::array({mount("/proc", "proc"), mount("/dev", "tmpfs")})},
+       {"linux",
+        Value::object({{"namespaces", Value::array({space("mount"), space("pid"), space("ipc")})},
+                       {"cgroupsPath", cgroup}})}});
+}
+
+}  // namespace
+
+Result<std::string> OciRuntime::run_sandbox(const SandboxConfig& config) {
+  auto sandbox = std::make_shared<Sandbox>();
+  SandboxRecord& record = sandbox->record;
+  record.config = config;
+  record.boot = boot_id_;
+  SandboxStatus& status = record.status;
+  status.id = new_id();
+  status.name = config.name;
+  status.name_space = config.name_space;
+  status.uid = config.uid;
+  status.attempt = config.attempt;
+  status.created = machine_.clock.now();
+  status.labels = config.labels;
+  status.annotations = config.annotations;
+  DIBS_CHECK(runtime::system_files().make_dirs(sandbox_folder(status.id), 0711));
+  DIBS_CHECK(save(*sandbox));
+  if (auto made = set_up_sandbox(*sandbox, config); !made.ok()) {
+    (void)tear_down(*sandbox).ok();
+    std::error_code failed;
+    fs::remove_all(sandbox_folder(status.id), failed);
+    return made.error();
+  }
+  record.phase = SandboxPhase::ready;
+  status.state = SandboxState::ready;
+  DIBS_CHECK(save(*sandbox));
+  {
+    const std::lock_guard lock(mutex_);
+    sandboxes_[status.id] = sandbox;
+  }
+  tell(RuntimeEvent::Kind::started, status.id, "", config.uid);
+  return status.id;
+}
+
+Result<> OciRuntime::set_up_sandbox(Sandbox& sandbox, const SandboxConfig& config) {
+  const std::string id = sandbox.record.status.id;
+  const std::string folder = sandbox_folder(id);
+  const std::string spaces = namespace_folder(id);
+  write_text(folder + "/resolv.conf", resolv_conf(config));
+  if (!config.hostname.empty()) write_text(folder + "/hostname", config.hostname + "\n");
+  if (!config.log_directory.empty()) {
+    DIBS_CHECK(runtime::system_files().make_dirs(config.log_directory, 0755));
+  }
+  // With the host's network goes the host's name.
+  const NamespaceOptions options{.network = !config.host_network,
+                                 .ipc = !config.host_ipc,
+                                 .uts = !config.host_network,
+                                 .hostname = config.hostname,
+                                 .sysctls = config.sysctls};
+  if (auto made = make_namespaces(spaces, options); !made.ok()) {
+    return made.error().within(cat("failed to create namespaces for sandbox ", dibs::quoted(id)));
+  }
+  if (!config.host_ipc) DIBS_CHECK(mount_shm(spaces + "/shm"));
+  if (!config.host_network) {
+    DIBS_TRY(NetworkResult network, network_.add(id, spaces + "/net", config));
+    sandbox.record.status.ips = std::move(network.ips);
+    sandbox.record.cni = std::move(network.cni);
+  }
+  if (config.share_pid && !config.host_pid) DIBS_CHECK(start_pause(sandbox));
+  return success();
+}
+
+Result<> OciRuntime::start_pause(Sandbox& sandbox) {
+  const std::string id = sandbox.record.status.id;
+  DIBS_TRY(const auto layer, make_builtin_layer(options_.images + "/layers"));
+  if (!layer) {
+    return Error::unavailable(
+        "a shared process namespace needs the built-in image (install busybox-static)");
+  }
+  const std::string bundle = sandbox_folder(id) + "/pause";
+  DIBS_CHECK(runtime::system_files().make_dirs(bundle, 0711));
+  const Value config = pause_config(cat(options_.images, "/layers/", *layer),
+                                    cat("/dibs/pod", sandbox.record.config.uid, "/", id));
+  DIBS_CHECK(replace_file(bundle + "/config.json", json::write(config)));
+  DIBS_TRY(auto ran, run_oci(id, {"run", "--detach", "--bundle", bundle, "--pid-file",
+                                  bundle + "/pid", "pause-" + id}));
+  DIBS_TRY(const std::string text, runtime::system_files().read(bundle + "/pid"));
+  sandbox.record.pause = ProcessMark::of(std::atoll(text.c_str()));
+  DIBS_CHECK(save(sandbox));
+  const std::string target = namespace_folder(id) + "/pid";
+  write_text(target, "");
+  if (::mount(cat("/proc/", sandbox.record.pause.pid, "/ns/pid").c_str(), target.c_str(), nullptr,
+              MS_BIND, nullptr) != 0) {
+    return Error::internal(cat("cannot hold the pid namespace of sandbox ", id));
+  }
+  return success();
+}
+
+// Everything but the folder; may be repeated.
+Result<> OciRuntime::tear_down(Sandbox& sandbox) {
+  const std::string id = sandbox.record.status.id;
+  const SandboxConfig& config = sandbox.record.config;
+  const std::string spaces = namespace_folder(id);
+  Result<> network = success();
+  if (!config.host_network && sandbox.record.phase != SandboxPhase::stopped) {
+    std::error_code failed;
+    const bool held = fs::exists(spaces + "/net", failed);
+    network = network_.remove(id, held ? spaces + "/net" : "", config, sandbox.record.cni);
+    if (network.ok()) sandbox.record.cni = Value();
+  }
+  if (config.share_pid) {
+    if (sandbox.record.pause.alive()) {
+      ::kill(static_cast<pid_t>(sandbox.record.pause.pid), SIGKILL);
+    }
+    std::error_code failed;
+    if (fs::exists(cat(options_.run, "/oci/pause-", id), failed)) {
+      (void)run_oci(id, {"delete", "--force", "pause-" + id}).ok();
+    }
+    sandbox.record.pause = {};
+  }
+  remove_namespaces(spaces);
+  unmount(spaces + "/shm");
+  std::error_code failed;
+  fs::remove_all(spaces, failed);
+  return network;
+}
+
+Result<> OciRuntime::stop_sandbox(const std::string& id) {
+  const SandboxPtr sandbox = find_sandbox(id);
+  if (!sandbox) return success();
+  const std::lock_guard busy(sandbox->busy);
+  for (const auto& container : containers_of(id)) {
+    DIBS_CHECK(stop_container(container->record.status.id, Duration::zero()));
+  }
+  if (sandbox->record.phase == SandboxPhase::stopped) return success();
+  DIBS_CHECK(tear_down(*sandbox));
+  {
+    const std::lock_guard lock(mutex_);
+    sandbox->record.phase = SandboxPhase::stopped;
+    sandbox->record.status.state = SandboxState::not_ready;
+    sandbox->record.status.ips.clear();
+  }
+  DIBS_CHECK(save(*sandbox));
+  tell(RuntimeEvent::Kind::stopped, id, "", sandbox->record.config.uid);
+  return success();
+}
+
+Result<> OciRuntime::remove_sandbox(const std::string& id) {
+  const SandboxPtr sandbox = find_sandbox(id);
+  if (!sandbox) return success();
+  DIBS_CHECK(stop_sandbox(id));
+  for (const auto& container : containers_of(id)) {
+    DIBS_CHECK(remove_container(container->record.status.id));
+  }
+  const std::lock_guard busy(sandbox->busy);
+  {
+    const std::lock_guard lock(mutex_);
+    if (sandboxes_.erase(id) == 0) return success();
+  }
+  std::error_code failed;
+  fs::remove_all(sandbox_folder(id), failed);
+  // The pod's control group, where no other sandbox of it needs it: rmdir refuses then.
+  for (const char* controller :
+       {"", "cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids", "systemd",
+        "unified", "hugetlb", "perf_event", "net_cls", "net_prio", "rdma", "misc"}) {
+    ::rmdir(cat("/sys/fs/cgroup/", controller, *controller != '\0' ? "/" : "", "dibs/pod",
+                sandbox->record.config.uid)
+                .c_str());
+  }
+  tell(RuntimeEvent::Kind::removed, id, "", sandbox->record.config.uid);
+  return success();
+}
+
+Result<SandboxStatus> OciRuntime::sandbox_status(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) {
+    return Error::not_found(cat("sandbox ", dibs::quoted(id), " is not found"));
+  }
+  return found->second->record.status;
+}
+
+Result<std::vector<SandboxStatus>> OciRuntime::list_sandboxes() {
+  const std::lock_guard lock(mutex_);
+  std::vector<SandboxStatus> list;
+  for (const auto& [id, sandbox] : sandboxes_) list.push_back(sandbox->record.status);
+  return list;
+}
+
+}  // namespace dibs::node

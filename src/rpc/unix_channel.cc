@@ -1,0 +1,282 @@
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "base/strings.h"
+#include "rpc/channel.h"
+#include "rpc/grpc_bytes.h"
+#include "runtime/blocking.h"
+
+namespace dibs::rpc {
+namespace {
+
+using internal::from_grpc;
+using internal::probe_socket;
+using internal::to_buffer;
+using internal::to_bytes;
+
+std::chrono::system_clock::time_point deadline_after(Duration duration) {
+  return std::chrono::system_clock::now() +
+         std::chrono::duration_cast<std::chrono::system_clock::duration>(duration);
+}
+
+/// Follows one channel's state. Shared by the channel and the queue, which has it until the next
+/// event after the end.
+struct Watch {
+  std::shared_ptr<grpc::Channel> channel;
+  std::function<void(bool)> changed;
+  grpc_connectivity_state last = GRPC_CHANNEL_IDLE;
+  bool told = false;
+  // Held while `changed` runs, so that it does not run after the end; it may end the watch itself.
+  std::recursive_mutex mutex;
+  bool ended = false;  // guarded by mutex
+};
+using SharedWatch = std::shared_ptr<Watch>;
+
+/// One thread for all channels of the process: gRPC tells changes of state only through a queue.
+/// It begins with the first watch and stays, because gRPC itself keeps threads too.
+class StateWatcher {
+ public:
+  static StateWatcher& instance() {
+    static StateWatcher* const watcher = new StateWatcher;  // never destroyed: its thread uses it
+    return *watcher;
+  }
+
+  void start(const SharedWatch& watch) {
+    look(*watch);
+    ask(std::make_unique<SharedWatch>(watch));
+  }
+
+  static void end(Watch& watch) {
+    const std::lock_guard lock(watch.mutex);
+    watch.ended = true;
+  }
+
+ private:
+  // Bounds how long a channel outlives its end; nothing else happens then.
+  static constexpr auto kLook = std::chrono::seconds(2);
+
+  StateWatcher() {
+    std::thread([this] { run(); }).detach();
+  }
+
+  void ask(std::unique_ptr<SharedWatch> tag) {
+    Watch& watch = **tag;
+    watch.channel->NotifyOnStateChange(watch.last, std::chrono::system_clock::now() + kLook,
+                                       &queue_, tag.release());
+  }
+
+  static bool look(Watch& watch) {
+    const std::lock_guard lock(watch.mutex);
+    if (watch.ended) return false;
+    // Asking with `true` also leaves IDLE, where a lost connection ends up.
+    watch.last = watch.channel->GetState(true);
+    const bool connected = watch.last == GRPC_CHANNEL_READY;
+    if (connected == watch.told) return true;
+    watch.told = connected;
+    watch.changed(connected);
+    return !watch.ended;
+  }
+
+  void run() {
+    void* tag = nullptr;
+    bool changed = false;
+    while (queue_.Next(&tag, &changed)) {
+      std::unique_ptr<SharedWatch> watch(static_cast<SharedWatch*>(tag));
+      if (look(**watch)) ask(std::move(watch));
+    }
+  }
+
+  grpc::CompletionQueue queue_;
+};
+
+/// Owned by its handle and by gRPC until OnDone.
+class OpenStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  OpenStream(const std::string& method, std::string_view request, StreamHandlers handlers)
+      : method_(method), request_(to_buffer(request)), handlers_(std::move(handlers)) {}
+
+  void start(grpc::GenericStub& stub, std::shared_ptr<OpenStream> self) {
+    self_ = std::move(self);
+    stub.PrepareBidiStreamingCall(&context_, method_, {}, this);
+    StartWriteLast(&request_, grpc::WriteOptions());
+    StartRead(&message_);
+    StartCall();
+  }
+
+  void cancel() {
+    context_.TryCancel();
+    std::unique_lock lock(mutex_);
+    silent_ = true;
+    if (handler_thread_ == std::this_thread::get_id()) return;
+    idle_.wait(lock, [&] { return handler_thread_ == std::thread::id(); });
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    const std::string bytes = to_bytes(message_);
+    message_.Clear();
+    if (enter()) {
+      if (handlers_.message) handlers_.message(bytes);
+      leave();
+    }
+    StartRead(&message_);
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    const auto self = std::move(self_);
+    if (enter()) {
+      if (handlers_.ended) handlers_.ended(from_grpc(status));
+      leave();
+    }
+  }
+
+ private:
+  bool enter() {
+    const std::lock_guard lock(mutex_);
+    if (silent_) return false;
+    handler_thread_ = std::this_thread::get_id();
+    return true;
+  }
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    handler_thread_ = {};
+    idle_.notify_all();
+  }
+
+  const std::string method_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer message_;
+  StreamHandlers handlers_;
+  std::shared_ptr<OpenStream> self_;
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  std::thread::id handler_thread_;  // guarded by mutex_
+  bool silent_ = false;             // guarded by mutex_
+};
+
+class StreamHandle : public Stream {
+ public:
+  explicit StreamHandle(std::shared_ptr<OpenStream> stream) : stream_(std::move(stream)) {}
+  ~StreamHandle() override { stream_->cancel(); }
+
+ private:
+  std::shared_ptr<OpenStream> stream_;
+};
+
+class UnixChannel : public Channel {
+ public:
+  explicit UnixChannel(const std::string& path) : path_(path) {}
+
+  ~UnixChannel() override {
+    if (watch_) StateWatcher::end(*watch_);
+  }
+
+  Reply call(const std::string& method, std::string_view request, Duration deadline) override {
+    if (path_.size() > internal::kMaxPath) return unreachable(probe_socket(path_));
+    const auto until = deadline_after(deadline);
+    Reply reply = call_once(method, request, until, false);
+    if (reply.status.code != Code::unavailable) return reply;
+    if (const std::string why = probe_socket(path_); !why.empty()) return unreachable(why);
+    // Somebody listens: the channel was waiting out an earlier failure.
+    if (reply.status.message.find("failed to connect") == std::string::npos) return reply;
+    grpc::experimental::ChannelResetConnectionBackoff(channel().get());
+    return call_once(method, request, until, true);
+  }
+
+  std::unique_ptr<Stream> open_stream(const std::string& method, std::string_view request,
+                                      StreamHandlers handlers) override {
+    auto stream = std::make_shared<OpenStream>(method, request, std::move(handlers));
+    grpc::GenericStub stub(channel());
+    stream->start(stub, stream);
+    return std::make_unique<StreamHandle>(stream);
+  }
+
+  void watch_connection(std::function<void(bool connected)> changed) override {
+    watch_ = std::make_shared<Watch>();
+    watch_->channel = channel();
+    watch_->changed = std::move(changed);
+    StateWatcher::instance().start(watch_);
+  }
+
+ private:
+  static Reply unreachable(const std::string& why) {
+    return {{Code::unavailable,
+             cat("connection error: desc = \"transport: Error while dialing: ", why, "\"")},
+            {}};
+  }
+
+  Reply call_once(const std::string& method, std::string_view request,
+                  std::chrono::system_clock::time_point until, bool wait) {
+    grpc::ClientContext context;
+    context.set_deadline(until);
+    context.set_wait_for_ready(wait);
+    const grpc::ByteBuffer sent = to_buffer(request);
+    grpc::ByteBuffer received;
+    grpc::GenericStub stub(channel());
+    std::mutex mutex;
+    std::condition_variable answered;
+    bool done = false;
+    grpc::Status status;
+    stub.UnaryCall(&context, method, {}, &sent, &received, [&](grpc::Status s) {
+      const std::lock_guard lock(mutex);
+      status = std::move(s);
+      done = true;
+      answered.notify_one();
+    });
+    const runtime::Blocking blocking;
+    std::unique_lock lock(mutex);
+    answered.wait(lock, [&] { return done; });
+    Reply reply{from_grpc(status), {}};
+    if (!reply.status.ok()) return reply;
+    if (received.Length() > internal::kMaxMessage) {
+      reply.status = {Code::resource_exhausted,
+                      cat("grpc: received message larger than max (", received.Length(), " vs. ",
+                          internal::kMaxMessage, ")")};
+      return reply;
+    }
+    reply.bytes = to_bytes(received);
+    return reply;
+  }
+
+  std::shared_ptr<grpc::Channel> channel() {
+    const std::lock_guard lock(mutex_);
+    if (channel_) return channel_;
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(internal::kMaxRead);
+    // A socket answers at once or not at all, so that trying again soon costs little.
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+    // Channels to a path do not share a connection: a driver that came anew is a new peer.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+    channel_ = grpc::CreateCustomChannel(internal::unix_target(path_),
+                                         grpc::InsecureChannelCredentials(), arguments);
+    return channel_;
+  }
+
+  const std::string path_;
+  std::mutex mutex_;
+  std::shared_ptr<grpc::Channel> channel_;  // guarded by mutex_
+  SharedWatch watch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Channel> connect_unix(const std::string& socket_path) {
+  internal::quiet_grpc();
+  return std::make_unique<UnixChannel>(socket_path);
+}
+
+}  // namespace dibs::rpc

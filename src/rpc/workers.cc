@@ -1,0 +1,56 @@
+#include "rpc/workers.h"
+
+#include <chrono>
+#include <thread>
+
+namespace dibs::rpc {
+namespace {
+
+constexpr auto kIdle = std::chrono::seconds(5);
+
+}  // namespace
+
+Workers::~Workers() { close(); }
+
+void Workers::close() {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  wake_.notify_all();
+  ended_.wait(lock, [&] { return threads_ == 0; });
+}
+
+bool Workers::post(std::function<void()> task) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return false;
+  tasks_.push_back(std::move(task));
+  if (idle_ >= tasks_.size() || threads_ >= kMaxThreads) {
+    wake_.notify_one();
+    return true;
+  }
+  ++threads_;
+  std::thread([this] { work(); }).detach();
+  return true;
+}
+
+void Workers::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (tasks_.empty()) {
+      if (stopping_) break;
+      ++idle_;
+      const bool woken = wake_.wait_for(lock, kIdle, [&] { return stopping_ || !tasks_.empty(); });
+      --idle_;
+      if (!woken) break;
+      continue;
+    }
+    const auto task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task();
+    lock.lock();
+  }
+  --threads_;
+  ended_.notify_all();
+}
+
+}  // namespace dibs::rpc

@@ -1,0 +1,546 @@
+#include "scheduler/explain.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/strings.h"
+#include "scheduler/scores.h"
+
+namespace dibs::scheduler {
+namespace {
+
+/// What a change costs whoever makes it, in thousandths: amounts count below that. Several cost
+/// their sum.
+enum Cost : int {
+  kTolerate = 1000,
+  kUncordon = 1000,
+  kAskLess = 2000,
+  kDropRule = 3000,
+  kWait = 4000,
+  kRepair = 5000
+};
+
+constexpr std::size_t kMostFixes = 6;
+
+std::string text_of(const Taint& taint) {
+  return cat(taint.key, taint.value.empty() ? "" : "=", taint.value, ":", taint.effect);
+}
+
+std::string taints_of(const Pod& pod, const NodeInfo& node) {
+  std::vector<std::string> made;
+  for (const Taint& taint : node.taints) {
+    const bool matters = taint.effect == "NoSchedule" || taint.effect == "NoExecute";
+    if (matters && !tolerates(pod.tolerations, taint)) made.push_back(text_of(taint));
+  }
+  return join(made, ", ");
+}
+
+/// Labels that the pod's node selector wants and the node does not have.
+std::string labels_of(const Pod& pod, const NodeInfo& node) {
+  std::vector<std::string> made;
+  for (const auto& [key, value] : pod.node_selector.members()) {
+    const json::Value* label = node.label(key);
+    if (label == nullptr || label->as_string() != value.as_string()) {
+      made.push_back(cat(key, "=", value.as_string()));
+    }
+  }
+  return join(made, ", ");
+}
+
+/// Taints that say that something is wrong with the node itself.
+bool is_ill(std::string_view taints) {
+  return taints.find("node.kubernetes.io/") != std::string_view::npos;
+}
+
+/// Which device an error is about differs from node to node, what is wrong does not.
+std::string without_device(std::string_view error) {
+  constexpr std::string_view kOn = " on device ";
+  const std::size_t at = error.find(kOn);
+  if (at == std::string_view::npos) return std::string(error);
+  const std::size_t end = error.find(": ", at);
+  return cat(error.substr(0, at), end == std::string_view::npos ? "" : error.substr(end));
+}
+
+std::string ports_of(const Pod& pod, const NodeInfo& node) {
+  std::vector<std::string> made;
+  for (const HostPort& wanted : pod.ports) {
+    const bool taken = std::any_of(node.ports.begin(), node.ports.end(),
+                                   [&](const HostPort& other) { return wanted.clashes(other); });
+    if (taken) made.push_back(cat(wanted.port, "/", wanted.protocol));
+  }
+  return join(made, ", ");
+}
+
+std::string topology_keys(const std::vector<PodTerm>& terms) {
+  std::vector<std::string> made;
+  for (const PodTerm& term : terms) made.push_back(term.topology_key);
+  return join(made, ", ");
+}
+
+std::string spread_keys(const Pod& pod) {
+  std::vector<std::string> made;
+  for (const SpreadConstraint& constraint : pod.spread) {
+    if (constraint.required) made.push_back(constraint.topology_key);
+  }
+  return join(made, ", ");
+}
+
+/// Asks every filter by itself.
+class Filters {
+ public:
+  Filters(ClusterState& state, Devices& devices, const Pod& pod, const Profile& profile)
+      : pod_(pod) {
+    for (unsigned i = 0; i < static_cast<unsigned>(Plugin::dynamic_resources); ++i) {
+      const char* name = plugin_name(static_cast<Plugin>(i));
+      if (!profile.filters_by(name)) continue;
+      Profile alone = profile;
+      alone.filters = {name};
+      runs_.emplace_back(state, pod, alone, [&devices, &profile](std::string_view resource) {
+        return profile.devices && devices.serves(resource);
+      });
+    }
+  }
+
+  std::vector<Obstacle> check(const NodeInfo& node) {
+    std::vector<Obstacle> made;
+    for (FilterRun& run : runs_) {
+      const Refused* refused = run.check(node);
+      if (refused == nullptr) continue;
+      for (const std::string& reason : refused->reasons) {
+        made.push_back(about(refused->plugin, reason, node));
+      }
+    }
+    return made;
+  }
+
+ private:
+  Obstacle about(Plugin plugin, const std::string& reason, const NodeInfo& node) const {
+    Obstacle made;
+    made.plugin = plugin;
+    made.reason = reason;
+    switch (plugin) {
+      case Plugin::taint_toleration:
+        made.subject = taints_of(pod_, node);
+        break;
+      case Plugin::node_affinity:
+        made.subject = labels_of(pod_, node);
+        break;
+      case Plugin::node_ports:
+        made.subject = ports_of(pod_, node);
+        break;
+      case Plugin::resources_fit:
+        fill_amounts(node, made);
+        break;
+      case Plugin::topology_spread:
+        made.subject = spread_keys(pod_);
+        break;
+      case Plugin::inter_pod_affinity:
+        made.subject = reason.find("anti-affinity") == std::string::npos
+                           ? topology_keys(pod_.affinity)
+                           : topology_keys(pod_.anti_affinity);
+        break;
+      default:
+        break;
+    }
+    return made;
+  }
+
+  void fill_amounts(const NodeInfo& node, Obstacle& made) const {
+    constexpr std::string_view kInsufficient = "Insufficient ";
+    if (!made.reason.starts_with(kInsufficient)) {
+      made.subject = "pods";
+      made.wanted = 1;
+      made.there = node.allocatable.pods;
+      made.left = node.allocatable.pods - node.requested.pods;
+      return;
+    }
+    made.subject = made.reason.substr(kInsufficient.size());
+    const auto amount = [&](const Resources& of) {
+      if (made.subject == "cpu") return of.cpu;
+      if (made.subject == "memory") return of.memory;
+      if (made.subject == "ephemeral-storage") return of.storage;
+      return of.scalar(made.subject);
+    };
+    made.wanted = amount(pod_.requests);
+    made.there = amount(node.allocatable);
+    made.left = made.there - amount(node.requested);
+  }
+
+  const Pod& pod_;
+  std::vector<FilterRun> runs_;
+};
+
+class Explainer {
+ public:
+  Explainer(ClusterState& state, Devices& devices, const PodPtr& pod, const Profile& profile,
+            const ExplainScope& scope)
+      : state_(state), devices_(devices), pod_(*pod), profile_(profile), scope_(scope) {}
+
+  Explanation run(Time now) {
+    made_.nodes = state_.nodes().size();
+    if (profile_.devices) {
+      made_.run = devices_.prepare(pod_, now, profile_.binding_timeout);
+    } else if (!pod_.claims.empty()) {
+      made_.devices_enabled = false;
+    }
+    const bool hopeless = made_.run.ready == DeviceRun::Ready::wait ||
+                          made_.run.ready == DeviceRun::Ready::rejected || !made_.devices_enabled;
+    if (hopeless) return std::move(made_);
+    look_at_nodes();
+    rank_able();
+    for (NodeGroup& group : made_.groups) std::sort(group.nodes.begin(), group.nodes.end());
+    std::stable_sort(made_.groups.begin(), made_.groups.end(),
+                     [](const NodeGroup& a, const NodeGroup& b) {
+                       return a.nodes.size() != b.nodes.size() ? a.nodes.size() > b.nodes.size()
+                                                               : a.nodes < b.nodes;
+                     });
+    explain_groups();
+    find_empty_classes();
+    find_fixes();
+    return std::move(made_);
+  }
+
+ private:
+  void look_at_nodes() {
+    Filters filters(state_, devices_, pod_, profile_);
+    for (NodeInfo* node : state_.nodes()) {
+      if (made_.nodes_looked_at == scope_.most_nodes) return;
+      ++made_.nodes_looked_at;
+      std::vector<Obstacle> obstacles = filters.check(*node);
+      std::optional<alloc::NodeFailure> failure;
+      NodeDevices found;
+      // A pod that names its nodes has nothing to do with others.
+      const auto other = std::find_if(obstacles.begin(), obstacles.end(), [&](const Obstacle& one) {
+        return one.plugin == Plugin::node_affinity && pod_.names_nodes;
+      });
+      if (other != obstacles.end()) {
+        obstacles = {*other};
+      } else if (made_.run.ready == DeviceRun::Ready::go) {
+        found = devices_.check(made_.run, *node);
+        if (found.kind != NodeDevices::Kind::fits)
+          failure = look_at_devices(found, *node, obstacles);
+      }
+      if (obstacles.empty()) {
+        candidates_.push_back({node});
+        made_.able.push_back({node->name, 0, std::move(found)});
+        continue;
+      }
+      join_group(*node, std::move(obstacles), std::move(failure), found.extended);
+    }
+  }
+
+  /// Adds what speaks against the node as far as devices go.
+  std::optional<alloc::NodeFailure> look_at_devices(const NodeDevices& found, const NodeInfo& node,
+                                                    std::vector<Obstacle>& obstacles) {
+    Obstacle made;
+    made.plugin = Plugin::dynamic_resources;
+    made.reason = found.reason;
+    if (!found.unavailable.empty()) {
+      for (const std::size_t place : found.unavailable) {
+        const PodClaim& claim = made_.run.claims[place];
+        made.subject = claim.key;
+        made.detail = claim.spoiled ? "has devices that did not become ready"
+                      : claim.anywhere || claim.places.matches(node.place)
+                          ? "has devices that need a node without preparation"
+                          : "has its devices on other nodes";
+        obstacles.push_back(made);
+      }
+      return std::nullopt;
+    }
+    obstacles.push_back(std::move(made));
+    const bool searched = found.extended >= 0 || !made_.run.open.empty();
+    if (!searched) return std::nullopt;
+    // Counts alone tell groups apart; the rest is asked once for each of them.
+    alloc::ExplainOptions counts;
+    counts.conflict = false;
+    counts.relaxations = false;
+    alloc::NodeFailure failure =
+        alloc::explain(devices_.inventory(), node.place, demand(found.extended), counts);
+    obstacles.back().reason = without_device(obstacles.back().reason);
+    failure.error.clear();
+    return failure;
+  }
+
+  const alloc::Demand& demand(int extended) const {
+    return extended >= 0 ? made_.run.extended[static_cast<std::size_t>(extended)].demand
+                         : made_.run.demand;
+  }
+
+  static bool same(const Obstacle& a, const Obstacle& b) {
+    return a.plugin == b.plugin && a.reason == b.reason && a.subject == b.subject &&
+           a.detail == b.detail;
+  }
+
+  void join_group(const NodeInfo& node, std::vector<Obstacle> obstacles,
+                  std::optional<alloc::NodeFailure> failure, int extended) {
+    for (NodeGroup& group : made_.groups) {
+      const bool equal = group.extended == extended && group.devices == failure &&
+                         std::equal(group.obstacles.begin(), group.obstacles.end(),
+                                    obstacles.begin(), obstacles.end(), same);
+      if (!equal) continue;
+      group.nodes.push_back(node.name);
+      for (std::size_t i = 0; i < obstacles.size(); ++i) {
+        if (obstacles[i].left <= group.obstacles[i].left) continue;
+        group.obstacles[i].left = obstacles[i].left;
+        group.obstacles[i].there = obstacles[i].there;
+      }
+      return;
+    }
+    made_.groups.push_back({{node.name}, std::move(obstacles), std::move(failure), extended});
+  }
+
+  void rank_able() {
+    if (candidates_.empty()) return;
+    score_nodes(state_, pod_, profile_, candidates_);
+    if (made_.run.prioritized) {
+      for (std::size_t i = 0; i < candidates_.size(); ++i) {
+        candidates_[i].preference = Devices::preference(made_.run, made_.able[i].devices);
+      }
+      score_preferences(profile_, candidates_);
+    }
+    for (std::size_t i = 0; i < candidates_.size(); ++i) made_.able[i].score = candidates_[i].score;
+    std::stable_sort(made_.able.begin(), made_.able.end(),
+                     [](const AbleNode& a, const AbleNode& b) {
+                       return a.score != b.score ? a.score > b.score : a.name < b.name;
+                     });
+  }
+
+  void explain_groups() {
+    std::size_t done = 0;
+    for (NodeGroup& group : made_.groups) {
+      if (!group.devices.has_value()) continue;
+      if (done++ == scope_.most_groups) return;
+      const NodeInfo* node = state_.find(group.nodes.front());
+      group.devices = alloc::explain(devices_.inventory(), node->place, demand(group.extended));
+    }
+  }
+
+  /// Ways around one obstacle, cheapest first; none: nothing that can be named.
+  std::vector<Fix> ways_around(const Obstacle& obstacle, const NodeGroup& group) const {
+    const auto only = [&](std::string change, int cost) {
+      return std::vector<Fix>{{{std::move(change)}, group.nodes, cost}};
+    };
+    switch (obstacle.plugin) {
+      case Plugin::node_unschedulable:
+        return only("uncordon the node", kUncordon);
+      case Plugin::node_name:
+        return {};
+      case Plugin::taint_toleration:
+        return is_ill(obstacle.subject)
+                   ? only(cat("bring the node back into order (", obstacle.subject, ")"), kRepair)
+                   : only(cat("tolerate the taint ", obstacle.subject, " in the pod"), kTolerate);
+      case Plugin::node_affinity:
+        if (pod_.names_nodes) return {};
+        return only(obstacle.subject.empty()
+                        ? std::string("change the pod's node affinity")
+                        : cat("label the node ", obstacle.subject, ", or drop that node selector"),
+                    kDropRule);
+      case Plugin::node_ports:
+        return only(cat("free the host port ", obstacle.subject), kWait);
+      case Plugin::resources_fit:
+        return ways_to_fit(obstacle, group);
+      case Plugin::topology_spread:
+        return only(cat("relax the pod's topology spread over ", obstacle.subject), kDropRule);
+      case Plugin::inter_pod_affinity:
+        return only("change the pod's affinity to other pods, or theirs to it", kDropRule);
+      case Plugin::dynamic_resources:
+        return ways_to_devices(obstacle, group);
+    }
+    return {};
+  }
+
+  /// How much of something a change takes, below a thousand.
+  static int share(std::int64_t part, std::int64_t whole) {
+    return whole > 0
+               ? static_cast<int>(999.0 * static_cast<double>(part) / static_cast<double>(whole))
+               : 0;
+  }
+
+  static std::vector<Fix> ways_to_fit(const Obstacle& obstacle, const NodeGroup& group) {
+    const std::string& name = obstacle.subject;
+    std::vector<Fix> made;
+    if (name != "pods" && obstacle.left > 0) {
+      made.push_back({{cat("ask for no more than ", show_amount(name, obstacle.left), " ", name)},
+                      group.nodes,
+                      kAskLess + share(obstacle.wanted - obstacle.left, obstacle.wanted),
+                      cat("less ", name)});
+    }
+    const std::int64_t missing = obstacle.wanted - std::max<std::int64_t>(obstacle.left, 0);
+    if (obstacle.wanted <= obstacle.there) {
+      made.push_back({{name == "pods" ? std::string("remove a pod from the node")
+                                      : cat("free ", show_amount(name, missing), " ", name)},
+                      group.nodes,
+                      kWait + share(missing, obstacle.wanted)});
+    }
+    return made;
+  }
+
+  std::vector<Fix> ways_to_devices(const Obstacle& obstacle, const NodeGroup& group) const {
+    if (!obstacle.subject.empty()) {
+      return {{{cat("free claim ", obstacle.subject, ", which ", obstacle.detail)},
+               group.nodes,
+               kWait}};
+    }
+    if (!group.devices.has_value()) return {};
+    if (group.devices->answer == alloc::Answer::failed) {
+      return {{{"mend the selector or the device that it fails on"}, group.nodes, kRepair}};
+    }
+    std::vector<Fix> made;
+    for (const alloc::Relaxation& relaxation : group.devices->relaxations) {
+      using Kind = alloc::Relaxation::Kind;
+      Fix fix;
+      fix.nodes = group.nodes;
+      std::string change =
+          made_.in_plain_words(group, alloc::describe(relaxation, demand(group.extended)));
+      switch (relaxation.kind) {
+        case Kind::tolerate:
+          fix.cost = kTolerate;
+          break;
+        case Kind::fewer:
+          fix.cost = kAskLess + 999 - std::min(999, static_cast<int>(relaxation.number));
+          fix.family =
+              cat("fewer ", relaxation.claim, " ", relaxation.request, " ", relaxation.alternative);
+          break;
+        case Kind::less:
+          fix.cost = kAskLess;
+          break;
+        case Kind::release:
+          fix.cost = kWait + std::min(999, static_cast<int>(relaxation.number));
+          append(change, holders(relaxation.devices));
+          break;
+        default:
+          fix.cost = kDropRule;
+          break;
+      }
+      fix.changes.push_back(std::move(change));
+      made.push_back(std::move(fix));
+    }
+    return made;
+  }
+
+  /// " by claim a (pod x)".
+  std::string holders(const std::vector<std::string>& ids) const {
+    const std::vector<std::string> claims = devices_.holders(ids);
+    if (claims.empty()) return {};
+    std::vector<std::string> named;
+    for (const std::string& key : claims) {
+      std::vector<std::string> pods;
+      const json::Value claim = devices_.claim(key);
+      for (const json::Value& user : claim["status"]["reservedFor"].items()) {
+        if (user["resource"].as_string() == "pods") pods.push_back(user["name"].str());
+      }
+      named.push_back(
+          cat(key, pods.empty() ? "" : " (pod ", join(pods, ", "), pods.empty() ? "" : ")"));
+      if (named.size() == 3 && claims.size() > 3) {
+        named.push_back(cat(claims.size() - 3, " more"));
+        break;
+      }
+    }
+    return cat(" by claim", claims.size() == 1 ? " " : "s ", join(named, ", "));
+  }
+
+  void find_fixes() {
+    std::map<std::string, Fix> found;
+    for (const NodeGroup& group : made_.groups) {
+      // Everything that speaks against the node has to go: alternatives for the one that has
+      // several, the cheapest for each of the others.
+      std::vector<std::vector<Fix>> ways;
+      for (const Obstacle& obstacle : group.obstacles) {
+        ways.push_back(ways_around(obstacle, group));
+        std::stable_sort(ways.back().begin(), ways.back().end(),
+                         [](const Fix& a, const Fix& b) { return a.cost < b.cost; });
+      }
+      if (std::any_of(ways.begin(), ways.end(), [](const auto& some) { return some.empty(); })) {
+        continue;
+      }
+      const std::size_t variants = ways.size() == 1 ? ways.front().size() : 1;
+      for (std::size_t v = 0; v < variants; ++v) {
+        Fix whole;
+        for (const std::vector<Fix>& some : ways) {
+          const Fix& one = some[std::min(v, some.size() - 1)];
+          whole.changes.insert(whole.changes.end(), one.changes.begin(), one.changes.end());
+          whole.cost += one.cost;
+          whole.family = ways.size() == 1 ? one.family : "";
+        }
+        Fix& known = found[whole.text()];
+        whole.nodes.swap(known.nodes);
+        whole.nodes.insert(whole.nodes.end(), group.nodes.begin(), group.nodes.end());
+        known = std::move(whole);
+      }
+    }
+    for (auto& [text, fix] : found) {
+      std::sort(fix.nodes.begin(), fix.nodes.end());
+      made_.fixes.push_back(std::move(fix));
+    }
+    std::stable_sort(made_.fixes.begin(), made_.fixes.end(), [](const Fix& a, const Fix& b) {
+      return a.cost != b.cost ? a.cost < b.cost : a.nodes.size() > b.nodes.size();
+    });
+    leave_out_worse();
+    if (made_.fixes.size() > kMostFixes) made_.fixes.resize(kMostFixes);
+  }
+
+  /// A fix that asks for everything that another one does, and more, is of no use.
+  void leave_out_worse() {
+    std::vector<Fix> kept;
+    for (Fix& fix : made_.fixes) {
+      const bool worse = std::any_of(kept.begin(), kept.end(), [&](const Fix& better) {
+        if (!fix.family.empty() && fix.family == better.family) return true;
+        return std::all_of(
+            better.changes.begin(), better.changes.end(), [&](const std::string& change) {
+              return std::find(fix.changes.begin(), fix.changes.end(), change) != fix.changes.end();
+            });
+      });
+      if (!worse) kept.push_back(std::move(fix));
+    }
+    made_.fixes = std::move(kept);
+  }
+
+  /// Where a request finds nothing anywhere because no device is of its class.
+  void find_empty_classes() {
+    if (!made_.able.empty()) return;
+    std::map<std::string, bool> empty;
+    for (const NodeGroup& group : made_.groups) {
+      if (!group.devices.has_value()) continue;
+      for (const alloc::RequestFindings& found : group.devices->requests) {
+        std::uint32_t lost = 0;
+        for (const alloc::Loss& loss : found.losses) {
+          if (loss.cause == alloc::Cause::class_selector) lost += loss.devices;
+        }
+        const alloc::Demand& wanted = demand(group.extended);
+        const auto first = wanted.claims[found.claim].first_position + found.request;
+        const alloc::Alternative& alternative =
+            wanted.alternatives[wanted.positions[first].first + found.alternative];
+        if (alternative.device_class == nullptr) continue;
+        const auto [at, added] = empty.try_emplace(alternative.device_class->name, true);
+        if (lost < found.seen) at->second = false;
+      }
+    }
+    for (const auto& [name, none] : empty) {
+      if (none) made_.empty_classes.push_back(name);
+    }
+  }
+
+  ClusterState& state_;
+  Devices& devices_;
+  const Pod& pod_;
+  const Profile& profile_;
+  const ExplainScope& scope_;
+  std::vector<Candidate> candidates_;  // in the order of made_.able, until that is sorted
+  Explanation made_;
+};
+
+}  // namespace
+
+std::string Fix::text() const { return join(changes, ", and "); }
+
+const alloc::Demand& Explanation::demand(const NodeGroup& group) const {
+  return group.extended >= 0 ? run.extended[static_cast<std::size_t>(group.extended)].demand
+                             : run.demand;
+}
+
+Explanation explain_placement(ClusterState& state, Devices& devices, const PodPtr& pod,
+                              const Profile& profile, Time now, const ExplainScope& scope) {
+  return Explainer(state, devices, pod, profile, scope).run(now);
+}
+
+}  // namespace dibs::scheduler

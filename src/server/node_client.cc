@@ -1,0 +1,114 @@
+#include "server/node_client.h"
+
+#include "base/strings.h"
+#include "server/status.h"
+
+namespace dibs::server {
+namespace {
+
+constexpr std::size_t kMaxQueued = 1024 * 1024;
+constexpr std::string_view kTokenProtocol = "base64url.bearer.authorization.k8s.io.";
+
+/// The offer without the token that browsers put there.
+std::string without_token(std::string_view offer) {
+  std::vector<std::string> kept;
+  for (std::string_view one : split(offer, ',')) {
+    if (!trim(one).starts_with(kTokenProtocol)) kept.emplace_back(trim(one));
+  }
+  return join(kept, ", ");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NodeClient>> NodeClient::open(const Options& options) {
+  std::unique_ptr<NodeClient> out(new NodeClient);
+  net::TlsClientOptions tls;
+  tls.certificate_pem = options.node_client_certificate_pem;
+  tls.key_pem = options.node_client_key_pem;
+  tls.ca_pem = options.node_ca_pem;
+  // Nodes sign their own certificates unless somebody cares: as upstream, they are then taken as
+  // they come.
+  tls.insecure = options.node_ca_pem.empty();
+  DIBS_TRY(out->tls_, net::TlsContext::client(tls));
+  tls.insecure = true;
+  DIBS_TRY(out->unchecked_tls_, net::TlsContext::client(tls));
+  net::TlsClientOptions other;
+  other.insecure = true;
+  DIBS_TRY(out->other_tls_, net::TlsContext::client(other));
+  return out;
+}
+
+Result<net::StreamAnswer> NodeClient::open(const StreamPlace& place, const net::Request& request) {
+  const auto& context = !place.to_node ? other_tls_ : place.unchecked ? unchecked_tls_ : tls_;
+  return client_.open(place.url, context, request, kNodeTimeout);
+}
+
+net::Request passed_on(const net::Request& request, const std::string& target) {
+  net::Request out;
+  out.method = request.method;
+  out.target = target;
+  out.body = request.body;
+  for (const auto& [name, value] : request.headers.fields()) {
+    if (equals_ignoring_case(name, "Authorization") || equals_ignoring_case(name, "Host") ||
+        to_lower(name).starts_with("impersonate-")) {
+      continue;
+    }
+    std::string sent = value;
+    if (equals_ignoring_case(name, "Sec-WebSocket-Protocol")) {
+      sent = without_token(value);
+      if (sent.empty()) continue;
+    }
+    out.headers.add(name, std::move(sent));
+  }
+  const std::string& address = request.peer.address;
+  if (auto colon = address.rfind(':'); colon != std::string::npos) {
+    out.headers.set("X-Forwarded-For", address.substr(0, colon));
+  }
+  return out;
+}
+
+void join_upgrade(NodeClient& nodes, const net::Request& request, const StreamPlace& place,
+                  const std::shared_ptr<net::Exchange>& exchange) {
+  const auto fail = [&](const Error& error) { exchange->respond(status_response(error)); };
+  if (!net::has_token(request.headers.get("Connection"), "upgrade")) {
+    return fail(Error::bad_request("Upgrade request required"));
+  }
+  auto answer = nodes.open(place, passed_on(request, place.target));
+  if (!answer.ok()) {
+    return fail(Error::plain(cat("error dialing backend: ", answer.error().message())));
+  }
+  if (answer->upgraded == nullptr) {
+    auto text = net::read_whole(*answer->body, kMaxNodeError, kNodeTimeout);
+    net::Response refusal = std::move(answer->head);
+    refusal.headers.remove("Connection");
+    if (text.ok()) refusal.body = std::move(*text);
+    return exchange->respond(std::move(refusal));
+  }
+  exchange->upgrade_to(std::move(answer->head),
+                       [node = answer->upgraded](std::shared_ptr<net::ByteStream> client) {
+                         if (client == nullptr) return node->close();
+                         net::splice(std::move(client), node);
+                       });
+}
+
+void relay(std::shared_ptr<net::BodySource> body, std::shared_ptr<net::BodyStream> client) {
+  client->on_drained([body] { body->hold(false); });
+  // Dropping the source ends the request to the node.
+  client->on_closed([body]() mutable { body = nullptr; });
+  const std::weak_ptr<net::BodySource> source = body;
+  body->start(
+      [source, client](std::string piece) {
+        const auto alive = source.lock();
+        if (!client->write(share(std::move(piece))) || alive == nullptr) return;
+        if (client->queued() <= kMaxQueued) return;
+        alive->hold(true);
+        // It may have drained meanwhile, with nobody left to tell.
+        if (client->queued() == 0) alive->hold(false);
+      },
+      [client](bool whole) {
+        // Without a proper end the connection breaks off, as the source's did.
+        if (whole) client->finish();
+      });
+}
+
+}  // namespace dibs::server

@@ -1,0 +1,60 @@
+#pragma once
+// The API server's way to the ports of nodes and pods.
+//
+// Nodes are shown the server's client certificate. Connections are opened by a blocking call; what
+// flows through them afterwards is moved on one io thread.
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "net/http.h"
+#include "net/stream_client.h"
+#include "server/options.h"
+
+namespace dibs::server {
+
+/// Where a request is passed on to.
+struct StreamPlace {
+  std::string url = {};     // "https://10.0.0.5:10250"
+  std::string target = {};  // path and query
+  bool to_node = true;      // else a pod's own server, which gets no certificate
+  bool unchecked = false;   // the client does not mind whose certificate the node shows
+};
+
+inline constexpr Duration kNodeTimeout = std::chrono::seconds(30);
+/// What is read of a node's answer that is an error.
+inline constexpr std::size_t kMaxNodeError = 64 * 1024;
+
+class NodeClient {
+ public:
+  /// Errors: invalid, for a certificate that cannot be used.
+  static Result<std::unique_ptr<NodeClient>> open(const Options& options);
+
+  /// Nodes are shown this server's certificate. Others are reached by http, or by https without any
+  /// check.
+  Result<net::StreamAnswer> open(const StreamPlace& place, const net::Request& request);
+  /// Breaks off every stream.
+  void close() { client_.close(); }
+
+ private:
+  NodeClient() = default;
+  net::StreamClient client_;
+  std::shared_ptr<net::TlsContext> tls_;
+  std::shared_ptr<net::TlsContext> unchecked_tls_;
+  std::shared_ptr<net::TlsContext> other_tls_;
+};
+
+/// The client's request with its target replaced, without what was meant for this server alone.
+net::Request passed_on(const net::Request& request, const std::string& target);
+
+/// Answers an upgrade by what the place answers: both connections are joined, or its refusal is
+/// passed back.
+void join_upgrade(NodeClient& nodes, const net::Request& request, const StreamPlace& place,
+                  const std::shared_ptr<net::Exchange>& exchange);
+
+/// Sends a body on as it comes; a client that is slow holds up the source.
+void relay(std::shared_ptr<net::BodySource> body, std::shared_ptr<net::BodyStream> client);
+
+}  // namespace dibs::server

@@ -1,0 +1,184 @@
+// Subresources::proxy: requests to the own servers of nodes, pods and services.
+#include "base/strings.h"
+#include "server/node_client.h"
+#include "server/plugins/admission_policies_bodies.h"
+#include "server/status.h"
+#include "server/stored.h"
+#include "server/subresources.h"
+
+namespace dibs::server {
+namespace {
+
+/// "[scheme:]name[:port]", as the last part of a proxy's path is read.
+struct ProxyName {
+  std::string scheme = "http";
+  std::string name = {};
+  std::string port = {};
+};
+
+std::optional<ProxyName> read_name(std::string_view text) {
+  const auto parts = split(text, ':');
+  ProxyName out;
+  if (parts.size() == 1) {
+    out.name = parts[0];
+  } else if (parts.size() == 2) {
+    out.name = parts[0];
+    out.port = parts[1];
+  } else if (parts.size() == 3 && (parts[0].empty() || parts[0] == "http" || parts[0] == "https")) {
+    if (!parts[0].empty()) out.scheme = parts[0];
+    out.name = parts[1];
+    out.port = parts[2];
+  } else {
+    return std::nullopt;
+  }
+  if (out.name.empty()) return std::nullopt;
+  return out;
+}
+
+/// Path and query behind ".../proxy".
+std::string rest_of(const Context& context) {
+  const std::string_view target = context.request.target;
+  const auto question = target.find('?');
+  const std::string_view path = target.substr(0, question);
+  const std::string_view query =
+      question == std::string_view::npos ? std::string_view() : target.substr(question);
+  const auto at = path.find("/proxy");
+  std::string_view rest = at == std::string_view::npos ? std::string_view() : path.substr(at + 6);
+  return cat(rest.empty() ? std::string_view("/") : rest, query);
+}
+
+std::string at_address(const ProxyName& name, std::string_view address, std::string_view port) {
+  const bool v6 = address.find(':') != std::string_view::npos;
+  return cat(name.scheme, "://", v6 ? "[" : "", address, v6 ? "]" : "", port.empty() ? "" : ":",
+             port);
+}
+
+/// A port by number, or by the name that a container gives it.
+std::string port_number(const Value& pod, std::string_view port) {
+  for (const Value& container : pod["spec"]["containers"].items()) {
+    for (const Value& one : container["ports"].items()) {
+      if (one["name"].as_string() == port && !port.empty())
+        return cat(one["containerPort"].as_int());
+    }
+  }
+  return std::string(port);
+}
+
+bool is_ready(const Value& pod) {
+  for (const Value& condition : pod["status"]["conditions"].items()) {
+    if (condition["type"].as_string() == "Ready") return condition["status"].as_string() == "True";
+  }
+  return false;
+}
+
+bool matches(const Value& selector, const Value& labels) {
+  for (const auto& [key, value] : selector.members()) {
+    if (labels[key].as_string() != value.as_string()) return false;
+  }
+  return !selector.empty();
+}
+
+Error no_endpoints(std::string_view service) {
+  return Error::unavailable(cat("no endpoints available for service ", quoted(service)));
+}
+
+}  // namespace
+
+Result<StreamPlace> Subresources::proxied_node(Context& context) {
+  const auto name = read_name(context.info.name);
+  if (!name) return Error::bad_request(cat("invalid node request ", quoted(context.info.name)));
+  auto node = objects_.get(*context.resource, "", name->name);
+  if (!node.ok()) return not_found_error("", "nodes", name->name);
+  StreamPlace out;
+  DIBS_TRY(out.url, node_url(context, name->name));
+  if (!name->port.empty()) {
+    // Another port of the machine is none of the agent's.
+    const auto colon = out.url.rfind(':');
+    if (name->port != std::string_view(out.url).substr(colon + 1)) {
+      out.url = cat(name->scheme, out.url.substr(5, colon - 5), ":", name->port);
+      out.to_node = false;
+    }
+  }
+  out.target = rest_of(context);
+  return out;
+}
+
+Result<StreamPlace> Subresources::proxied_pod(Context& context) {
+  const auto name = read_name(context.info.name);
+  if (!name) return Error::bad_request(cat("invalid pod request ", quoted(context.info.name)));
+  DIBS_TRY(const Value pod, objects_.get(*context.resource, context.info.name_space, name->name));
+  std::string port = port_number(pod, name->port);
+  if (port.empty()) {
+    const std::int64_t first = pod["spec"]["containers"][0]["ports"][0]["containerPort"].as_int();
+    if (first > 0) port = cat(first);
+  }
+  const std::string_view address = pod["status"]["podIP"].as_string();
+  if (address.empty()) return Error::bad_request("address not allowed");
+  return StreamPlace{at_address(*name, address, port), rest_of(context), false};
+}
+
+Result<StreamPlace> Subresources::proxied_service(Context& context) {
+  const auto name = read_name(context.info.name);
+  if (!name) return Error::bad_request(cat("invalid service request ", quoted(context.info.name)));
+  const std::string& name_space = context.info.name_space;
+  DIBS_TRY(const Value service, objects_.get(*context.resource, name_space, name->name));
+  const Value& ports = service["spec"]["ports"];
+  const Value* port = nullptr;
+  for (const Value& one : ports.items()) {
+    if ((name->port.empty() && ports.size() == 1) || one["name"].as_string() == name->port ||
+        cat(one["port"].as_int()) == name->port) {
+      port = &one;
+      break;
+    }
+  }
+  if (port == nullptr) {
+    return Error::unavailable(
+        cat("no service port ", quoted(name->port), " found for service ", quoted(name->name)));
+  }
+  const Value& wanted = (*port)["targetPort"];
+  const auto pods = context.resources->find("", "v1", "pods");
+  store::RangeQuery query;
+  query.prefix = pods->namespace_prefix(name_space);
+  DIBS_TRY(const store::Listing listing, objects_.store().range(query));
+  for (const auto& record : listing.records) {
+    DIBS_TRY(const Value pod, decode_stored(*record));
+    if (!matches(service["spec"]["selector"], pod["metadata"]["labels"]) || !is_ready(pod))
+      continue;
+    const std::string_view address = pod["status"]["podIP"].as_string();
+    if (address.empty()) continue;
+    const std::string number = wanted.is_integer()  ? cat(wanted.as_int())
+                               : wanted.is_string() ? port_number(pod, wanted.as_string())
+                                                    : cat((*port)["port"].as_int());
+    return StreamPlace{at_address(*name, address, number), rest_of(context), false};
+  }
+  return no_endpoints(name->name);
+}
+
+void Subresources::proxy(const std::shared_ptr<Context>& context,
+                         const std::shared_ptr<net::Exchange>& exchange) {
+  const auto fail = [&](const Error& error) { exchange->respond(status_response(error)); };
+  if (auto admitted = admit_stream(objects_.admission(), *context); !admitted.ok()) {
+    return fail(admitted.error());
+  }
+  const std::string& plural = context->resource->plural;
+  auto place = plural == "nodes"  ? proxied_node(*context)
+               : plural == "pods" ? proxied_pod(*context)
+                                  : proxied_service(*context);
+  if (!place.ok()) return fail(place.error());
+  if (net::has_token(context->request.headers.get("Connection"), "upgrade")) {
+    return join_upgrade(nodes_, context->request, *place, exchange);
+  }
+  net::Request request = passed_on(context->request, place->target);
+  request.headers.remove("Accept-Encoding");
+  request.headers.remove("Connection");
+  auto answer = nodes_.open(*place, request);
+  if (!answer.ok()) {
+    return fail(
+        Error::unavailable(cat("error trying to reach service: ", answer.error().message())));
+  }
+  net::Response head = std::move(answer->head);
+  head.headers.remove("Connection");
+  relay(std::move(answer->body), exchange->stream(std::move(head)));
+}
+
+}  // namespace dibs::server

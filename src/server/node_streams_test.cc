@@ -1,0 +1,355 @@
+// Streams to nodes: what the server asks a node for, and what it makes of the answers. The node is
+// a real HTTPS server with a script.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <future>
+#include <mutex>
+
+#include "base/strings.h"
+#include "net/http_server.h"
+#include "net/stream_client.h"
+#include "net/x509.h"
+#include "runtime/real_runtime.h"
+#include "server/api_server.h"
+#include "server/test_support.h"
+#include "store/memory_store.h"
+
+namespace dibs::server {
+namespace {
+
+using test::from_text;
+using test::simple_pod;
+using testing::HasSubstr;
+
+constexpr Duration kWait = std::chrono::seconds(20);
+
+net::Response plain(int status, std::string body) {
+  net::Response out;
+  out.status = status;
+  out.headers.add("Content-Type", "text/plain");
+  out.body = std::move(body);
+  return out;
+}
+
+/// An API server on a socket, with a node behind it that plays what a test wants.
+class NodeStreamsTest : public testing::Test {
+ protected:
+  NodeStreamsTest() {
+    const net::Validity validity{Time::from_seconds(1577836800), Time::from_seconds(4102444800)};
+    ca_ = *net::make_ca("test-ca", validity);
+    const auto serving = *net::issue_server_certificate(ca_, "node", {"127.0.0.1"}, validity);
+    const auto client =
+        *net::issue_client_certificate(ca_, "apiserver", {"system:masters"}, validity);
+    net::ServerOptions at_node;
+    at_node.tls =
+        net::TlsServerOptions{serving.certificate_pem, serving.key_pem, ca_.certificate_pem};
+    node_ = *net::HttpServer::start(
+        at_node, [this](net::Request request, std::unique_ptr<net::Exchange> exchange) {
+          {
+            std::lock_guard lock(mutex_);
+            asked_.push_back(
+                cat(request.method, " ", request.target, " by ", request.peer.common_name));
+          }
+          answer_(std::move(request), std::move(exchange));
+        });
+    store_ = store::make_memory_store();
+    Options options;
+    options.node_client_certificate_pem = client.certificate_pem;
+    options.node_client_key_pem = client.key_pem;
+    options.node_ca_pem = ca_.certificate_pem;
+    server_ = *ApiServer::open(runtime_.runtime(), *store_, options);
+    // A plain connection can show no certificate.
+    http_ = *net::HttpServer::start(
+        {}, [this](net::Request request, std::unique_ptr<net::Exchange> exchange) {
+          const std::string as(request.headers.get("X-As"));
+          request.peer.certificate = true;
+          request.peer.common_name = as.empty() ? "admin" : as;
+          request.peer.organizations = {as.empty() ? "system:masters" : "people"};
+          server_->handle(std::move(request), std::move(exchange));
+        });
+    send("POST", "/api/v1/namespaces/default/serviceaccounts",
+         "{'apiVersion':'v1','kind':'ServiceAccount','metadata':{'name':'default'}}");
+    send("POST", "/api/v1/nodes", "{'apiVersion':'v1','kind':'Node','metadata':{'name':'n'}}");
+    set_port(node_->port());
+    json::Value pod = simple_pod("p");
+    pod.mut("spec").set("nodeName", "n");
+    EXPECT_THAT(send("POST", "/api/v1/namespaces/default/pods", test::to_text(pod)),
+                HasSubstr("201 "));
+  }
+  ~NodeStreamsTest() override {
+    http_->stop();
+    node_->stop();
+    server_->close();
+  }
+
+  void set_port(int port) {
+    send("PATCH", "/api/v1/nodes/n/status",
+         cat("{'status':{'addresses':[{'type':'Hostname','address':'nowhere.invalid'},"
+             "{'type':'InternalIP','address':'127.0.0.1'}],"
+             "'daemonEndpoints':{'kubeletEndpoint':{'Port':",
+             port, "}}}}"));
+  }
+
+  net::Request request(std::string method, std::string target, std::string_view body = {}) {
+    net::Request out;
+    out.method = std::move(method);
+    out.target = std::move(target);
+    out.body = body;
+    for (char& c : out.body) {
+      if (c == '\'') c = '"';
+    }
+    out.headers.add("Content-Type",
+                    out.method == "PATCH" ? "application/merge-patch+json" : "application/json");
+    return out;
+  }
+
+  Result<net::StreamAnswer> open(const net::Request& request) {
+    return client_.open(cat("http://127.0.0.1:", http_->port()), nullptr, request, kWait);
+  }
+
+  /// "CODE BODY"
+  std::string send(const net::Request& request) {
+    auto answer = open(request);
+    if (!answer.ok()) return answer.error().message();
+    if (answer->body == nullptr) return "101";
+    auto body = net::read_whole(*answer->body, 1 << 20, kWait);
+    return cat(answer->head.status, " ", body.ok() ? *body : body.error().message());
+  }
+  std::string send(std::string method, std::string target, std::string_view body = {}) {
+    return send(request(std::move(method), std::move(target), body));
+  }
+
+  static net::Request upgrade(net::Request request, const std::string& protocol) {
+    request.headers.add("Connection", "Upgrade");
+    request.headers.add("Upgrade", protocol);
+    return request;
+  }
+
+  std::string last_asked() {
+    std::lock_guard lock(mutex_);
+    return asked_.empty() ? "nothing" : asked_.back();
+  }
+
+  static constexpr const char* kPod = "/api/v1/namespaces/default/pods/p";
+
+  net::Credential ca_;
+  std::mutex mutex_;
+  std::vector<std::string> asked_;  // guarded by mutex_
+  net::Handler answer_ = [](net::Request, std::unique_ptr<net::Exchange> exchange) {
+    exchange->respond(plain(200, "log\n"));
+  };
+  runtime::RealRuntime runtime_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<net::HttpServer> node_;
+  std::unique_ptr<ApiServer> server_;
+  std::unique_ptr<net::HttpServer> http_;
+  net::StreamClient client_;
+};
+
+TEST_F(NodeStreamsTest, asks_the_node_for_logs) {
+  EXPECT_EQ(send("GET", cat(kPod, "/log")), "200 log\n");
+  EXPECT_EQ(last_asked(), "GET /containerLogs/default/p/c by apiserver");
+  send("GET", cat(kPod,
+                  "/log?container=c&follow=true&previous=false&timestamps=true&tailLines=5&"
+                  "limitBytes=9&sinceSeconds=3600"));
+  EXPECT_EQ(last_asked(),
+            "GET /containerLogs/default/p/c?follow=true&limitBytes=9&sinceSeconds=3600&"
+            "tailLines=5&timestamps=true by apiserver");
+}
+
+TEST_F(NodeStreamsTest, passes_a_log_on_as_it_comes) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::shared_ptr<net::BodyStream> at_node;
+  answer_ = [&](net::Request, std::unique_ptr<net::Exchange> exchange) {
+    std::lock_guard lock(mutex);
+    at_node = exchange->stream(plain(200, ""));
+    at_node->write(share("one\n"));
+    changed.notify_all();
+  };
+  auto answer = open(request("GET", cat(kPod, "/log?follow=true")));
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->head.headers.get("Content-Type"), "text/plain");
+  auto got = std::make_shared<std::string>();
+  answer->body->start(
+      [&, got](std::string piece) {
+        std::lock_guard lock(mutex);
+        *got += piece;
+        changed.notify_all();
+      },
+      [&, got](bool whole) {
+        std::lock_guard lock(mutex);
+        *got += whole ? "<end>" : "<broken>";
+        changed.notify_all();
+      });
+  std::unique_lock lock(mutex);
+  ASSERT_TRUE(changed.wait_for(lock, kWait, [&] { return *got == "one\n"; }));
+  at_node->write(share("two\n"));
+  ASSERT_TRUE(changed.wait_for(lock, kWait, [&] { return *got == "one\ntwo\n"; }));
+  at_node->finish();
+  EXPECT_TRUE(changed.wait_for(lock, kWait, [&] { return *got == "one\ntwo\n<end>"; }));
+}
+
+TEST_F(NodeStreamsTest, ends_the_nodes_log_when_the_client_goes) {
+  std::promise<void> gone;
+  answer_ = [&](net::Request, std::unique_ptr<net::Exchange> exchange) {
+    auto stream = exchange->stream(plain(200, ""));
+    stream->write(share("one\n"));
+    stream->on_closed([&gone, stream] { gone.set_value(); });
+  };
+  {
+    auto answer = open(request("GET", cat(kPod, "/log?follow=true")));
+    ASSERT_TRUE(answer.ok());
+  }
+  EXPECT_EQ(gone.get_future().wait_for(kWait), std::future_status::ready);
+}
+
+TEST_F(NodeStreamsTest, words_a_nodes_refusal_of_a_log) {
+  answer_ = [](net::Request, std::unique_ptr<net::Exchange> exchange) {
+    exchange->respond(plain(400, "container \"c\" in pod \"p\" is waiting to start: X"));
+  };
+  EXPECT_EQ(send("GET", cat(kPod, "/log")),
+            R"(400 {"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",)"
+            R"("message":"container \"c\" in pod \"p\" is waiting to start: X",)"
+            R"("reason":"BadRequest","code":400})"
+            "\n");
+  answer_ = [](net::Request, std::unique_ptr<net::Exchange> exchange) {
+    exchange->respond(plain(500, "boom"));
+  };
+  EXPECT_THAT(send("GET", cat(kPod, "/log")),
+              HasSubstr(R"("message":"Internal error occurred: boom","reason":"InternalError")"));
+}
+
+TEST_F(NodeStreamsTest, tells_that_a_node_does_not_answer) {
+  const int port = node_->port();
+  node_->stop();
+  EXPECT_THAT(send("GET", cat(kPod, "/log")),
+              HasSubstr(cat(R"("message":"Get \"https://127.0.0.1:)", port,
+                            R"(/containerLogs/default/p/c\": dial tcp 127.0.0.1:)", port,
+                            R"(: connect: connection refused","code":500)")));
+  EXPECT_THAT(
+      send(upgrade(request("POST", cat(kPod, "/exec?command=true&stdout=true")), "SPDY/3.1")),
+      HasSubstr(cat(R"("message":"error dialing backend: dial tcp 127.0.0.1:)", port,
+                    R"(: connect: connection refused","code":500)")));
+}
+
+TEST_F(NodeStreamsTest, joins_an_upgrade_with_the_nodes) {
+  answer_ = [](net::Request request, std::unique_ptr<net::Exchange> exchange) {
+    net::Response head;
+    head.status = 101;
+    head.headers.add("Connection", "Upgrade");
+    head.headers.add("Upgrade", std::string(request.headers.get("Upgrade")));
+    head.headers.add("X-Stream-Protocol-Version", "v4.channel.k8s.io");
+    exchange->upgrade_to(std::move(head), [](std::shared_ptr<net::ByteStream> stream) {
+      stream->start(
+          [stream](std::string_view bytes) {
+            stream->write(cat("<", bytes, ">"));
+            stream->close();
+          },
+          [] {});
+    });
+  };
+  net::Request wanted = upgrade(
+      request("POST",
+              cat(kPod, "/exec?command=ls&command=-l&stdin=true&stdout=true&stderr=false&tty=1")),
+      "SPDY/3.1");
+  wanted.headers.add("X-Stream-Protocol-Version", "v4.channel.k8s.io");
+  wanted.headers.add("Authorization", "Bearer secret");
+  auto answer = open(wanted);
+  ASSERT_TRUE(answer.ok());
+  ASSERT_EQ(answer->head.status, 101);
+  EXPECT_EQ(answer->head.headers.get("X-Stream-Protocol-Version"), "v4.channel.k8s.io");
+  EXPECT_EQ(last_asked(),
+            "POST /exec/default/p/c?command=ls&command=-l&input=1&output=1&tty=1 by apiserver");
+  struct State {
+    std::string text;
+    std::promise<void> closed;
+  };
+  auto state = std::make_shared<State>();
+  answer->upgraded->start([state](std::string_view bytes) { state->text.append(bytes); },
+                          [state] { state->closed.set_value(); });
+  answer->upgraded->write("hello");
+  ASSERT_EQ(state->closed.get_future().wait_for(kWait), std::future_status::ready);
+  EXPECT_EQ(state->text, "<hello>");
+}
+
+TEST_F(NodeStreamsTest, passes_a_refused_upgrade_back) {
+  answer_ = [](net::Request request, std::unique_ptr<net::Exchange> exchange) {
+    EXPECT_FALSE(request.headers.has("Authorization"));
+    exchange->respond(plain(500, "container not found (\"c\")"));
+  };
+  EXPECT_EQ(send(upgrade(request("POST", cat(kPod, "/attach?stdout=true")), "SPDY/3.1")),
+            "500 container not found (\"c\")");
+  EXPECT_EQ(last_asked(), "POST /attach/default/p/c?output=1 by apiserver");
+}
+
+TEST_F(NodeStreamsTest, wants_the_right_to_create_for_a_websocket) {
+  send("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+       "{'apiVersion':'rbac.authorization.k8s.io/v1','kind':'ClusterRole','metadata':{'name':'r'},"
+       "'rules':[{'apiGroups':[''],'resources':['pods/exec'],'verbs':['get']}]}");
+  send("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+       "{'apiVersion':'rbac.authorization.k8s.io/v1','kind':'ClusterRoleBinding','metadata':"
+       "{'name':'r'},'roleRef':{'apiGroup':'rbac.authorization.k8s.io','kind':'ClusterRole',"
+       "'name':'r'},'subjects':[{'apiGroup':'rbac.authorization.k8s.io','kind':'User',"
+       "'name':'ann'}]}");
+  net::Request wanted =
+      upgrade(request("GET", cat(kPod, "/exec?command=true&stdout=true")), "websocket");
+  wanted.headers.add("X-As", "ann");
+  // Roles count soon after they are written.
+  std::string answer = "cannot get";
+  for (int i = 0; i < 1000 && answer.find("cannot get") != std::string::npos; ++i) {
+    answer = send(wanted);
+  }
+  EXPECT_THAT(answer, HasSubstr(R"(pods \"p\" is forbidden: User \"ann\" cannot create resource )"
+                                R"(\"pods/exec\" in API group \"\" in the namespace \"default\")"));
+  EXPECT_EQ(last_asked(), "nothing");
+}
+
+TEST_F(NodeStreamsTest, wants_an_upgrade) {
+  EXPECT_THAT(
+      send("POST", cat(kPod, "/exec?command=true&stdout=true")),
+      HasSubstr(R"("message":"Upgrade request required","reason":"BadRequest","code":400)"));
+  EXPECT_THAT(send("GET", cat(kPod, "/portforward")), HasSubstr("Upgrade request required"));
+}
+
+TEST_F(NodeStreamsTest, reaches_a_nodes_other_pages) {
+  answer_ = [](net::Request, std::unique_ptr<net::Exchange> exchange) {
+    exchange->respond(plain(200, "page"));
+  };
+  EXPECT_EQ(send("GET", "/api/v1/nodes/n/proxy/stats/summary?x=1"), "200 page");
+  EXPECT_EQ(last_asked(), "GET /stats/summary?x=1 by apiserver");
+  EXPECT_THAT(send("GET", "/api/v1/nodes/other/proxy/pods"), HasSubstr("404 "));
+}
+
+TEST_F(NodeStreamsTest, reaches_pods_and_services) {
+  auto web = *net::HttpServer::start(
+      {}, [](net::Request request, std::unique_ptr<net::Exchange> exchange) {
+        exchange->respond(plain(200, cat(request.method, " ", request.target, " ", request.body)));
+      });
+  EXPECT_THAT(send("GET", cat(kPod, "/proxy/")), HasSubstr("address not allowed"));
+  send("PATCH", cat(kPod, "/status"),
+       "{'status':{'phase':'Running','podIP':'127.0.0.1','conditions':[{'type':'Ready',"
+       "'status':'True'}]}}");
+  EXPECT_EQ(send("GET", cat(kPod, ":", web->port(), "/proxy/a/b?c=d")), "200 GET /a/b?c=d ");
+  EXPECT_EQ(send("POST", cat(kPod, ":", web->port(), "/proxy"), "[]"), "200 POST / []");
+
+  send("PATCH", kPod, "{'metadata':{'labels':{'app':'x'}}}");
+  const std::string service = "/api/v1/namespaces/default/services";
+  send("POST", service,
+       cat("{'apiVersion':'v1','kind':'Service','metadata':{'name':'s'},'spec':{'selector':"
+           "{'app':'x'},'ports':[{'port':80,'targetPort':",
+           web->port(), "}]}}"));
+  EXPECT_EQ(send("GET", cat(service, "/s/proxy/z")), "200 GET /z ");
+  EXPECT_EQ(send("GET", cat(service, "/s:80/proxy/z")), "200 GET /z ");
+  EXPECT_THAT(send("GET", cat(service, "/s:81/proxy/z")),
+              HasSubstr(R"(no service port \"81\" found for service \"s\")"));
+  send("PATCH", kPod, "{'metadata':{'labels':{'app':'y'}}}");
+  EXPECT_THAT(send("GET", cat(service, "/s/proxy/z")),
+              HasSubstr(R"(503 {"kind":"Status","apiVersion":"v1","metadata":{},"status":)"
+                        R"("Failure","message":"no endpoints available for service \"s\"")"));
+}
+
+}  // namespace
+}  // namespace dibs::server
