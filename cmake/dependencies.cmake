@@ -11,6 +11,8 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(yaml REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(grpc REQUIRED IMPORTED_TARGET grpc++_unsecure)
+# The allocator of optimized builds; sanitizers and debuggers bring their own.
+find_library(TCMALLOC libtcmalloc_minimal.a REQUIRED)
 if(DIBS_TESTS)
   find_package(GTest REQUIRED)
 endif()

@@ -3,7 +3,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(DIBS_PACKAGE_LIBRARIES driver client net rpc cdi json runtime base proto)
+set(DIBS_PACKAGE_LIBRARIES driver client api_resource api_schema net rpc cdi json runtime base proto)
 set(DIBS_PACKAGE_FOLDERS driver client net rpc cdi json runtime base)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dibs)
 

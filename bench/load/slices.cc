@@ -25,10 +25,10 @@ std::string round_text(double value, int decimals) {
 
 /// What the example driver publishes for a node of so many devices.
 std::string slice(std::string_view node, int devices, std::string_view model) {
-  std::string out = cat(
-      R"({"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{"name":")", node,
-      R"(-gpu.example.com"},"spec":{"driver":"gpu.example.com","nodeName":")", node,
-      R"(","pool":{"name":")", node, R"(","generation":1,"resourceSliceCount":1},"devices":[)");
+  std::string out =
+      cat(R"({"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{"name":")", node,
+          R"(-gpu.example.com"},"spec":{"driver":"gpu.example.com","nodeName":")", node,
+          R"(","pool":{"name":")", node, R"(","generation":1,"resourceSliceCount":1},"devices":[)");
   for (int i = 0; i < devices; ++i) {
     append(out, i > 0 ? "," : "", R"({"name":"gpu-)", i, R"(","attributes":{"index":{"int":)", i,
            R"(},"model":{"string":")", model,
@@ -126,8 +126,8 @@ void measure_slices(const SliceSettings& settings, const Baseline& baseline, Rep
     const double middle = times[times.size() / 2];
     report.add({cat("slice update to a ", version, " watcher"), middle, "ms",
                 middle * baseline.echoes / 1000, "TLS echo",
-                cat("p99 ", round_text(times[times.size() * 99 / 100], 2), " ms, ",
-                    settings.slices, " slices stored")});
+                cat("p99 ", round_text(times[times.size() * 99 / 100], 2), " ms, ", settings.slices,
+                    " slices stored")});
   }
 }
 

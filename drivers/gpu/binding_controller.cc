@@ -10,6 +10,8 @@ namespace {
 using client::WorkOutcome;
 using json::Value;
 
+const client::Gvr kClaims = {"resource.k8s.io", "v1", "resourceclaims"};
+
 std::size_t index_of_device(const Value& devices, const Value& result) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i]["driver"] == result["driver"] && devices[i]["pool"] == result["pool"] &&
@@ -61,8 +63,7 @@ Value with_conditions(const Value& claim, std::string_view driver_name, std::str
 }
 
 struct BindingController::State {
-  State(driver::ResourceApi& api, runtime::Runtime& runtime, std::string driver_name,
-        std::string pool)
+  State(client::Client& api, runtime::Runtime& runtime, std::string driver_name, std::string pool)
       : api(api),
         runtime(runtime),
         driver_name(std::move(driver_name)),
@@ -70,23 +71,20 @@ struct BindingController::State {
         queue(runtime, {}, [this](const std::string& key) { return work(key); }) {}
 
   WorkOutcome work(const std::string& key) {
-    if (key.empty()) return begin();
     const auto claim = informer->get(key);
     if (!claim) return WorkOutcome::done();
     const Value wanted = with_conditions(*claim, driver_name, pool, runtime.clock.now());
     if (wanted == *claim) return WorkOutcome::done();
-    auto written = api.update_claim_status(wanted);
+    auto written = api.update_status(kClaims, client::split_key(key).first, wanted);
     if (written || written.error().code() == Code::not_found) return WorkOutcome::done();
     log::warn("binding condition not written", {{"claim", key}, {"error", written.error()}});
     return WorkOutcome::retry();
   }
 
-  WorkOutcome begin() {
-    auto version = api.version();
-    if (!version) return WorkOutcome::retry();
+  void begin() {
     client::InformerOptions options;
-    options.gvr = {"resource.k8s.io", *version, "resourceclaims"};
-    informer = std::make_unique<client::Informer>(api.client(), runtime, options);
+    options.gvr = kClaims;
+    informer = std::make_unique<client::Informer>(api, runtime, options);
     client::InformerHandlers handlers;
     handlers.added = [this](const Value& claim, bool) { queue.add(client::key_of(claim)); };
     handlers.updated = [this](const Value&, const Value& claim) {
@@ -94,10 +92,9 @@ struct BindingController::State {
     };
     informer->add_handler(std::move(handlers));
     informer->start();
-    return WorkOutcome::done();
   }
 
-  driver::ResourceApi& api;
+  client::Client& api;
   runtime::Runtime& runtime;
   const std::string driver_name;
   const std::string pool;
@@ -105,14 +102,13 @@ struct BindingController::State {
   client::WorkQueue queue;
 };
 
-BindingController::BindingController(driver::ResourceApi& api, runtime::Runtime& runtime,
+BindingController::BindingController(client::Client& api, runtime::Runtime& runtime,
                                      std::string driver_name, std::string pool)
     : state_(std::make_unique<State>(api, runtime, std::move(driver_name), std::move(pool))) {}
 
 BindingController::~BindingController() { stop(); }
 
-// The empty key stands for finding the API's version: no claim has it.
-void BindingController::start() { state_->queue.add(""); }
+void BindingController::start() { state_->begin(); }
 
 void BindingController::stop() {
   state_->queue.stop();

@@ -10,15 +10,15 @@
 #include <string>
 
 #include "client/client.h"
-#include "driver/resource_api.h"
 #include "runtime/runtime.h"
 
 namespace dibs::drivers {
 
 class BindingController {
  public:
-  /// `api` and `runtime` must outlive it. `pool` "": all pools.
-  BindingController(driver::ResourceApi& api, runtime::Runtime& runtime, std::string driver_name,
+  /// `api`, which finds resource.k8s.io/v1 (client::ResourceClient), and `runtime` must outlive it.
+  /// `pool` "": all pools.
+  BindingController(client::Client& api, runtime::Runtime& runtime, std::string driver_name,
                     std::string pool);
   ~BindingController();
   BindingController(const BindingController&) = delete;

@@ -11,6 +11,7 @@ namespace {
 using json::Value;
 
 constexpr int kStatusTries = 5;
+const client::Gvr kClaims = {"resource.k8s.io", "v1", "resourceclaims"};
 
 /// "GPU_0" of "gpu-0": letters and digits stay, every run of others is one '_'.
 std::string variable_part(std::string_view device) {
@@ -31,7 +32,7 @@ std::string variable_part(std::string_view device) {
 }  // namespace
 
 ClaimsHandler::ClaimsHandler(std::unique_ptr<Profile> profile, std::string profile_name,
-                             std::string driver_name, driver::ResourceApi& api)
+                             std::string driver_name, client::Client& api)
     : profile_(std::move(profile)),
       class_(to_upper(profile_name)),
       driver_name_(std::move(driver_name)),
@@ -105,10 +106,10 @@ Result<> ClaimsHandler::try_write_status(const driver::Claim& claim, const Value
   Value object = claim.object;
   for (int tries = 1;; ++tries) {
     object.mut("status").set("devices", devices);
-    auto written = api_.update_claim_status(object);
+    auto written = api_.update_status(kClaims, claim.id.name_space, object);
     if (written) return success();
     if (written.error().code() != Code::conflict || tries == kStatusTries) return written.error();
-    DIBS_TRY(object, api_.get_claim(claim.id.name_space, claim.id.name));
+    DIBS_TRY(object, api_.get(kClaims, claim.id.name_space, claim.id.name));
     if (object["metadata"]["uid"].as_string() != claim.id.uid) {
       return Error::conflict("the claim was replaced");
     }

@@ -5,17 +5,17 @@
 #include <memory>
 #include <string>
 
+#include "client/client.h"
 #include "driver/driver.h"
-#include "driver/resource_api.h"
 #include "drivers/gpu/profile.h"
 
 namespace dibs::drivers {
 
 class ClaimsHandler : public driver::Driver {
  public:
-  /// `api` must outlive it.
+  /// `api` finds resource.k8s.io/v1 (client::ResourceClient); it must outlive the handler.
   ClaimsHandler(std::unique_ptr<Profile> profile, std::string profile_name, std::string driver_name,
-                driver::ResourceApi& api);
+                client::Client& api);
 
   Result<std::vector<driver::Pool>> devices() override;
   Result<std::vector<driver::PreparedDevice>> prepare(const driver::Claim& claim) override;
@@ -28,7 +28,7 @@ class ClaimsHandler : public driver::Driver {
   std::unique_ptr<Profile> profile_;
   std::string class_;  // "GPU"
   std::string driver_name_;
-  driver::ResourceApi& api_;
+  client::Client& api_;
   driver::Pool pool_;
   std::map<std::string, json::Value> devices_;  // by name
 };

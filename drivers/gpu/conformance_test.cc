@@ -2,13 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 
 #include "base/strings.h"
+#include "base/test_data.h"
 #include "client/fake_api.h"
 #include "driver/test_world.h"
 #include "drivers/gpu/gpu_driver.h"
@@ -25,23 +22,10 @@ namespace dra = driver::test::dra;
 
 constexpr const char* kPodUid = "00000000-0000-4000-8000-000000000000";
 
-std::filesystem::path conformance_file() {
-  const char* below = "drivers/dra-example-driver.json";
-  if (const char* set = std::getenv("DIBS_CONFORMANCE")) return std::filesystem::path(set) / below;
-  for (auto at = std::filesystem::current_path(); at != at.root_path(); at = at.parent_path()) {
-    for (const char* folder : {"shared/conformance", "../shared/conformance"}) {
-      if (std::filesystem::exists(at / folder / below)) return at / folder / below;
-    }
-  }
-  return {};
-}
-
 Value recording() {
-  const auto path = conformance_file();
+  const auto path = dibs::test::conformance_data("drivers/dra-example-driver.json");
   if (path.empty()) return {};
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  auto parsed = json::parse(text);
+  auto parsed = json::parse(dibs::test::read_file(path));
   EXPECT_TRUE(parsed.ok());
   return parsed ? *parsed : Value();
 }

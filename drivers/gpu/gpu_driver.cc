@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "client/resource_versions.h"
 #include "client/work_queue.h"
 #include "drivers/gpu/binding_controller.h"
 #include "drivers/gpu/claims_handler.h"
@@ -11,6 +12,8 @@ namespace {
 
 using client::WorkOutcome;
 using json::Value;
+
+const client::Gvr kClasses = {"resource.k8s.io", "v1", "deviceclasses"};
 
 ProfileOptions profile_options(const GpuDriverOptions& options) {
   ProfileOptions out;
@@ -44,7 +47,7 @@ driver::PluginOptions plugin_options(const GpuDriverOptions& options) {
   return out;
 }
 
-Value class_spec(const GpuDriverOptions& options) {
+Value class_of(const GpuDriverOptions& options) {
   const std::string expression = cat("device.driver == '", driver_name_of(options), "'");
   Value spec = Value::object(
       {{"selectors",
@@ -52,7 +55,10 @@ Value class_spec(const GpuDriverOptions& options) {
   if (!options.extended_resource.empty()) {
     spec.set("extendedResourceName", options.extended_resource);
   }
-  return spec;
+  return Value::object({{"apiVersion", "resource.k8s.io/v1"},
+                        {"kind", "DeviceClass"},
+                        {"metadata", Value::object({{"name", driver_name_of(options)}})},
+                        {"spec", std::move(spec)}});
 }
 
 class RunningDriver : public GpuDriver {
@@ -87,8 +93,8 @@ class RunningDriver : public GpuDriver {
 
  private:
   WorkOutcome make_class() {
-    auto made = api_.ensure_class(driver_name_of(options_), class_spec(options_));
-    if (made) return WorkOutcome::done();
+    const auto made = api_.create(kClasses, "", class_of(options_));
+    if (made || made.error().code() == Code::already_exists) return WorkOutcome::done();
     log::warn("DeviceClass not created",
               {{"class", driver_name_of(options_)}, {"error", made.error()}});
     // Where the driver may not, somebody else has to.
@@ -96,7 +102,7 @@ class RunningDriver : public GpuDriver {
   }
 
   const GpuDriverOptions options_;
-  driver::ResourceApi api_;
+  client::ResourceClient api_;
   ClaimsHandler handler_;
   std::unique_ptr<driver::Plugin> plugin_;
   std::unique_ptr<BindingController> binding_;

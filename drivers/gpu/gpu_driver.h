@@ -13,7 +13,6 @@
 #include "base/result.h"
 #include "driver/driver.h"
 #include "driver/plugin.h"
-#include "driver/resource_api.h"
 #include "drivers/gpu/profile.h"
 
 namespace dibs::drivers {

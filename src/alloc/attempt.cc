@@ -124,8 +124,10 @@ bool Attempt::prepare_all(std::uint32_t alternative) {
 
 Verdict Attempt::selectable(std::uint32_t alternative, Slot slot) {
   const Alternative& wanted = demand_.alternatives[alternative];
-  const Device& device = *info(slot).device;
-  if (device.binding_conditions && !inventory_.features().binding_conditions) return Verdict::no;
+  const RowInfo& row = info(slot);
+  if (!row.plain && row.device->binding_conditions && !inventory_.features().binding_conditions) {
+    return Verdict::no;
+  }
   SelectorTable& selectors = inventory_.selectors();
   for (const auto* list : {&wanted.class_selectors, &wanted.selectors}) {
     for (const SelectorId id : *list) {
@@ -190,8 +192,16 @@ void Attempt::settle(std::uint32_t alternative, std::size_t word) {
   part.known.set(word);
   const auto first = static_cast<Slot>(word * 64);
   const Slot last = std::min<Slot>(first + 64, slots());
+  const bool names_capacities = !wanted.spec->capacity.empty();
   for (Slot slot = first; slot < last; ++slot) {
-    if (!wanted.admin() && use(slot).exclusive > 0) continue;
+    const DeviceUse& held = use(slot);
+    if (!wanted.admin() && held.exclusive > 0) continue;
+    if (info(slot).plain && !names_capacities && held.consumed.empty()) {
+      const Verdict verdict = wanted.all() ? Verdict::yes : selectable(alternative, slot);
+      if (verdict == Verdict::yes) part.candidates.set(slot);
+      if (verdict == Verdict::error) part.fatal.set(slot);
+      continue;
+    }
     if (!wanted.all()) {
       const Verdict verdict = selectable(alternative, slot);
       if (verdict == Verdict::no) continue;
@@ -224,9 +234,17 @@ const Intake& Attempt::intake_of(std::uint32_t alternative, Slot slot) {
   const Device& device = *info(slot).device;
   const DeviceRequest& spec = *demand_.alternatives[alternative].spec;
   if (device.capacities.empty() && spec.capacity.empty()) return kNothing;
-  const auto [at, added] = parts_[alternative].intakes.try_emplace(slot);
-  if (added) at->second = intake(device, spec, inventory_.features().fractional_capacity);
-  return at->second;
+  Part& part = parts_[alternative];
+  if (part.intakes.empty()) {
+    part.intakes.resize(slots());
+    part.read.resize(slots());
+  }
+  Intake& known = part.intakes[slot];
+  if (!part.read.test(slot)) {
+    part.read.set(slot);
+    known = intake(device, spec, inventory_.features().fractional_capacity);
+  }
+  return known;
 }
 
 bool Attempt::capacity_allows(std::uint32_t alternative, Slot slot, bool with_taken) {
@@ -392,9 +410,8 @@ Refusal Attempt::take(std::uint32_t alternative, Slot slot) {
   const bool capacity = inventory_.features().consumable_capacity;
   if (taken(alternative, slot)) return Refusal::in_use;
   if (capacity && !wanted.all() && !capacity_allows(alternative, slot)) return Refusal::capacity;
-  const auto shared = shares_.find(slot);
   // Whoever has the first share of a device has taken from the counters for all.
-  const bool in_use = multi && (use(slot).shared() || shared != shares_.end());
+  const bool in_use = multi && (use(slot).shared() || share(slot) != nullptr);
   const bool counts = row.counters != nullptr && !in_use;
   if (counts && !groups_allow(slot)) return Refusal::groups;
   if (counts && !counters_allow(slot)) return Refusal::counters;
@@ -410,8 +427,12 @@ Refusal Attempt::take(std::uint32_t alternative, Slot slot) {
   trace.shared = multi;
   if (multi) {
     const Intake& needed = intake_of(alternative, slot);
+    if (shares_.empty()) shares_.resize(slots());
     Share& share = shares_[slot];
-    if (share.shares++ == 0) share.consumed.assign(row.device->capacities.size(), 0);
+    if (share.shares++ == 0) {
+      share.consumed.assign(row.device->capacities.size(), 0);
+      shared_.push_back(slot);
+    }
     for (std::size_t i = 0; i < needed.amounts.size(); ++i) {
       share.consumed[i] += needed.amounts[i];
     }
@@ -434,12 +455,13 @@ void Attempt::undo() {
   traces_.pop_back();
   --claim_results_[wanted.claim];
   if (trace.shared) {
-    const auto at = shares_.find(last.slot);
+    Share& share = shares_[last.slot];
     const Intake& needed = intake_of(last.alternative, last.slot);
     for (std::size_t i = 0; i < needed.amounts.size(); ++i) {
-      at->second.consumed[i] -= needed.amounts[i];
+      share.consumed[i] -= needed.amounts[i];
     }
-    if (--at->second.shares == 0) shares_.erase(at);
+    // What was shared last is given back first.
+    if (--share.shares == 0) shared_.pop_back();
   } else {
     if (trace.marked) taken_.reset(last.slot);
     claim_taken_[wanted.claim].reset(last.slot);

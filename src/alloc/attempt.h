@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -115,10 +114,10 @@ class Attempt {
     std::vector<Amount> consumed;  // in this attempt, by capacity of the device
   };
   const Share* share(Slot slot) const {
-    const auto at = shares_.find(slot);
-    return at == shares_.end() ? nullptr : &at->second;
+    return slot < shares_.size() && shares_[slot].shares > 0 ? &shares_[slot] : nullptr;
   }
-  const std::unordered_map<Slot, Share>& shares() const { return shares_; }
+  /// The devices with a share, in the order in which they got their first.
+  const std::vector<Slot>& shared() const { return shared_; }
   /// Of a counter, for this attempt: what the inventory has less what was taken here.
   Amount available(std::uint32_t pool, std::uint32_t counter) const {
     const Generation& generation = *view_.pools[pool].generation;
@@ -159,7 +158,8 @@ class Attempt {
     Bits known;  // by word
     Bits candidates;
     Bits fatal;
-    std::unordered_map<Slot, Intake> intakes;
+    Bits read;                    // slots whose intake is known
+    std::vector<Intake> intakes;  // by slot; empty before the first is asked for
   };
 
   bool prepare_alternative(std::uint32_t alternative);
@@ -196,7 +196,8 @@ class Attempt {
   std::vector<Trace> traces_;
   std::vector<std::size_t> claim_results_;
   std::vector<std::vector<SetId>> constraints_;
-  std::unordered_map<Slot, Share> shares_;
+  std::vector<Share> shares_;  // by slot; empty before the first is made
+  std::vector<Slot> shared_;
   std::vector<std::uint32_t> first_counter_;  // by pool
   std::vector<std::uint32_t> first_set_;
   std::vector<Amount> consumed_;

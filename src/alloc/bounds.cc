@@ -18,6 +18,9 @@ Bounds::Bounds(Attempt& attempt, const Model& model, const Tally& tally, std::ui
   faults_ = model.first_fault(0) < demand_.positions.size();
   stock_.units.resize(model.classes().size());
   stock_.group.assign(model.classes().size(), kNoGroup);
+  for (const DeviceClassInfo& info : model.classes()) {
+    stock_.each.push_back(info.multiple ? static_cast<std::int64_t>(info.members.size()) : kPlenty);
+  }
   usable_.resize(demand_.alternatives.size());
   allowed_.resize(demand_.constraints.size());
 }
@@ -138,7 +141,7 @@ bool Bounds::add(const std::vector<std::uint32_t>& alternatives, std::int64_t ta
     need.count = std::min(need.count, count);
     need.admin = need.admin || demand_.alternatives[a].admin();
     need.claim = demand_.alternatives[a].claim;
-    for (std::size_t w = 0; w < classes.word_count(); ++w) need.classes.word(w) |= classes.word(w);
+    need.classes.add(classes);
   }
   if (need.alternatives.empty()) return false;
   if (need.count > 0) needs_.push_back(std::move(need));
@@ -168,40 +171,53 @@ bool Bounds::collect(const Point& point) {
   return true;
 }
 
-/// How many more shares the devices of a class have, were all as small as the smallest wanted.
+/// How many more shares the devices of a class have. A request takes a device once, so these are
+/// the smallest that requests want of it, one each, as long as they fit.
 std::int64_t Bounds::shares_left(std::uint32_t c) {
   const DeviceClassInfo& info = model_.classes()[c];
   const Device& device = *attempt_.info(info.members.front()).device;
-  std::vector<Amount> least(device.capacities.size(), -1);
+  const std::size_t kinds = device.capacities.size();
+  std::vector<std::vector<Amount>>& wanted = wanted_;
+  if (wanted.size() < kinds) wanted.resize(kinds);
+  for (std::size_t i = 0; i < kinds; ++i) wanted[i].clear();
+  std::int64_t requests = 0;
   for (const Need& need : needs_) {
     if (!need.classes.test(c)) continue;
+    ++requests;
+    for (std::size_t i = 0; i < kinds; ++i) wanted[i].push_back(-1);
     for (const std::uint32_t a : need.alternatives) {
       if (!model_.alternative(a).set.test(c)) continue;
       const Intake& needed = attempt_.intake_of(a, info.members.front());
       for (std::size_t i = 0; i < needed.amounts.size(); ++i) {
         ++steps_;
-        if (least[i] < 0 || needed.amounts[i] < least[i]) least[i] = needed.amounts[i];
+        Amount& least = wanted[i].back();
+        if (least < 0 || needed.amounts[i] < least) least = needed.amounts[i];
       }
     }
   }
+  for (std::size_t i = 0; i < kinds; ++i) std::sort(wanted[i].begin(), wanted[i].end());
   std::int64_t total = 0;
   for (const Slot member : info.members) {
-    std::int64_t most = kPlenty;
+    std::int64_t most = requests;
     const Attempt::Share* share = attempt_.share(member);
-    for (std::size_t i = 0; i < least.size(); ++i) {
-      ++steps_;
-      if (least[i] <= 0) continue;
+    for (std::size_t i = 0; i < kinds; ++i) {
       const Capacity& capacity = device.capacities[i];
       Amount left = capacity.amount - (share != nullptr ? share->consumed[i] : 0);
       for (const auto& [name, amount] : attempt_.use(member).consumed) {
         if (name == capacity.name) left -= amount;
       }
-      most =
-          static_cast<std::int64_t>(std::min<Amount>(most, std::max<Amount>(0, left) / least[i]));
+      std::int64_t fit = 0;
+      for (const Amount amount : wanted[i]) {
+        if (fit >= most || (amount > 0 && amount > left)) break;
+        if (amount > 0) left -= amount;
+        ++fit;
+      }
+      steps_ += 1 + static_cast<std::uint64_t>(fit) / 4;
+      most = std::min(most, fit);
     }
     total += most;
   }
-  return std::min(total, kPlenty);
+  return total;
 }
 
 void Bounds::fill_stock() {
@@ -246,7 +262,7 @@ std::int64_t Bounds::units(const Need& need, std::uint32_t c) const {
 
 bool Bounds::serve(const Point& point, const std::vector<const Bits*>& classes) {
   const std::uint32_t claim = demand_.positions[point.position].claim;
-  std::vector<FlowRow> rows;
+  rows_.clear();
   for (std::size_t n = 0; n < needs_.size(); ++n) {
     const Need& need = needs_[n];
     std::int64_t count = need.count;
@@ -254,20 +270,21 @@ bool Bounds::serve(const Point& point, const std::vector<const Bits*>& classes) 
       // Access for administration shares devices with other claims: with those served already, as
       // far as it goes, and with those still to be served, who knows.
       if (need.claim != claim) continue;
+      // Shares are taken by administrators as by everyone.
       each_in(*classes[n], [&](std::uint32_t c) {
-        count -=
-            model_.classes()[c].multiple ? kPlenty : tally_.taken[c] - tally_.by_claim[claim][c];
+        if (!model_.classes()[c].multiple) count -= tally_.taken[c] - tally_.by_claim[claim][c];
       });
     }
     if (count <= 0) continue;
     ++steps_;
-    if (!rows.empty() && rows.back().classes == *classes[n]) {
-      rows.back().need += count;
+    if (!rows_.empty() && rows_.back().classes == *classes[n]) {
+      rows_.back().need += count;
+      ++rows_.back().requests;
     } else {
-      rows.push_back({count, *classes[n]});
+      rows_.push_back({count, *classes[n], 1});
     }
   }
-  return rows.empty() || can_serve(rows, stock_, steps_);
+  return rows_.empty() || flow_.can_serve(rows_, stock_, steps_);
 }
 
 bool Bounds::possible(const Point& point) {
@@ -346,7 +363,7 @@ bool Bounds::distinct_suffice(const std::vector<const Bits*>& classes) {
         const auto& held =
             model_.alternative(a).values[static_cast<std::size_t>(at - constraints.begin())];
         each_in(*classes[n], [&](std::uint32_t c) {
-          ++steps_;
+          steps_ += 4;
           if (held[c] == kUnread) return;
           reachable.insert(
               values.try_emplace(held[c], static_cast<std::uint32_t>(values.size())).first->second);
@@ -357,14 +374,15 @@ bool Bounds::distinct_suffice(const std::vector<const Bits*>& classes) {
     if (held_to.empty()) continue;
     std::vector<FlowRow> rows;
     for (const auto& [need, reachable] : held_to) {
-      FlowRow row{need, Bits(values.size())};
+      FlowRow row{need, Bits(values.size()), 1};
       for (const std::uint32_t value : reachable) row.classes.set(value);
       rows.push_back(std::move(row));
     }
     FlowStock once;
     once.units.assign(values.size(), 1);
     once.group.assign(values.size(), kNoGroup);
-    if (!can_serve(rows, once, steps_)) return false;
+    once.each.assign(values.size(), kPlenty);
+    if (!flow_.can_serve(rows, once, steps_)) return false;
   }
   return true;
 }
@@ -375,6 +393,7 @@ template <typename Allows>
 bool Bounds::filtered_serves(const Point& point, const std::vector<std::uint32_t>& constraints,
                              Allows allows) {
   std::vector<FlowRow> rows;
+  steps_ += 8 * needs_.size();
   for (std::size_t n = 0; n < needs_.size(); ++n) {
     const Need& need = needs_[n];
     if (n > 0 && alike(need, needs_[n - 1])) {
@@ -406,7 +425,7 @@ bool Bounds::filtered_serves(const Point& point, const std::vector<std::uint32_t
       if (demand_.alternatives[a].admin()) total = kPlenty;
       if (total < need.count) continue;
       row.need = need.count;
-      for (std::size_t w = 0; w < classes.word_count(); ++w) row.classes.word(w) |= classes.word(w);
+      row.classes.add(classes);
     }
     if (row.need == kPlenty) return false;
     rows.push_back(std::move(row));

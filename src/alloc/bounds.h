@@ -70,6 +70,8 @@ class Bounds {
   /// changes.
   bool narrow();
   bool narrow(std::uint32_t constraint, bool& changed);
+  /// What some needs must have to the last unit is struck out of the others.
+  bool reserve(bool& changed);
   std::int64_t units(const Need& need, std::uint32_t c) const;
   static constexpr std::size_t kNotBound = ~std::size_t{0};
   /// The number of the constraint among those of the alternative.
@@ -95,6 +97,9 @@ class Bounds {
   std::uint32_t end_ = kNone;
   std::vector<Need> needs_;
   FlowStock stock_;
+  Flow flow_;
+  std::vector<FlowRow> rows_;
+  std::vector<std::vector<Amount>> wanted_;  // by capacity of a class, by request
   /// Of alternatives not begun yet, by kind: what usable() said; -1 before that.
   std::vector<std::pair<std::int64_t, Bits>> usable_;
   std::vector<Bits> allowed_;  // by match constraint: values that narrow() left

@@ -66,9 +66,14 @@ class DeepSearch : public RequestOrder<DeepSearch> {
     const bool look = !wanted.all() || index == 0;
     std::string key;
     if (look) {
-      if (!bounds_.possible(point)) return End::nothing;
-      key = state(point);
-      if (const auto known = dead_ends_.find(key); known != dead_ends_.end()) return known->second;
+      // What is known costs less than what has to be found out.
+      const std::string& here = state(point);
+      if (const auto known = dead_ends_.find(here); known != dead_ends_.end()) return known->second;
+      key = here;
+      if (!bounds_.possible(point)) {
+        dead_ends_.emplace(std::move(key), End::nothing);
+        return End::nothing;
+      }
     }
     Usage usage;
     const bool comparable = index == 0 && compares_usage();
@@ -213,9 +218,10 @@ class DeepSearch : public RequestOrder<DeepSearch> {
     tally_.by_claim[demand_.alternatives[alternative].claim][c] += sign;
   }
 
-  /// Everything that the outcome below the point can depend on.
-  std::string state(const Point& point) {
-    std::string key;
+  /// Everything that the outcome below the point can depend on. Valid until the next call.
+  const std::string& state(const Point& point) {
+    std::string& key = state_;
+    key.clear();
     const Position& position = demand_.positions[point.position];
     put(key, point.alternative);
     put(key, point.index);
@@ -261,7 +267,7 @@ class DeepSearch : public RequestOrder<DeepSearch> {
   };
 
   bool compares_usage() const {
-    return !model_.has_admin() && attempt_.shares().empty() && !model_.may_exceed();
+    return !model_.has_admin() && attempt_.shared().empty() && !model_.may_exceed();
   }
 
   void measure(const Point& point, Usage& made) {
@@ -304,32 +310,50 @@ class DeepSearch : public RequestOrder<DeepSearch> {
     if (model_.bins().empty()) return;
     const std::uint32_t claim = demand_.positions[point.position].claim;
     const bool by_claim = admin_until_[claim] > point.position;
-    std::vector<std::string> states;
+    begin_parts();
     for (const Bin& bin : model_.bins()) {
-      std::string made;
-      put(made, bin.type);
+      const std::size_t before = parts_.size();
+      put(parts_, bin.type);
       bool matters = false;
       for (const std::uint32_t c : bin.classes) {
         if (model_.suffix_class(point.position, c) == kNone) continue;
         matters = true;
-        put(made, static_cast<std::int16_t>(tally_.taken[c]));
-        if (by_claim) put(made, static_cast<std::int16_t>(tally_.by_claim[claim][c]));
+        put(parts_, static_cast<std::int16_t>(tally_.taken[c]));
+        if (by_claim) put(parts_, static_cast<std::int16_t>(tally_.by_claim[claim][c]));
         // Within a request, what was passed by is over.
-        if (point.index > 0) put(made, model_.classes()[c].members.front());
+        if (point.index > 0) put(parts_, model_.classes()[c].members.front());
       }
-      if (!matters) continue;
+      if (!matters) {
+        parts_.resize(before);
+        continue;
+      }
       for (const std::uint32_t counter : bin.counters) {
-        put(made, attempt_.available(bin.pool, counter));
+        put(parts_, attempt_.available(bin.pool, counter));
       }
-      if (model_.has_groups()) put_groups(bin, made);
-      states.push_back(std::move(made));
+      if (model_.has_groups()) put_groups(bin, parts_);
+      end_part(before);
     }
-    std::sort(states.begin(), states.end());
-    for (const std::string& one : states) {
-      key.append(one);
+    put_parts(key);
+    stats_.steps += model_.classes().size() + 8 * model_.bins().size();
+  }
+
+  // Parts of a key whose order does not matter: put one after the other, then sorted.
+  void begin_parts() {
+    parts_.clear();
+    part_ends_.clear();
+  }
+  void end_part(std::size_t begin) { part_ends_.emplace_back(begin, parts_.size()); }
+  void put_parts(std::string& key) {
+    const std::string_view all = parts_;
+    const auto text = [all](const std::pair<std::size_t, std::size_t>& part) {
+      return all.substr(part.first, part.second - part.first);
+    };
+    std::sort(part_ends_.begin(), part_ends_.end(),
+              [&](const auto& a, const auto& b) { return text(a) < text(b); });
+    for (const auto& part : part_ends_) {
+      key.append(text(part));
       key.push_back(';');
     }
-    stats_.steps += model_.classes().size() / 2;
   }
 
   void put_groups(const Bin& bin, std::string& key) {
@@ -345,25 +369,22 @@ class DeepSearch : public RequestOrder<DeepSearch> {
   }
 
   void put_shares(const Point& point, std::string& key) {
-    if (attempt_.shares().empty()) return;
-    std::vector<std::string> states;
-    for (const auto& [slot, share] : attempt_.shares()) {
+    if (attempt_.shared().empty()) return;
+    begin_parts();
+    for (const Slot slot : attempt_.shared()) {
       const std::uint32_t c = model_.class_of(slot);
       if (model_.suffix_class(point.position, c) == kNone && model_.classes()[c].bin == kNone) {
         continue;
       }
-      std::string made;
-      put(made, c);
+      const std::size_t before = parts_.size();
+      put(parts_, c);
       // What this request has already, or has passed by, it cannot have again.
-      if (point.index > 0) put(made, slot);
-      for (const Amount amount : share.consumed) put(made, amount);
-      states.push_back(std::move(made));
+      if (point.index > 0) put(parts_, slot);
+      for (const Amount amount : attempt_.share(slot)->consumed) put(parts_, amount);
+      end_part(before);
     }
-    std::sort(states.begin(), states.end());
-    for (const std::string& one : states) {
-      key.append(one);
-      key.push_back(';');
-    }
+    put_parts(key);
+    stats_.steps += 4 * attempt_.shared().size();
   }
 
   void put_constraints(const Point& point, std::string& key) {
@@ -391,6 +412,9 @@ class DeepSearch : public RequestOrder<DeepSearch> {
   std::uint64_t step_limit_ = 0;
   SearchStats& stats_;
   std::unordered_map<std::string, End> dead_ends_;
+  std::string state_;
+  std::string parts_;
+  std::vector<std::pair<std::size_t, std::size_t>> part_ends_;
   std::unordered_map<std::string, std::vector<std::vector<std::int16_t>>> hopeless_;
   std::vector<std::uint32_t> last_use_;     // by constraint: the position after the last it holds
   std::vector<std::uint32_t> admin_until_;  // by claim: the position after its last of this kind

@@ -32,6 +32,15 @@ bool is_successor(const SliceRecord& record, const SliceRecord& old) {
          record.slice.driver == old.slice.driver;
 }
 
+bool is_plain(const Slice& slice, const Device& device) {
+  return !device.multiple && !device.binding_conditions && device.consumptions.empty() &&
+         device.taints.empty() && slice.skip_operations.is_null() &&
+         std::all_of(device.capacities.begin(), device.capacities.end(),
+                     [](const Capacity& capacity) {
+                       return capacity.policy == nullptr && capacity.amount >= 0;
+                     });
+}
+
 void insert_by_arrival(std::vector<SliceRecord*>& into, SliceRecord* record) {
   const auto later = [](const SliceRecord* a, const SliceRecord* b) {
     return a->arrival < b->arrival;
@@ -97,6 +106,7 @@ void Inventory::fill_row(Row row, const SliceRecord& record, const Device& devic
   info.record = &record;
   info.device = &device;
   info.use = use_id(record.slice.driver, record.slice.pool, device.name);
+  info.plain = is_plain(record.slice, device);
   info.counters.reset();
   uses_[info.use].rows.push_back(row);
 }

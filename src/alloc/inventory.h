@@ -104,6 +104,9 @@ struct RowInfo {
   const SliceRecord* record = nullptr;  // null: the row is free
   const Device* device = nullptr;
   std::uint32_t use = 0;
+  /// Nothing about the device but its attributes can stand against a request that names no
+  /// capacities: it need not be looked at then.
+  bool plain = false;
   std::unique_ptr<RowCounters> counters;  // null: none, or its generation is not resolved
 };
 

@@ -142,6 +142,31 @@ bool Bounds::narrow(std::uint32_t constraint, bool& changed) {
   return true;
 }
 
+bool Bounds::reserve(bool& changed) {
+  for (std::size_t n = 0; n < needs_.size(); ++n) {
+    const Need& whole = needs_[n];
+    if (whole.admin || (n > 0 && whole.classes == needs_[n - 1].classes)) continue;
+    std::int64_t left = 0;
+    each_in(whole.classes, [&](std::uint32_t c) { left += stock_.units[c]; });
+    for (const Need& need : needs_) {
+      if (!need.admin && need.classes.within(whole.classes)) left -= need.count;
+    }
+    steps_ += 2 + needs_.size() / 4 + whole.classes.word_count();
+    if (left < 0) return false;
+    if (left > 0) continue;
+    const Bits taken = whole.classes;
+    for (Need& need : needs_) {
+      if (need.admin || need.classes.within(taken) || !need.classes.remove(taken)) continue;
+      changed = true;
+      std::int64_t total = 0;
+      each_in(need.classes, [&](std::uint32_t c) { total += units(need, c); });
+      steps_ += 4;
+      if (total < need.count) return false;
+    }
+  }
+  return true;
+}
+
 bool Bounds::narrow() {
   constexpr int kRounds = 64;
   bool changed = true;
@@ -151,6 +176,7 @@ bool Bounds::narrow() {
       if (demand_.constraints[k]->kind != Constraint::Kind::match) continue;
       if (!narrow(k, changed)) return false;
     }
+    if (!reserve(changed)) return false;
   }
   return true;
 }

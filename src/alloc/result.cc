@@ -46,7 +46,9 @@ Result<json::Value> node_selector(const Attempt& attempt, const std::vector<Pick
     const NodeSelection& nodes =
         row.device->nodes != nullptr ? *row.device->nodes : row.record->slice.nodes;
     if (!nodes.node_name.empty() || row.device->binds_to_node) {
-      return this_node(attempt.node().name);
+      json::Value& selector = attempt.view().selector;
+      if (selector.is_null()) selector = this_node(attempt.node().name);
+      return selector;
     }
     if (!nodes.has_selector) continue;
     const json::Value& terms = nodes.selector.source["nodeSelectorTerms"];

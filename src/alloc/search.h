@@ -25,7 +25,7 @@ struct Limits {
   /// Whether numbers of candidates are compared before anything else.
   bool quick_check = true;
   /// Devices looked at, bounds computed and states remembered, as a measure of time.
-  std::uint64_t steps = 800'000;
+  std::uint64_t steps = 750'000;
 };
 
 enum class Answer : std::uint8_t {

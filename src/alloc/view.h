@@ -39,6 +39,10 @@ struct NodeView {
   /// Set when a node selector could not be read: nothing else counts then.
   std::string error;
 
+  /// The NodeSelector that names just this node; made when an allocation first needs it, and then
+  /// shared by all.
+  mutable json::Value selector;
+
   bool is_away(Slot slot) const { return away.word_count() != 0 && away.test(slot); }
 };
 

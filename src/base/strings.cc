@@ -1,5 +1,6 @@
 #include "base/strings.h"
 
+#include <algorithm>
 #include <array>
 
 namespace dibs {
@@ -189,6 +190,7 @@ bool decode64(std::string_view text, const std::array<signed char, 256>& reverse
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> pieces;
+  pieces.reserve(1 + static_cast<std::size_t>(std::count(text.begin(), text.end(), separator)));
   std::size_t start = 0;
   for (std::size_t i = 0; i <= text.size(); ++i) {
     if (i == text.size() || text[i] == separator) {

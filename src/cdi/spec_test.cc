@@ -3,11 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-
+#include "base/test_data.h"
 #include "json/parse.h"
 #include "json/yaml.h"
 
@@ -272,15 +268,9 @@ TEST(CdiNames, parse) {
 // What the real example driver left in its CDI directory reads, is valid, declares the version that
 // we would, and is written again as the same document.
 TEST(CdiConformance, files_of_the_example_driver) {
-  const char* given = std::getenv("DIBS_CONFORMANCE");
-  std::filesystem::path root = given != nullptr ? given : "";
-  for (auto at = std::filesystem::current_path(); root.empty() && at != at.root_path();
-       at = at.parent_path()) {
-    if (std::filesystem::exists(at / "shared/conformance")) root = at / "shared/conformance";
-  }
-  std::ifstream file(root / "drivers/dra-example-driver.json");
-  if (!file) GTEST_SKIP() << "no conformance data here";
-  const auto all = json::parse(std::string(std::istreambuf_iterator<char>(file), {}));
+  const auto path = dibs::test::conformance_data("drivers/dra-example-driver.json");
+  if (path.empty()) GTEST_SKIP() << "no conformance data here";
+  const auto all = json::parse(dibs::test::read_file(path));
   ASSERT_TRUE(all.ok());
   int files = 0;
   for (const auto& [example, record] : (*all)["examples"].members()) {

@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "cdi/spec.h"
 #include "cdi/yaml_text.h"
+#include "json/go_words.h"
 #include "json/parse.h"
 #include "json/yaml.h"
 
@@ -13,33 +14,15 @@ namespace {
 
 using json::Value;
 
-std::string_view kind_name(const Value& value) {
-  switch (value.kind()) {
-    case json::Kind::null:
-      return "null";
-    case json::Kind::boolean:
-      return "bool";
-    case json::Kind::integer:
-    case json::Kind::number:
-      return "number";
-    case json::Kind::string:
-      return "string";
-    case json::Kind::array:
-      return "array";
-    case json::Kind::object:
-      return "object";
-  }
-  return "";
-}
-
 struct Place {
   std::string_view type;  // of the object, as the library names it
   std::string path;       // from the root
 };
 
 Error wrong(const Value& value, const Place& place, std::string_view type) {
-  return Error::invalid(cat("json: cannot unmarshal ", kind_name(value), " into Go struct field ",
-                            place.type, ".", place.path, " of type ", type));
+  return Error::invalid(cat("json: cannot unmarshal ", json::go_kind(value),
+                            " into Go struct field ", place.type, ".", place.path, " of type ",
+                            type));
 }
 
 // A field of an object: null leaves it alone, as everywhere in Go's decoder.

@@ -6,107 +6,20 @@
 #include "base/strings.h"
 #include "json/parse.h"
 #include "json/yaml_scalar.h"
+#include "json/yaml_style.h"
 
 namespace dibs::cdi {
 namespace {
 
 using json::Value;
 
-struct Rune {
-  std::uint32_t code = 0;
-  std::size_t length = 1;
-};
-
-// Of valid UTF-8.
-Rune rune_at(std::string_view text, std::size_t at) {
-  const auto first = static_cast<unsigned char>(text[at]);
-  if (first < 0x80) return {first, 1};
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  std::uint32_t code = first & (0xffu >> (length + 1));
-  for (std::size_t i = 1; i < length && at + i < text.size(); ++i) {
-    code = (code << 6) | (static_cast<unsigned char>(text[at + i]) & 0x3fu);
-  }
-  return {code, length};
-}
-
-bool is_break(std::uint32_t c) {
-  return c == '\n' || c == '\r' || c == 0x85 || c == 0x2028 || c == 0x2029;
-}
-
-bool is_printable(std::uint32_t c) {
-  return c == '\n' || (c >= 0x20 && c <= 0x7e) || (c >= 0xa0 && c <= 0xd7ff) ||
-         (c >= 0xe000 && c <= 0xfffd && c != 0xfeff);
-}
-
-struct Styles {
-  bool plain = true;
-  bool single = true;
-  bool literal = true;
-};
-
-Styles styles_of(std::string_view text) {
-  if (text.empty()) return {true, true, false};
-  bool indicators = text.starts_with("---") || text.starts_with("...");
-  bool tabs = false, special = false, breaks = false, break_space = false, space_break = false;
-  bool after_space = false, after_break = false, after_blank = true;
-  for (std::size_t at = 0; at < text.size();) {
-    const Rune rune = rune_at(text, at);
-    const std::uint32_t c = rune.code;
-    const std::size_t next = at + rune.length;
-    const bool before_blank = next >= text.size() || text[next] == ' ' || text[next] == '\t';
-    constexpr std::string_view kNeverFirst = "#,[]{}&*!|>'\"%@`";
-    if (at == 0 && c < 0x80 && kNeverFirst.find(static_cast<char>(c)) != std::string_view::npos) {
-      indicators = true;
-    }
-    if (at == 0 && (c == '?' || c == '-') && before_blank) indicators = true;
-    if (c == ':' && before_blank) indicators = true;
-    if (c == '#' && after_blank) indicators = true;
-    if (c == '\t') {
-      tabs = true;
-    } else if (!is_printable(c)) {
-      special = true;
-    }
-    if (c == ' ') break_space = break_space || after_break;
-    if (is_break(c)) {
-      breaks = true;
-      space_break = space_break || after_space;
-    }
-    after_space = c == ' ';
-    after_break = is_break(c);
-    after_blank = c == ' ' || c == '\t' || is_break(c);
-    at = next;
-  }
-  const bool edge = text.front() == ' ' || text.back() == ' ';
-  const bool bad = space_break || special;
-  return {!edge && !breaks && !break_space && !bad && !tabs && !indicators,
-          !break_space && !bad && !tabs && !breaks, text.back() != ' ' && !bad};
-}
-
-void append_escape(std::string& out, std::uint32_t c) {
-  constexpr std::string_view kCodes("\0\a\b\t\n\v\f\r\x1b\"\\", 11);
-  constexpr std::string_view kNames = "0abtnvfre\"\\";
-  out.push_back('\\');
-  if (c < 0x80) {
-    if (const auto at = kCodes.find(static_cast<char>(c)); at != std::string_view::npos) {
-      out.push_back(kNames[at]);
-      return;
-    }
-  }
-  if (c == 0x85 || c == 0x2028 || c == 0x2029) {
-    out.push_back(c == 0x85 ? 'N' : c == 0x2028 ? 'L' : 'P');
-    return;
-  }
-  const int digits = c <= 0xff ? 2 : c <= 0xffff ? 4 : 8;
-  out.push_back(digits == 2 ? 'x' : digits == 4 ? 'u' : 'U');
-  for (int k = digits - 1; k >= 0; --k) out.push_back("0123456789ABCDEF"[(c >> (4 * k)) & 15]);
-}
-
 std::string double_quoted(std::string_view text) {
   std::string out = "\"";
   for (std::size_t at = 0; at < text.size();) {
-    const Rune rune = rune_at(text, at);
-    if (!is_printable(rune.code) || is_break(rune.code) || rune.code == '"' || rune.code == '\\') {
-      append_escape(out, rune.code);
+    const json::Rune rune = json::rune_at(text, at);
+    if (!json::is_yaml_printable(rune.code) || json::is_yaml_break(rune.code) || rune.code == '"' ||
+        rune.code == '\\') {
+      json::append_yaml_escape(out, rune.code);
     } else {
       out.append(text.substr(at, rune.length));
     }
@@ -150,14 +63,14 @@ std::string text_of(std::string_view given, std::size_t indent, bool key) {
     mended = json::parse(json::write(Value(given)))->str();
     given = mended;
   }
-  const Styles can = styles_of(given);
+  const json::YamlStyles can = json::yaml_styles_of(given, true);
   if (given.find('\n') != std::string_view::npos) {
     const bool blank_start = given.front() == ' ' || given.front() == '\n';
     return can.literal && !key && !blank_start ? literal(given, indent) : double_quoted(given);
   }
   if (!json::is_plain_yaml_string(given)) return double_quoted(given);
   if (can.plain && !(key && given.empty())) return std::string(given);
-  return can.single ? single_quoted(given) : double_quoted(given);
+  return can.single && !can.multiline ? single_quoted(given) : double_quoted(given);
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }

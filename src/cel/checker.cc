@@ -489,9 +489,9 @@ class Checker {
   /// Keys must be of one of the types that have an order; the reference implementation has a
   /// function for each of them.
   Type sorted(const AstNode& node, const Type& over, const Type& key) {
-    constexpr TypeKind kOrdered[] = {TypeKind::integer,  TypeKind::uinteger, TypeKind::real,
-                                     TypeKind::boolean,  TypeKind::duration, TypeKind::timestamp,
-                                     TypeKind::string,   TypeKind::bytes};
+    constexpr TypeKind kOrdered[] = {TypeKind::integer, TypeKind::uinteger, TypeKind::real,
+                                     TypeKind::boolean, TypeKind::duration, TypeKind::timestamp,
+                                     TypeKind::string,  TypeKind::bytes};
     unifier_.skip(std::size(kOrdered));
     const bool list = over.is(TypeKind::list) || over.is_dyn() || over.is(TypeKind::error) ||
                       over.is(TypeKind::parameter);

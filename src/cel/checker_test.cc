@@ -48,8 +48,9 @@ TEST(Checker, says_what_does_not_fit) {
       {"1 + 'a'", "3 found no matching overload for '_+_' applied to '(int, string)'"},
       {"'a'.startsWith(1)",
        "15 found no matching overload for 'startsWith' applied to 'string.(int)'"},
-      {"any.all(x, true)", "1 expression of type 'any' cannot be range of a comprehension (must be "
-                           "list, map, or dynamic)"},
+      {"any.all(x, true)",
+       "1 expression of type 'any' cannot be range of a comprehension (must be "
+       "list, map, or dynamic)"},
       {"d.all(x, x > 1)", ""},
       {"1 && true", "1 expected type 'bool' but found 'int'"},
       {"true ? 1 : 'a'",

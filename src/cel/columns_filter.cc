@@ -7,6 +7,7 @@
 #include "cel/columns_column.h"
 #include "cel/columns_plan.h"
 #include "cel/cost.h"
+#include "cel/operators.h"
 
 namespace dibs::cel {
 

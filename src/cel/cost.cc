@@ -35,10 +35,9 @@ std::uint64_t sort_cost(std::uint64_t size, const Value& element) {
   const std::uint64_t square = saturated_multiply(size, size);
   const bool text = element.is(Kind::string) || element.is(Kind::bytes);
   // Rounded down, unlike all else.
-  return saturated_add(
-      1 + kListCost,
-      text ? static_cast<std::uint64_t>(static_cast<double>(square) * (2 + kScanFactor))
-           : saturated_multiply(square, 2));
+  return saturated_add(1 + kListCost, text ? static_cast<std::uint64_t>(
+                                                 static_cast<double>(square) * (2 + kScanFactor))
+                                           : saturated_multiply(square, 2));
 }
 
 std::uint64_t traversal_cost(const Value& value) {

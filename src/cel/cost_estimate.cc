@@ -157,9 +157,7 @@ class Estimator {
     if (is_scalar(type(id))) return exactly(1);
     return of.variable_size;
   }
-  Size size(const Estimate& of, NodeId id) const {
-    return known_size(of, id).value_or(Size{});
-  }
+  Size size(const Estimate& of, NodeId id) const { return known_size(of, id).value_or(Size{}); }
 
   DIBS_OWN_FRAME Estimate select(const AstNode& node) {
     const NodeId operand = ast_.child(node, 0);
@@ -209,8 +207,8 @@ class Estimator {
   /// As its expansion: t.hasValue() ? optional.of(bind(x, t.value(), body)) : optional.none().
   DIBS_OWN_FRAME Estimate opt_map(NodeId id, const AstNode& node) {
     const Estimate target = visit(ast_.child(node, 0));
-    const Estimate body = bind(checked_.nodes[id].slot,
-                               sized(saturated_add(target.cost, 1), std::nullopt), node);
+    const Estimate body =
+        bind(checked_.nodes[id].slot, sized(saturated_add(target.cost, 1), std::nullopt), node);
     const std::uint64_t some = saturated_add(body.cost, node.flat ? 0 : 1);
     return sized(sum({std::max<std::uint64_t>(some, 1), target.cost, 1}), Size{});
   }
@@ -285,8 +283,7 @@ class Estimator {
     if (node.fold != Fold::sort_by) return made;
     // bind(list, list.sortByKeys(list.map(x, key)))
     const Size squared = {saturated_multiply(count.min, count.min), saturated_multiply(n, n)};
-    made.cost =
-        sum({made.cost, kListCost, 2, pairs(squared.max, type(ast_.child(node, 2)))});
+    made.cost = sum({made.cost, kListCost, 2, pairs(squared.max, type(ast_.child(node, 2)))});
     made.size = squared;
     made.entries.reset();
     return made;
@@ -335,9 +332,8 @@ class Estimator {
     if (name == "_&&_" || name == "_||_") return sized(cost, std::nullopt);
     if (name == "_?_:_") {
       const auto& parts = arguments.estimates;
-      Estimate made = sized(
-          saturated_add(parts[0].cost, std::max(parts[1].cost, parts[2].cost)),
-          either(arguments.sizes[1], arguments.sizes[2]));
+      Estimate made = sized(saturated_add(parts[0].cost, std::max(parts[1].cost, parts[2].cost)),
+                            either(arguments.sizes[1], arguments.sizes[2]));
       made.entries = either(parts[1].entries, parts[2].entries);
       return made;
     }
@@ -349,7 +345,7 @@ class Estimator {
 
   /// Of the call itself, without its arguments: the most of what its overloads may cost.
   DIBS_OWN_FRAME Estimate own(std::string_view name, const AstNode& node, const NodeFacts& facts,
-               const Arguments& arguments) {
+                              const Arguments& arguments) {
     if (name == "dyn") {
       Estimate made = sized(1, known_size(arguments.estimates[0], arguments.ids[0]));
       made.entries = arguments.estimates[0].entries;
@@ -365,8 +361,8 @@ class Estimator {
       any = true;
     }
     if (!any) made.cost = 1;
-    if (name == "_+_") made.entries = either(arguments.estimates[0].entries,
-                                             arguments.estimates[1].entries);
+    if (name == "_+_")
+      made.entries = either(arguments.estimates[0].entries, arguments.estimates[1].entries);
     if (name == "_[_]") step_into(facts, arguments, made);
     return made;
   }
@@ -411,9 +407,8 @@ class Estimator {
     if (name == "string" && first.is(TypeKind::bytes))
       return sized(scan(sizes[0].max), Size{sizes[0].min / 4, sizes[0].max});
     if (name == "strings.quote")
-      return sized(scan(sizes[0].max),
-                   Size{saturated_add(sizes[0].min, 2),
-                        saturated_add(saturated_multiply(sizes[0].max, 2), 2)});
+      return sized(scan(sizes[0].max), Size{saturated_add(sizes[0].min, 2),
+                                            saturated_add(saturated_multiply(sizes[0].max, 2), 2)});
     return sized(1, std::nullopt);
   }
 
@@ -428,11 +423,11 @@ class Estimator {
     const auto& sizes = arguments.sizes;
     if (name == "_==_") return same_types(arguments);
     if (is_one_of(name, {"find", "findAll"})) return sized(match(sizes), Size{0, sizes[0].max});
-    if (is_one_of(name, {"lowerAscii", "upperAscii", "substring", "trim", "url",
-                         "jsonpatch.escapeKey"}))
+    if (is_one_of(name,
+                  {"lowerAscii", "upperAscii", "substring", "trim", "url", "jsonpatch.escapeKey"}))
       return sized(scan(sizes[0].max), sizes[0]);
-    if (is_one_of(name, {"quantity", "isQuantity", "semver", "isSemver", "cidr", "isIP",
-                         "isCIDR"}) ||
+    if (is_one_of(name,
+                  {"quantity", "isQuantity", "semver", "isSemver", "cidr", "isIP", "isCIDR"}) ||
         (name == "ip" && !node.receiver))
       return sized(scan(sizes[0].max), std::nullopt);
     if (name == "ip.isCanonical") return sized(scan(sizes[0].max, 2), std::nullopt);
@@ -459,7 +454,8 @@ class Estimator {
       return sized(cost, std::nullopt);
     }
     if (name == "includes") {
-      // The first one, of devices alone, was bounded; one with a cost of its own goes by its target.
+      // The first one, of devices alone, was bounded; one with a cost of its own goes by its
+      // target.
       const Function* function = environment_.find_function("includes");
       if (function == nullptr || function->overloads.front().cost == nullptr)
         return sized(kIncludesCost, std::nullopt);
@@ -521,9 +517,9 @@ class Estimator {
       return new_list(size, exactly(size));
     }
     if (name == "flatten")
-      return new_list(scaled(sizes[0].max,
-                             static_cast<double>(sizes.size() > 1 ? number(1, kUnknown) : 1)),
-                      sizes[0]);
+      return new_list(
+          scaled(sizes[0].max, static_cast<double>(sizes.size() > 1 ? number(1, kUnknown) : 1)),
+          sizes[0]);
     if (name == "distinct" || name == "sort") {
       const Size squared = {saturated_multiply(sizes[0].min, sizes[0].min),
                             saturated_multiply(sizes[0].max, sizes[0].max)};
@@ -549,10 +545,10 @@ class Estimator {
     }
     if (arguments.sizes.size() > 1) {
       const Size separator = arguments.sizes[1];
-      total.min = saturated_add(
-          total.min, saturated_multiply(separator.min, list.min > 0 ? list.min - 1 : 0));
-      total.max = saturated_add(
-          total.max, saturated_multiply(separator.max, list.max > 0 ? list.max - 1 : 0));
+      total.min = saturated_add(total.min,
+                                saturated_multiply(separator.min, list.min > 0 ? list.min - 1 : 0));
+      total.max = saturated_add(total.max,
+                                saturated_multiply(separator.max, list.max > 0 ? list.max - 1 : 0));
     }
     return sized(scan(total.max), total);
   }

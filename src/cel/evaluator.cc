@@ -8,8 +8,10 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "cel/call_refusals.h"
 #include "cel/cost.h"
 #include "cel/operations.h"
+#include "cel/operators.h"
 #include "cel/program.h"
 #include "cel/recursion.h"
 
@@ -24,91 +26,6 @@ struct Slot {
   Value value;
   std::uint32_t pending = Program::kNoOp;  // what to evaluate at the first use
 };
-
-/// What reading the shorter of two texts costs.
-std::uint64_t scan_cost(std::uint64_t size) {
-  return size <= 10 ? size != 0 : scaled(size, kScanFactor);
-}
-
-bool is_text(const Value& value) { return value.is(Kind::string) || value.is(Kind::bytes); }
-
-bool has_size(const Value& value) {
-  return value.is(Kind::string) || value.is(Kind::bytes) || value.is(Kind::list) ||
-         value.is(Kind::map) || value.is(Kind::optional) || value.is(Kind::opaque);
-}
-
-std::uint64_t comparison_cost(const Value& left, const Value& right) {
-  const std::uint64_t a = has_size(left) ? cost_size(left) : 1;
-  if (a == 0) return 0;
-  return scan_cost(std::min(a, has_size(right) ? cost_size(right) : 1));
-}
-
-/// Whether values of this kind know an operator at all, if only to refuse what is on its right.
-bool knows(Kind kind, OpCode code) {
-  switch (kind) {
-    case Kind::string:
-    case Kind::timestamp:
-    case Kind::duration:
-    case Kind::integer:
-    case Kind::uinteger:
-      return true;
-    case Kind::real:
-      return code != OpCode::modulo;
-    case Kind::boolean:
-      return code >= OpCode::less || code == OpCode::negate;
-    case Kind::bytes:
-      return code >= OpCode::less || code == OpCode::add;
-    case Kind::list:
-      return code == OpCode::add;
-    default:
-      return false;
-  }
-}
-
-/// An operator that the value on its left does not know is named in the error.
-Value named_refusal(OpCode code, const Value& left, Value made) {
-  if (!made.is_error() || made.text() != "no such overload" || knows(left.kind(), code))
-    return made;
-  switch (code) {
-    case OpCode::negate:
-      return Value::borrow("no such overload: -_", Kind::error);
-    case OpCode::add:
-      return Value::borrow("no such overload: _+_", Kind::error);
-    case OpCode::subtract:
-      return Value::borrow("no such overload: _-_", Kind::error);
-    case OpCode::multiply:
-      return Value::borrow("no such overload: _*_", Kind::error);
-    case OpCode::divide:
-      return Value::borrow("no such overload: _/_", Kind::error);
-    case OpCode::modulo:
-      return Value::borrow("no such overload: _%_", Kind::error);
-    case OpCode::less:
-      return Value::borrow("no such overload: _<_", Kind::error);
-    case OpCode::less_equal:
-      return Value::borrow("no such overload: _<=_", Kind::error);
-    case OpCode::greater:
-      return Value::borrow("no such overload: _>_", Kind::error);
-    case OpCode::greater_equal:
-      return Value::borrow("no such overload: _>=_", Kind::error);
-    default:
-      return made;
-  }
-}
-
-Value ordered(OpCode code, Order order) {
-  if (order == Order::no_overload) return Value::no_such_overload();
-  if (order == Order::unordered) return Value::borrow("NaN values cannot be ordered", Kind::error);
-  switch (code) {
-    case OpCode::less:
-      return Value::boolean(order == Order::less);
-    case OpCode::less_equal:
-      return Value::boolean(order != Order::greater);
-    case OpCode::greater:
-      return Value::boolean(order == Order::greater);
-    default:
-      return Value::boolean(order != Order::less);
-  }
-}
 
 class Evaluator {
  public:
@@ -319,7 +236,7 @@ class Evaluator {
     const Value operand = eval(child(op, 0));
     charge(1);
     if (operand.is_error()) return operand;
-    if (op.code == OpCode::negate) return named_refusal(op.code, operand, negate(operand));
+    if (op.code == OpCode::negate) return apply_negation(operand);
     if (!operand.is(Kind::boolean)) return Value::no_such_overload();
     return Value::boolean(!operand.as_boolean());
   }
@@ -334,29 +251,6 @@ class Evaluator {
     if (right.is_error()) return right;
     if (interrupted_) return {};
     return apply_operator(op.code, left, right);
-  }
-
-  std::uint64_t operator_cost(const Op& op, const Value& left, const Value& right) const {
-    switch (op.code) {
-      case OpCode::equal:
-        if (left.is(Kind::opaque)) return 1;
-        return comparison_cost(left, right);
-      case OpCode::not_equal:
-        return comparison_cost(left, right);
-      case OpCode::less:
-      case OpCode::less_equal:
-      case OpCode::greater:
-      case OpCode::greater_equal:
-        return op.flag && (is_text(left) || is_text(right)) ? comparison_cost(left, right) : 1;
-      case OpCode::add:
-        if (!op.flag || !(left.is(Kind::string) || left.is(Kind::bytes))) return 1;
-        return scaled(cost_size(left) + cost_size(right), kScanFactor);
-      case OpCode::in:
-        if (op.slot2 != 0) return 0;
-        return op.flag && right.is(Kind::list) ? cost_size(right) : 1;
-      default:
-        return 1;
-    }
   }
 
   Value optional_or(const Op& op) {
@@ -418,7 +312,7 @@ class Evaluator {
     }
     charge(cost_of_mismatch(target, arguments, op.count));
     const bool planned = op.count > 1 && program_.ops[child(op, 1)].code == OpCode::constant;
-    return refusal(target.name, planned, arguments, op.count);
+    return call_refusal(target.name, planned, arguments, op.count);
   }
 
   static bool is_large(const Value& value) {
@@ -432,48 +326,6 @@ class Evaluator {
     if (saturated_add(cost_, cost) <= limits_.cost) return false;
     charge(cost);
     return true;
-  }
-
-  /// What a call says to arguments of the wrong kinds. Most functions name themselves and the
-  /// kinds; others leave it to the first argument, or are planned there as operations of their own
-  /// when their pattern is constant (`planned`).
-  static Value refusal(const std::string& name, bool planned, const Value* arguments,
-                       std::size_t count) {
-    if (name == "contains" || name == "startsWith" || name == "endsWith")
-      return Value::no_such_overload();
-    if (is_pattern_function(name) && planned) return Value::no_such_overload();
-    if (name == "sort" || name == "matches" || name == "size") {
-      const Kind kind = arguments[0].kind();
-      const bool knows = kind == Kind::string || kind == Kind::duration || kind == Kind::timestamp;
-      return knows ? Value::no_such_overload() : Value::error(cat("no such overload: ", name));
-    }
-    if (name == "flatten" && count == 1)
-      return Value::error(cat("no such overload: ", arguments[0].type_name(), ".flatten()"));
-    return no_such_overload(name, arguments, count);
-  }
-
-  static bool is_pattern_function(const std::string& name) {
-    return name == "matches" || name == "find" || name == "findAll";
-  }
-
-  /// Of a call whose arguments fit no overload: as if the only one there is had been called.
-  static std::uint64_t cost_of_mismatch(const Program::Call& target, const Value* arguments,
-                                        std::size_t count) {
-    if (target.overloads.empty() || (!target.cost_by_name && target.overloads.size() > 1)) return 1;
-    const Overload& overload = *target.overloads.front();
-    return overload.cost == nullptr ? 1
-                                    : overload.cost(arguments, count, Value::no_such_overload());
-  }
-
-  /// Of a call that does not happen since an argument is an error: as of one that does.
-  static std::uint64_t cost_of_failure(const Program::Call& target, const Value* arguments,
-                                       std::size_t count, const Value& failed) {
-    if (!target.cost_by_name && target.overloads.size() > 1) return 1;
-    for (const Overload* overload : target.overloads) {
-      if (overload->cost != nullptr && overload->accepts_or_fails(arguments, count))
-        return overload->cost(arguments, count, failed);
-    }
-    return 1;
   }
 
   DIBS_OWN_FRAME Value list(const Op& op) {
@@ -587,9 +439,8 @@ class Evaluator {
       range.map = &over.as_map();
       range.size = range.map->size();
     } else {
-      return Value::error(op.flag
-                              ? cat("unsupported comprehension range type: ", go_name(over))
-                              : cat("got '", go_name(over), "', expected iterable type"));
+      return Value::error(op.flag ? cat("unsupported comprehension range type: ", go_name(over))
+                                  : cat("got '", go_name(over), "', expected iterable type"));
     }
     switch (op.fold) {
       case Fold::all:
@@ -660,8 +511,7 @@ class Evaluator {
   /// Of adding an item to what a loop builds: the item is a list of its own, which is made anew
   /// unless it is constant.
   std::uint64_t item_cost(std::uint32_t made) const {
-    const bool constant =
-        made != Program::kNoOp && program_.ops[made].code == OpCode::constant;
+    const bool constant = made != Program::kNoOp && program_.ops[made].code == OpCode::constant;
     return constant ? 2 : kListCost + 2;
   }
 
@@ -740,8 +590,7 @@ class Evaluator {
     if (range.list == nullptr)
       return Value::borrow("no such overload: @sortByAssociatedKeys", Kind::error);
     for (const auto& [key, item] : keyed) {
-      if (key.kind() != first.kind())
-        return Value::error("list elements must have the same type");
+      if (key.kind() != first.kind()) return Value::error("list elements must have the same type");
       if (order(key, first) == Order::no_overload)
         return Value::error("list elements must be comparable");
     }
@@ -766,29 +615,6 @@ class Evaluator {
 };
 
 }  // namespace
-
-Value apply_operator(OpCode code, const Value& left, const Value& right) {
-  switch (code) {
-    case OpCode::add:
-      return named_refusal(code, left, add(left, right));
-    case OpCode::subtract:
-      return named_refusal(code, left, subtract(left, right));
-    case OpCode::multiply:
-      return named_refusal(code, left, multiply(left, right));
-    case OpCode::divide:
-      return named_refusal(code, left, divide(left, right));
-    case OpCode::modulo:
-      return named_refusal(code, left, modulo(left, right));
-    case OpCode::equal:
-      return equal(left, right);
-    case OpCode::not_equal:
-      return Value::boolean(!equal(left, right).is_true());
-    case OpCode::in:
-      return contained(left, right);
-    default:
-      return named_refusal(code, left, ordered(code, order(left, right)));
-  }
-}
 
 Evaluation Program::evaluate(std::span<const Value> variables, const Limits& limits) const {
   return Evaluator(*this, variables, limits).run(root);

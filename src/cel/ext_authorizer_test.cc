@@ -33,15 +33,14 @@ class AuthorizerTest : public testing::Test {
     const Compilation made = environment_.compile(source);
     EXPECT_NE(made.program, nullptr) << format_issues(source, made.issues);
     if (made.program == nullptr) return {};
-    const auto ask =
-        std::make_shared<const Authorize>([this](const AuthorizationQuery& query) {
-          asked_.push_back(spelled(query));
-          AuthorizationDecision decision;
-          decision.allowed = query.verb == "get";
-          decision.reason = cat("because of ", query.verb);
-          if (query.verb == "delete") decision.error = "no answer";
-          return decision;
-        });
+    const auto ask = std::make_shared<const Authorize>([this](const AuthorizationQuery& query) {
+      asked_.push_back(spelled(query));
+      AuthorizationDecision decision;
+      decision.allowed = query.verb == "get";
+      decision.reason = cat("because of ", query.verb);
+      if (query.verb == "delete") decision.error = "no answer";
+      return decision;
+    });
     AuthorizationQuery request;
     request.group = "apps";
     request.resource = "deployments";

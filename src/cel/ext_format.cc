@@ -279,8 +279,7 @@ std::string append_clause(std::string& out, const FormatClause& clause, const Va
         out += verb == 'e' ? localized_scientific(number, clause.precision)
                            : localized_fixed(number, clause.precision);
       else
-        out += std::isfinite(number) ? printed(number, clause.precision, verb)
-                                     : plain_real(number);
+        out += std::isfinite(number) ? printed(number, clause.precision, verb) : plain_real(number);
       return "";
     }
   }
@@ -319,8 +318,8 @@ std::string_view broken_format_rule(char verb, const Type& type, FormatStyle sty
   if (type.is(TypeKind::dyn)) return "";
   const bool whole = type.is(TypeKind::integer) || type.is(TypeKind::uinteger);
   // The literal style takes "NaN" and "Infinity" for numbers.
-  const bool number = type.is(TypeKind::real) ||
-                      (style == FormatStyle::plain ? whole : type.is(TypeKind::string));
+  const bool number =
+      type.is(TypeKind::real) || (style == FormatStyle::plain ? whole : type.is(TypeKind::string));
   const bool text = type.is(TypeKind::string) || type.is(TypeKind::bytes);
   switch (verb) {
     case 's':

@@ -25,8 +25,9 @@ TEST(Format, of_kubernetes_writes_literals_and_local_numbers) {
   const Environment environment = kubernetes_environment();
   for (const Case& test : {
            Case{"'%s %s'.format(['a', 1])", "a 1"},
-           Case{"'%s'.format([['a', 1.5, b'x', null, true]])", "[\"a\", 1.500000, b\"x\", null, "
-                                                              "true]"},
+           Case{"'%s'.format([['a', 1.5, b'x', null, true]])",
+                "[\"a\", 1.500000, b\"x\", null, "
+                "true]"},
            Case{"'%s'.format([{'b': [1], 'a': duration('1m')}])",
                 "{\"a\":duration(\"60s\"), \"b\":[1]}"},
            Case{"'%s'.format([[timestamp('2020-01-01T00:00:00Z')]])",

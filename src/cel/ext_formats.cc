@@ -173,8 +173,8 @@ Problems date(std::string_view text) {
 
 Problems date_time(std::string_view text) {
   // Any character may stand before the fraction.
-  static const auto* const clock = new re2::RE2(
-      "([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})");
+  static const auto* const clock =
+      new re2::RE2("([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})");
   const std::string lower = to_lower(text);
   const std::vector<std::string_view> parts = split(lower, 't');
   std::string hours;
@@ -272,9 +272,8 @@ bool is_dns1123_subdomain(std::string_view text) {
 void add_formats(Environment& environment) {
   environment.function("format.named", {{"string -> optional(kubernetes.NamedFormat)", named}});
   add_constants(environment, std::make_index_sequence<std::size(kFormats)>());
-  environment.function(
-      "validate",
-      {{".kubernetes.NamedFormat, string -> optional(list(string))", validate, cost_validate}});
+  environment.function("validate", {{".kubernetes.NamedFormat, string -> optional(list(string))",
+                                     validate, cost_validate}});
 }
 
 }  // namespace dibs::cel

@@ -25,7 +25,8 @@ std::string problems(std::string_view format, std::string_view text) {
 TEST(Formats, name_what_is_wrong) {
   const std::string label =
       "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
-      "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used "
+      "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex "
+      "used "
       "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
   const std::string subdomain =
       "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
@@ -33,7 +34,8 @@ TEST(Formats, name_what_is_wrong) {
       "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
   const std::string old_label =
       "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-      "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+      "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
+      "'abc-123', "
       "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
   const std::string key =
       "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
@@ -68,7 +70,8 @@ TEST(Formats, name_what_is_wrong) {
       {"labelValue", "", ""},
       {"labelValue", "-a",
        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-       "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  "
+       "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or "
+       "'my_value',  "
        "or '12345', regex used for validation is "
        "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"},
       {"uri", "http://example.com", ""},

@@ -219,9 +219,8 @@ void add_lists(Environment& environment, bool revised) {
   environment.cost_by_overload("sort");
   environment.function("reverse", {{".list(T) -> list(T)", reverse, cost_new_list}});
   environment.function("distinct", {{".list(T) -> list(T)", distinct, cost_pairs}});
-  environment.function(
-      "lists.range",
-      {{"int -> list(int)", revised ? range<true> : range<false>, cost_new_list}});
+  environment.function("lists.range",
+                       {{"int -> list(int)", revised ? range<true> : range<false>, cost_new_list}});
 }
 
 void add_kubernetes_lists(Environment& environment) {

@@ -66,8 +66,7 @@ Value read_cidr(std::string_view text) {
       "network address parse error during conversion from string: ";
   // It says so twice.
   const auto fail = [&](std::string_view reason) {
-    return Value::error(
-        cat(kFailed, kFailed, "netip.ParsePrefix(", quoted(text), "): ", reason));
+    return Value::error(cat(kFailed, kFailed, "netip.ParsePrefix(", quoted(text), "): ", reason));
   };
   const std::size_t slash = text.rfind('/');
   if (slash == std::string_view::npos) return fail("no '/'");
@@ -84,8 +83,7 @@ Value read_cidr(std::string_view text) {
     return fail(cat("bad bits after slash: ", quoted(digits)));
   if (prefix > address.bits()) return fail("prefix length out of range");
   if (address.is_v4_mapped())
-    return Value::error(
-        cat(kFailed, "IPv4-mapped IPv6 address ", quoted(text), " is not allowed"));
+    return Value::error(cat(kFailed, "IPv4-mapped IPv6 address ", quoted(text), " is not allowed"));
   return Value::opaque(new Cidr(address, prefix));
 }
 

@@ -146,8 +146,8 @@ Value substring(const Value* arguments, std::size_t count) {
   const std::string_view text = arguments[0].text();
   const std::int64_t from = arguments[1].as_integer();
   if (count > 2 && from > arguments[2].as_integer())
-    return Value::error(cat("invalid substring range. start: ", from, ", end: ",
-                            arguments[2].as_integer()));
+    return Value::error(
+        cat("invalid substring range. start: ", from, ", end: ", arguments[2].as_integer()));
   if (from < 0) return out_of_range(from);
   const std::size_t begin = byte_of(text, from);
   if (count < 3) {
@@ -274,9 +274,9 @@ void add_strings(Environment& environment, int version, bool revised) {
     environment.options.format_style = plain ? FormatStyle::plain : FormatStyle::literal;
     environment.function("strings.quote", {{"string -> string", quote, cost_scan_first}});
     environment.function(
-        "format", {{".string, list(dyn) -> string",
-                    plain ? format<FormatStyle::plain> : format<FormatStyle::literal>,
-                    cost_scan_first}});
+        "format",
+        {{".string, list(dyn) -> string",
+          plain ? format<FormatStyle::plain> : format<FormatStyle::literal>, cost_scan_first}});
   }
   if (version >= 3)
     environment.function("reverse", {{".string -> string", reverse, cost_scan_first}});

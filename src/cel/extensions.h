@@ -8,9 +8,9 @@ namespace dibs::cel {
 // Extensions of the language that several implementations share.
 
 /// charAt, indexOf, lastIndexOf, lowerAscii, upperAscii, replace, split, substring, trim, join;
-/// from version 1 on format and strings.quote, from 3 on reverse; 4 words formats in another way and
-/// refuses to search behind the end. `revised`: as of Kubernetes 1.37, where also the search for
-/// the empty text looks at where it is to begin.
+/// from version 1 on format and strings.quote, from 3 on reverse; 4 words formats in another way
+/// and refuses to search behind the end. `revised`: as of Kubernetes 1.37, where also the search
+/// for the empty text looks at where it is to begin.
 void add_strings(Environment& environment, int version = 4, bool revised = true);
 /// slice, flatten, sort, sortBy, reverse, distinct, lists.range. `revised`: as of Kubernetes 1.37,
 /// where ranges of a negative size are refused.

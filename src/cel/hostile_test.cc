@@ -42,8 +42,8 @@ void on_small_stack(const std::function<void()>& task) {
   ASSERT_EQ(pthread_attr_init(&attributes), 0);
   ASSERT_EQ(pthread_attr_setstacksize(&attributes, kSmallStack), 0);
   pthread_t thread;
-  ASSERT_EQ(
-      pthread_create(&thread, &attributes, run, const_cast<std::function<void()>*>(&task)), 0);
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, const_cast<std::function<void()>*>(&task)),
+            0);
   ASSERT_EQ(pthread_join(thread, nullptr), 0);
   pthread_attr_destroy(&attributes);
 }
@@ -161,8 +161,7 @@ TEST(Hostile, work_ends_at_the_budget) {
   const std::string kLimit = "operation cancelled: actual cost limit exceeded";
   const std::string ten = "[0,1,2,3,4,5,6,7,8,9]";
   std::string nested = "true";
-  for (int i = 0; i < 9; ++i)
-    nested = cat(ten, ".all(x", i, ",", nested, ")");
+  for (int i = 0; i < 9; ++i) nested = cat(ten, ".all(x", i, ",", nested, ")");
   const struct {
     std::string source;
     std::string wanted;
@@ -215,8 +214,8 @@ TEST(Hostile, text_does_not_grow_without_bound) {
   for (int i = 1; i <= 30; ++i)
     append(joined, "cel.bind(l", i, ", [l", i - 1, ".join(), l", i - 1, ".join()], ");
   joined += cat("l30.size() == 1", std::string(31, ')'));
-  for (const std::string& source : {cat(grown, ".size() == 1"), cat(doubled, ends), formatted,
-                                    joined}) {
+  for (const std::string& source :
+       {cat(grown, ".size() == 1"), cat(doubled, ends), formatted, joined}) {
     const auto begin = std::chrono::steady_clock::now();
     const Outcome made = outcome_of(source);
     EXPECT_NE(made.text, "") << source;
@@ -266,11 +265,10 @@ TEST(Hostile, numbers_have_bounds) {
         "quantity('99999999999999999999999999999999999999999999Ei').sub(1).isInteger()",
         "duration('999999999999999999999h') > duration('1s')",
         "timestamp('99999-01-01T00:00:00Z') > timestamp(0)",
-        "semver('99999999999999999999999.0.0').major() > 1",
-        "int('99999999999999999999') > 1", "ip('::ffff:999.1.1.1').family() == 4",
-        "cidr('10.0.0.0/99999999999').prefixLength() == 1",
-        "timestamp(0).getHours('999999999999999999:00') == 1",
-        "-9223372036854775808 / -1 == 1", "9223372036854775807 + 1 == 1"}) {
+        "semver('99999999999999999999999.0.0').major() > 1", "int('99999999999999999999') > 1",
+        "ip('::ffff:999.1.1.1').family() == 4", "cidr('10.0.0.0/99999999999').prefixLength() == 1",
+        "timestamp(0).getHours('999999999999999999:00') == 1", "-9223372036854775808 / -1 == 1",
+        "9223372036854775807 + 1 == 1"}) {
     const auto begin = std::chrono::steady_clock::now();
     const Outcome made = outcome_of(source);
     EXPECT_LT(made.cost, 1000u) << source;

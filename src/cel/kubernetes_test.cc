@@ -105,8 +105,8 @@ TEST(Kubernetes, versions_may_come_without_normalizing) {
 }
 
 TEST(Kubernetes, the_last_of_equal_keys_wins) {
-  for (const std::string_view expression : {"{'a': 1, 'a': 2} == {'a': 2}",
-                                            "{'a': 1, 'a': [2][0]}.size() == 1"}) {
+  for (const std::string_view expression :
+       {"{'a': 1, 'a': 2} == {'a': 2}", "{'a': 1, 'a': [2][0]}.size() == 1"}) {
     const Compilation made = release(kNewestRelease).compile(expression);
     ASSERT_NE(made.program, nullptr) << format_issues(expression, made.issues);
     EXPECT_TRUE(made.program->evaluate({}).value.is_true()) << expression;
@@ -190,16 +190,19 @@ TEST(Kubernetes, answers_as_it_does_there) {
        "network address parse error during conversion from string: network address parse error "
        "during conversion from string: netip.ParsePrefix(\"1.2.3.4\"): no '/'"},
       // What is refused when it is written.
-      {"[1].filter(x, 1)", "found no matching overload for '_?_:_' applied to '(int, list(int), "
-                           "list(int))'"},
+      {"[1].filter(x, 1)",
+       "found no matching overload for '_?_:_' applied to '(int, list(int), "
+       "list(int))'"},
       {"[1].map(1, 2)", "argument is not an identifier"},
       {"[1].all(1, true)", "argument must be a simple name"},
       {"optional.of(1).optMap(1, 2)", "optMap() variable name must be a simple identifier"},
       {"1.optMap(x, x)", "found no matching overload for 'hasValue' applied to 'int.()'"},
-      {"{'a': 1}.sortBy(x, x)", "sortBy can only be applied to a list, identifier, comprehension, "
-                                "call or select expression"},
-      {"[1].sortBy(x, [x])", "found no matching overload for '@sortByAssociatedKeys' applied to "
-                             "'list(int).(list(list(int)))'"},
+      {"{'a': 1}.sortBy(x, x)",
+       "sortBy can only be applied to a list, identifier, comprehension, "
+       "call or select expression"},
+      {"[1].sortBy(x, [x])",
+       "found no matching overload for '@sortByAssociatedKeys' applied to "
+       "'list(int).(list(list(int)))'"},
       {"[] && true", "expected type 'bool' but found 'list(_var0)'"},
       {"[1].filter(x, true).map(y, [])[0] && true", "expected type 'bool' but found 'list(_var4)'"},
       {"{}.transformMap(k, v, []) && true",
@@ -213,8 +216,7 @@ TEST(Kubernetes, answers_as_it_does_there) {
       {"string(timestamp('2021-07-01T23:00:00-01:00') + duration('1h'))",
        "2021-07-02T00:00:00-01:00"},
       {"'a'.substring(-1, -2)", "invalid substring range. start: -1, end: -2"},
-      {"semver(' 1.2.3', true).major() == 1",
-       "Invalid character(s) found in major number \"0 1\""},
+      {"semver(' 1.2.3', true).major() == 1", "Invalid character(s) found in major number \"0 1\""},
       {"url('//x/y').getHost()", "x"},
       {"url('http://a/%zz').getHost()",
        "URL parse error during conversion from string: parse \"http://a/%zz\": invalid URL escape "

@@ -86,9 +86,9 @@ class Expander {
 
   std::uint32_t loop_variable(NodeId argument, const FoldMacro& macro) {
     // Each macro was given its own words.
-    const bool words = macro.variables == 1 && (macro.fold == Fold::map ||
-                                                macro.fold == Fold::filter ||
-                                                macro.fold == Fold::sort_by);
+    const bool words =
+        macro.variables == 1 &&
+        (macro.fold == Fold::map || macro.fold == Fold::filter || macro.fold == Fold::sort_by);
     const std::uint32_t name = variable(
         argument, words ? "argument is not an identifier" : "argument must be a simple name");
     if (name == kNoName || ast_.name(name) != "__result__") return name;
@@ -160,9 +160,8 @@ class Expander {
 
   NodeId of_cel() {
     if (options_.bindings && call_.function == "bind" && arguments_.size() == 3)
-      return bind(
-          variable(arguments_[0], "cel.bind() variable names must be simple identifiers"),
-          arguments_[1], arguments_[2]);
+      return bind(variable(arguments_[0], "cel.bind() variable names must be simple identifiers"),
+                  arguments_[1], arguments_[2]);
     if (!options_.blocks) return kNoNode;
     if (call_.function == "block" && arguments_.size() == 2) return block();
     if (call_.function == "index" && arguments_.size() == 1)

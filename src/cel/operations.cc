@@ -421,9 +421,7 @@ Value at(const Value& container, const Value& key) {
   return Value::error(cat("no such key: ", show_key(key)));
 }
 
-Value select(const Value& operand, const Value& field) {
-  return at(operand, field);
-}
+Value select(const Value& operand, const Value& field) { return at(operand, field); }
 
 Value at_optional(const Value& container, const Value& key, bool lenient) {
   if (!is_key(key) && !key.is(Kind::real)) return invalid_qualifier(key);
@@ -525,9 +523,12 @@ std::string_view go_name(const Value& value) {
       break;
   }
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"kubernetes.Semver", "cel.Semver"}, {"kubernetes.Quantity", "cel.Quantity"},
-      {"kubernetes.URL", "cel.URL"},       {"kubernetes.NamedFormat", "cel.Format"},
-      {"net.IP", "cel.IP"},                {"net.CIDR", "cel.CIDR"}};
+      {"kubernetes.Semver", "cel.Semver"},
+      {"kubernetes.Quantity", "cel.Quantity"},
+      {"kubernetes.URL", "cel.URL"},
+      {"kubernetes.NamedFormat", "cel.Format"},
+      {"net.IP", "cel.IP"},
+      {"net.CIDR", "cel.CIDR"}};
   for (const auto& [name, go] : kNames) {
     if (value.type_name() == name) return go;
   }

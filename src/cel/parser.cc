@@ -44,8 +44,7 @@ constexpr Operator kOperators[] = {
 /// dropped. What to say about it is left to syntax_errors.h.
 class Parser {
  public:
-  Parser(const std::vector<Token>& tokens, const ParserOptions& options,
-         std::vector<Issue>& issues)
+  Parser(const std::vector<Token>& tokens, const ParserOptions& options, std::vector<Issue>& issues)
       : tokens_(tokens), options_(options), issues_(issues) {}
 
   std::unique_ptr<Ast> run() {

@@ -106,9 +106,8 @@ TEST(Parser, bounds_what_input_can_nest) {
                                       {"a", ".f()"}})
       EXPECT_NE(issues_of(repeated(begin, more, times)).find(kTooHigh), std::string::npos) << more;
   }
-  for (const auto& [begin, more] : {std::pair<const char*, const char*>{"1", "+1"},
-                                    {"a", ".a"},
-                                    {"a", "[1]"}})
+  for (const auto& [begin, more] :
+       {std::pair<const char*, const char*>{"1", "+1"}, {"a", ".a"}, {"a", "[1]"}})
     EXPECT_EQ(issues_of(repeated(begin, more, 250)), "") << more;
   constexpr std::string_view kTooDeep = "<input>:-1:0: expression recursion limit exceeded: 250";
   for (const char* begin : {"(", "[", "{1:", "f(", "a.f(", "a[", "1+(", "1<(", "!(", "-(", "a?b:"})

@@ -232,9 +232,7 @@ class Builder {
   }
 
   /// Whether a value can be asked for at all in a container.
-  static bool is_qualifier(const Value& key) {
-    return is_key(key) || key.is(Kind::real);
-  }
+  static bool is_qualifier(const Value& key) { return is_key(key) || key.is(Kind::real); }
 
   static bool is_plain(const List& list) {
     for (std::size_t i = 0; i < list.size(); ++i) {

@@ -116,9 +116,6 @@ class Program {
   bool or_of_anything = false;
 };
 
-/// A binary operator, `in` included, over values that are no errors.
-Value apply_operator(OpCode code, const Value& left, const Value& right);
-
 std::shared_ptr<const Program> build_program(const Ast& ast, const CheckedAst& checked);
 
 }  // namespace dibs::cel

@@ -134,9 +134,9 @@ Value string_of_bytes(const Value* arguments, std::size_t) {
 }
 
 Value string_of_timestamp(const Value* arguments, std::size_t) {
-  return Value::string(
-      show_timestamp(arguments[0].timestamp_seconds(), arguments[0].timestamp_nanos(),
-                     arguments[0].timestamp_zone()));
+  return Value::string(show_timestamp(arguments[0].timestamp_seconds(),
+                                      arguments[0].timestamp_nanos(),
+                                      arguments[0].timestamp_zone()));
 }
 
 Value string_of_duration(const Value* arguments, std::size_t) {

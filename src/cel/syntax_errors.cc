@@ -141,9 +141,8 @@ class Recognizer {
         if (i < last) append(text, blanks_behind(i));
       }
     }
-    const bool word = text.size() > 1 &&
-                      (text.substr(1) == "true" || text.substr(1) == "false" ||
-                       text.substr(1) == "null");
+    const bool word = text.size() > 1 && (text.substr(1) == "true" || text.substr(1) == "false" ||
+                                          text.substr(1) == "null");
     if (word)
       notify(last, cat("mismatched input '", text.substr(1), "' expecting IDENTIFIER"));
     else

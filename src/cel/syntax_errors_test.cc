@@ -48,53 +48,59 @@ TEST(SyntaxErrors, are_those_of_the_reference_implementation) {
                       "\n1:5 token recognition error at: '| '"
                       "\n1:7 extraneous input 'b' expecting <EOF>")},
       {"a | b", "1:3 token recognition error at: '| '\n1:5 extraneous input 'b' expecting <EOF>"},
-      {"{", "1:2 mismatched input '<EOF>' expecting {'[', '{', '}', '(', '.', ',', '-', '!', '?', "
-            "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"},
+      {"{",
+       "1:2 mismatched input '<EOF>' expecting {'[', '{', '}', '(', '.', ',', '-', '!', '?', "
+       "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"},
       {"TestAllTypes(){}", "1:15 mismatched input '{' expecting <EOF>"},
       {"TestAllTypes{}()", "1:15 mismatched input '(' expecting <EOF>"},
-      {"1 + $", cat("1:5 token recognition error at: '$'\n1:6 mismatched input '<EOF>'",
-                    expecting)},
+      {"1 + $",
+       cat("1:5 token recognition error at: '$'\n1:6 mismatched input '<EOF>'", expecting)},
       {"1 + 2\n3 +", "2:1 mismatched input '3' expecting <EOF>"},
-      {"1 + +", cat("1:5 mismatched input '+'", expecting, "\n1:6 mismatched input '<EOF>'",
-                    expecting)},
+      {"1 + +",
+       cat("1:5 mismatched input '+'", expecting, "\n1:6 mismatched input '<EOF>'", expecting)},
       {"{\"a\": 1}.\"a\"", "1:10 no viable alternative at input '.\"a\"'"},
       {"\"\\xFh\"", cat("1:1 token recognition error at: '\"\\xFh'"
                         "\n1:6 token recognition error at: '\"'"
                         "\n1:7 mismatched input '<EOF>'",
                         expecting)},
       {"a && in.😁", cat("1:6 extraneous input 'in'", expecting,
-                         "\n1:9 token recognition error at: '😁'"
-                         "\n1:10 no viable alternative at input '.'")},
-      {"in", cat("1:1 mismatched input 'in'", expecting, "\n1:3 mismatched input '<EOF>'",
-                 expecting)},
+                        "\n1:9 token recognition error at: '😁'"
+                        "\n1:10 no viable alternative at input '.'")},
+      {"in",
+       cat("1:1 mismatched input 'in'", expecting, "\n1:3 mismatched input '<EOF>'", expecting)},
       {"func{{a}}",
        "1:6 extraneous input '{' expecting {'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"
        "\n1:8 mismatched input '}' expecting ':'"
        "\n1:9 extraneous input '}' expecting <EOF>"},
-      {"msg{:a}", "1:5 extraneous input ':' expecting {'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"
-                  "\n1:7 mismatched input '}' expecting ':'"},
+      {"msg{:a}",
+       "1:5 extraneous input ':' expecting {'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"
+       "\n1:7 mismatched input '}' expecting ':'"},
       {"{a}", "1:3 mismatched input '}' expecting ':'"},
-      {"{:a}", "1:2 extraneous input ':' expecting {'[', '{', '}', '(', '.', ',', '-', '!', '?', "
-               "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
-               "\n1:4 mismatched input '}' expecting ':'"},
+      {"{:a}",
+       "1:2 extraneous input ':' expecting {'[', '{', '}', '(', '.', ',', '-', '!', '?', "
+       "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+       "\n1:4 mismatched input '}' expecting ':'"},
       {"ind[a{b}]", "1:8 mismatched input '}' expecting ':'"},
-      {"--", cat("1:3 no viable alternative at input '-'\n1:3 mismatched input '<EOF>'",
-                 expecting)},
-      {"?", cat("1:1 mismatched input '?'", expecting, "\n1:2 mismatched input '<EOF>'",
-                expecting)},
-      {"?!", cat("1:1 extraneous input '?'", expecting, "\n1:3 extraneous input '<EOF>'",
-                 expecting)},
+      {"--",
+       cat("1:3 no viable alternative at input '-'\n1:3 mismatched input '<EOF>'", expecting)},
+      {"?",
+       cat("1:1 mismatched input '?'", expecting, "\n1:2 mismatched input '<EOF>'", expecting)},
+      {"?!",
+       cat("1:1 extraneous input '?'", expecting, "\n1:3 extraneous input '<EOF>'", expecting)},
       {"a ? b ((?))", cat("1:9 mismatched input '?'", expecting, "\n1:10 mismatched input ')'",
                           expecting, "\n1:12 mismatched input '<EOF>' expecting ':'")},
       {"self.true == 1", "1:6 mismatched input 'true' expecting IDENTIFIER"},
       {"x{.", "1:3 mismatched input '.' expecting {'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"},
-      {"x{?.", "1:3 unsupported ident kind"
-               "\n1:4 mismatched input '.' expecting {IDENTIFIER, ESC_IDENTIFIER}"},
-      {"x.?)", "1:4 mismatched input ')' expecting {IDENTIFIER, ESC_IDENTIFIER}"
-               "\n1:4 unsupported ident kind"},
+      {"x{?.",
+       "1:3 unsupported ident kind"
+       "\n1:4 mismatched input '.' expecting {IDENTIFIER, ESC_IDENTIFIER}"},
+      {"x.?)",
+       "1:4 mismatched input ')' expecting {IDENTIFIER, ESC_IDENTIFIER}"
+       "\n1:4 unsupported ident kind"},
       {"1. == 1.0", "1:4 no viable alternative at input '. =='"},
-      {"\"\\s\" == \"\"", "1:1 token recognition error at: '\"\\s'"
-                          "\n1:10 token recognition error at: '\"'"},
+      {"\"\\s\" == \"\"",
+       "1:1 token recognition error at: '\"\\s'"
+       "\n1:10 token recognition error at: '\"'"},
       {"\"a\" 'b' == \"ab\"", "1:5 mismatched input ''b'' expecting <EOF>"},
       {"rb\"a\" == b\"a\"", "1:3 mismatched input '\"a\"' expecting <EOF>"},
       {"// comment", cat("1:11 mismatched input '<EOF>'", expecting)},
@@ -107,8 +113,8 @@ TEST(SyntaxErrors, are_those_of_the_reference_implementation) {
       {"(1 + 2", "1:7 missing ')' at '<EOF>'"},
       {"f(1,", cat("1:5 mismatched input '<EOF>'", expecting)},
       {"a[1", "1:4 missing ']' at '<EOF>'"},
-      {"'abc", cat("1:1 token recognition error at: ''abc'\n1:5 mismatched input '<EOF>'",
-                   expecting)},
+      {"'abc",
+       cat("1:1 token recognition error at: ''abc'\n1:5 mismatched input '<EOF>'", expecting)},
       {"1 ++ 2", cat("1:4 extraneous input '+'", expecting)},
   };
   for (const Case& test : cases) EXPECT_EQ(told(test.source), test.wanted) << test.source;
@@ -116,8 +122,7 @@ TEST(SyntaxErrors, are_those_of_the_reference_implementation) {
 
 TEST(SyntaxErrors, know_quoted_fields) {
   const std::string expecting = cat(" expecting ", kOperands);
-  EXPECT_EQ(told("`b-c`", true),
-            cat("1:1 mismatched input '`b-c`'", expecting));
+  EXPECT_EQ(told("`b-c`", true), cat("1:1 mismatched input '`b-c`'", expecting));
   EXPECT_EQ(told("`b-c`()", true), cat("1:1 extraneous input '`b-c`'", expecting,
                                        "\n1:7 mismatched input ')'", expecting));
   EXPECT_EQ(told("a.`$b`", true),

@@ -52,12 +52,11 @@ enum Terminal : int {
 };
 
 inline constexpr std::string_view kTerminalNames[kTerminals] = {
-    "<EOF>", "'=='",     "'!='",   "'in'",       "'<'",       "'<='",     "'>='",
-    "'>'",   "'&&'",     "'||'",   "'['",        "']'",       "'{'",      "'}'",
-    "'('",   "')'",      "'.'",    "','",        "'-'",       "'!'",      "'?'",
-    "':'",   "'+'",      "'*'",    "'/'",        "'%'",       "'true'",   "'false'",
-    "'null'", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING",    "BYTES",    "IDENTIFIER",
-    "ESC_IDENTIFIER"};
+    "<EOF>",  "'=='",  "'!='",       "'in'",          "'<'",    "'<='",      "'>='",    "'>'",
+    "'&&'",   "'||'",  "'['",        "']'",           "'{'",    "'}'",       "'('",     "')'",
+    "'.'",    "','",   "'-'",        "'!'",           "'?'",    "':'",       "'+'",     "'*'",
+    "'/'",    "'%'",   "'true'",     "'false'",       "'null'", "NUM_FLOAT", "NUM_INT", "NUM_UINT",
+    "STRING", "BYTES", "IDENTIFIER", "ESC_IDENTIFIER"};
 
 using Set = std::uint64_t;
 

@@ -84,8 +84,8 @@ void add_time_functions(Environment& environment) {
   environment.function("timestamp", {{"timestamp -> timestamp", same},
                                      {"string -> timestamp", timestamp_of_string},
                                      {"int -> timestamp", timestamp_of_int}});
-  environment.function("duration", {{"duration -> duration", same},
-                                    {"string -> duration", duration_of_string}});
+  environment.function(
+      "duration", {{"duration -> duration", same}, {"string -> duration", duration_of_string}});
   const auto getter = [&](std::string_view name, Implementation call, Part part) {
     environment.function(name, {{".timestamp -> int", call}});
     Overload in_zone = make_overload({".timestamp, string -> int"});

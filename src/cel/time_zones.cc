@@ -181,8 +181,8 @@ std::optional<Zone> Zone::parse(std::string_view bytes) {
   bytes.remove_prefix(skipped);
   const std::size_t transitions = counts(3);
   const std::size_t types = counts(4);
-  const std::size_t size = kHeader + transitions * 9 + types * 6 + counts(5) + counts(2) * 12 +
-                           counts(1) + counts(0);
+  const std::size_t size =
+      kHeader + transitions * 9 + types * 6 + counts(5) + counts(2) * 12 + counts(1) + counts(0);
   if (types == 0 || bytes.size() < size) return std::nullopt;
   const std::size_t type_table = kHeader + transitions * 9;
   const auto offset_of = [&](std::size_t type) {

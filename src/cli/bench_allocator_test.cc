@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
 #include "base/strings.h"
+#include "base/test_data.h"
 #include "net/gzip.h"
 
 namespace dibs::cli {
@@ -76,12 +76,7 @@ TEST_F(BenchAllocator, says_what_cannot_be_read) {
 }
 
 TEST_F(BenchAllocator, has_the_answers_of_kubernetes) {
-  std::filesystem::path data;
-  if (const char* set = std::getenv("DIBS_CONFORMANCE")) data = set;
-  for (auto at = std::filesystem::current_path(); data.empty() && at != at.root_path();
-       at = at.parent_path()) {
-    if (std::filesystem::exists(at / "../shared/conformance")) data = at / "../shared/conformance";
-  }
+  const auto data = dibs::test::conformance_data();
   if (data.empty()) GTEST_SKIP() << "the conformance data is not here";
 
   const BenchOutcome outcome = bench_allocator(

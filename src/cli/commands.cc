@@ -22,6 +22,66 @@ namespace {
 
 constexpr const char* kVersion = "dibs 0.1.0";
 
+// Flags that several commands have.
+
+template <typename Flags>
+void add_cluster_flags(CLI::App& command, Flags& flags) {
+  command
+      .add_option("--kubeconfig", flags.kubeconfig,
+                  "How to reach the API server (default: as kubectl does)")
+      ->type_name("FILE");
+  command.add_option("--context", flags.context,
+                     "Context of the kubeconfig (default: its current one)");
+}
+
+template <typename Flags>
+void add_runtime_flags(CLI::App& command, Flags& flags) {
+  command
+      .add_option("--runtime", flags.runtime,
+                  "What runs containers; auto: real ones where this machine can")
+      ->check(CLI::IsMember({"auto", "oci", "runc", "crun", "sim"}))
+      ->capture_default_str();
+  command.add_option("--images", flags.images, "Folder of images (default: as `dibs image`)")
+      ->envname("DIBS_IMAGES");
+}
+
+void add_feature_gates(CLI::App& command, std::string& gates) {
+  command.add_option("--feature-gates", gates, "GATE=true|false, with commas between them");
+}
+
+template <typename Flags>
+void add_gates_of_release(CLI::App& command, Flags& flags) {
+  command.add_option("--release", flags.release, "Kubernetes release whose feature gates count")
+      ->capture_default_str();
+  add_feature_gates(command, flags.feature_gates);
+}
+
+void add_store(CLI::App& command, std::string& store) {
+  command.add_option("--store", store, "Where objects are kept")
+      ->check(CLI::IsMember({"sqlite", "memory"}))
+      ->capture_default_str();
+}
+
+void add_grace_period(CLI::App& command, std::string& period) {
+  command
+      .add_option("--node-monitor-grace-period", period,
+                  "How long a node may be silent before it counts as unreachable")
+      ->capture_default_str();
+}
+
+void add_explain_events(CLI::App& command, bool& explain) {
+  command.add_flag("--explain-events", explain,
+                   "For a pod without a node, a second event that says what every node lacks");
+}
+
+void add_log_level(CLI::App& command, std::string& level) {
+  command.add_option("--log-level", level, "What to log")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error", "off"}))
+      ->capture_default_str();
+}
+
+// Flags command by command.
+
 void add_server_flags(CLI::App& command, ServeFlags& flags) {
   command
       .add_option("--data-dir", flags.data_dir,
@@ -31,15 +91,12 @@ void add_server_flags(CLI::App& command, ServeFlags& flags) {
       ->capture_default_str();
   command.add_option("--kubeconfig-out", flags.kubeconfig_out,
                      "Where to write the kubeconfig (default: kubeconfig in the data folder)");
-  command.add_option("--store", flags.store, "Where objects are kept")
-      ->check(CLI::IsMember({"sqlite", "memory"}))
-      ->capture_default_str();
+  add_store(command, flags.store);
   command.add_option("--emulate-release", flags.release,
                      "Kubernetes release to answer as: 1.27, 1.30, 1.32, 1.34, 1.36 or 1.37 "
                      "(default: 1.37, with the "
                      "older versions of resource.k8s.io beside it)");
-  command.add_option("--feature-gates", flags.feature_gates,
-                     "GATE=true|false, with commas between them");
+  add_feature_gates(command, flags.feature_gates);
   command.add_option(
       "--runtime-config", flags.runtime_config,
       "GROUP/VERSION[/RESOURCE]=true|false, api/all|ga|beta|alpha=…, with commas between them");
@@ -58,51 +115,28 @@ void add_server_flags(CLI::App& command, ServeFlags& flags) {
       ->capture_default_str();
   command.add_option("--service-account-issuer", flags.issuer, "Issuer of service account tokens")
       ->capture_default_str();
-  command.add_option("--log-level", flags.log_level, "What to log")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error", "off"}))
-      ->capture_default_str();
+  add_log_level(command, flags.log_level);
   command.add_option("--threads", flags.threads,
                      "Threads that serve connections (default: one per core)");
 }
 
 void add_controllers_flags(CLI::App& command, ControllersFlags& flags) {
-  command
-      .add_option("--kubeconfig", flags.kubeconfig,
-                  "How to reach the API server (default: as kubectl does)")
-      ->type_name("FILE");
-  command.add_option("--context", flags.context,
-                     "Context of the kubeconfig (default: its current one)");
-  command
-      .add_option("--node-monitor-grace-period", flags.grace_period,
-                  "How long a node may be silent before it counts as unreachable")
-      ->capture_default_str();
-  command.add_option("--log-level", flags.log_level, "What to log")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error", "off"}))
-      ->capture_default_str();
+  add_cluster_flags(command, flags);
+  add_grace_period(command, flags.grace_period);
+  add_log_level(command, flags.log_level);
 }
 
 void add_scheduler_flags(CLI::App& command, SchedulerFlags& flags) {
-  command
-      .add_option("--kubeconfig", flags.kubeconfig,
-                  "How to reach the API server (default: as kubectl does)")
-      ->type_name("FILE");
-  command.add_option("--context", flags.context,
-                     "Context of the kubeconfig (default: its current one)");
+  add_cluster_flags(command, flags);
   command
       .add_option("--config", flags.config,
                   "A KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)")
       ->type_name("FILE");
-  command.add_option("--release", flags.release, "Kubernetes release whose feature gates count")
-      ->capture_default_str();
-  command.add_option("--feature-gates", flags.feature_gates,
-                     "GATE=true|false, with commas between them");
-  command.add_flag("--explain-events", flags.explain_events,
-                   "For a pod without a node, a second event that says what every node lacks");
+  add_gates_of_release(command, flags);
+  add_explain_events(command, flags.explain_events);
   command.add_option("--leader-elect", flags.leader_elect, "Run only while this process leads")
       ->capture_default_str();
-  command.add_option("--log-level", flags.log_level, "What to log")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error", "off"}))
-      ->capture_default_str();
+  add_log_level(command, flags.log_level);
 }
 
 void add_up_flags(CLI::App& command, ServeFlags& flags) {
@@ -113,32 +147,15 @@ void add_up_flags(CLI::App& command, ServeFlags& flags) {
       .add_option("--drivers", flags.drivers,
                   "Device drivers of each node: gpu, net, cpu; with commas between them")
       ->delimiter(',');
-  command
-      .add_option("--runtime", flags.runtime,
-                  "What runs containers; auto: real ones where this machine can")
-      ->check(CLI::IsMember({"auto", "oci", "runc", "crun", "sim"}))
-      ->capture_default_str();
-  command.add_option("--images", flags.images, "Folder of images (default: as `dibs image`)")
-      ->envname("DIBS_IMAGES");
+  add_runtime_flags(command, flags);
 }
 
 void add_node_flags(CLI::App& command, NodeFlags& flags) {
-  command
-      .add_option("--kubeconfig", flags.kubeconfig,
-                  "How to reach the API server (default: as kubectl does)")
-      ->type_name("FILE");
-  command.add_option("--context", flags.context,
-                     "Context of the kubeconfig (default: its current one)");
+  add_cluster_flags(command, flags);
   command.add_option("--name", flags.name, "Name of the node (default: the host's)");
   command.add_option("--root-dir", flags.root_dir, "Folder for pods, plugins and checkpoints")
       ->capture_default_str();
-  command
-      .add_option("--runtime", flags.runtime,
-                  "What runs containers; auto: real ones where this machine can")
-      ->check(CLI::IsMember({"auto", "oci", "runc", "crun", "sim"}))
-      ->capture_default_str();
-  command.add_option("--images", flags.images, "Folder of images (default: as `dibs image`)")
-      ->envname("DIBS_IMAGES");
+  add_runtime_flags(command, flags);
   command.add_option("--cdi-dirs", flags.cdi_dirs,
                      "Folders of CDI files (default: /etc/cdi,/var/run/cdi)");
   command.add_option("--log-dir", flags.log_dir,
@@ -162,11 +179,8 @@ void add_node_flags(CLI::App& command, NodeFlags& flags) {
   command.add_option("--cluster-dns", flags.cluster_dns, "Name servers that pods are told of")
       ->delimiter(',');
   command.add_option("--release", flags.release, "Kubernetes release to behave as");
-  command.add_option("--feature-gates", flags.feature_gates,
-                     "GATE=true|false, with commas between them");
-  command.add_option("--log-level", flags.log_level, "What to log")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error", "off"}))
-      ->capture_default_str();
+  add_feature_gates(command, flags.feature_gates);
+  add_log_level(command, flags.log_level);
 }
 
 void add_select_flags(CLI::App& command, SelectFlags& flags) {
@@ -192,8 +206,7 @@ void add_select_flags(CLI::App& command, SelectFlags& flags) {
       .add_option("--release", flags.release,
                   "Kubernetes release whose language is spoken, from 1.31 on")
       ->capture_default_str();
-  command.add_option("--feature-gates", flags.feature_gates,
-                     "GATE=true|false, with commas between them");
+  add_feature_gates(command, flags.feature_gates);
   command
       .add_option("--cases", flags.cases,
                   "Compare with recorded answers in these files (.json, .jsonl) instead")
@@ -207,12 +220,7 @@ void add_why_flags(CLI::App& command, WhyFlags& flags) {
   command.add_option("WHAT", flags.what, "pod/NAME or claim/NAME")->required();
   command.add_option("-n,--namespace", flags.name_space,
                      "Namespace (default: that of the context)");
-  command
-      .add_option("--kubeconfig", flags.kubeconfig,
-                  "How to reach the API server (default: as kubectl does)")
-      ->type_name("FILE");
-  command.add_option("--context", flags.context,
-                     "Context of the kubeconfig (default: its current one)");
+  add_cluster_flags(command, flags);
   command.add_option("-o,--output", flags.output, "How to print the answer (docs/why.md)")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
@@ -220,10 +228,7 @@ void add_why_flags(CLI::App& command, WhyFlags& flags) {
       .add_option("--config", flags.config,
                   "The scheduler's KubeSchedulerConfiguration, where it has one")
       ->type_name("FILE");
-  command.add_option("--release", flags.release, "Kubernetes release whose feature gates count")
-      ->capture_default_str();
-  command.add_option("--feature-gates", flags.feature_gates,
-                     "GATE=true|false, with commas between them");
+  add_gates_of_release(command, flags);
   command.footer("Exit status: 0 placed or allocated, 1 not found or an error, 2 pending.");
 }
 
@@ -235,9 +240,7 @@ void add_bench_scheduler_flags(CLI::App& command, BenchSchedulerFlags& flags) {
   command.add_option("--label", flags.label, "Only those with this label");
   command.add_option("--emulate-release", flags.release,
                      "Kubernetes release to be (default: 1.37)");
-  command.add_option("--store", flags.store, "Where objects are kept")
-      ->check(CLI::IsMember({"sqlite", "memory"}))
-      ->capture_default_str();
+  add_store(command, flags.store);
   command.add_flag("--all-controllers", flags.all_controllers,
                    "Run all controllers, not only that of claims");
   command.add_flag("--list", flags.list, "Name the workloads and their labels, run none");
@@ -253,12 +256,7 @@ void add_driver_flags(CLI::App& command, DriverFlags& flags) {
   command.add_option("--node-name", driver.node_name, "Node whose devices these are")
       ->envname("NODE_NAME")
       ->required();
-  command
-      .add_option("--kubeconfig", process.kubeconfig,
-                  "How to reach the API server (default: as kubectl does)")
-      ->type_name("FILE");
-  command.add_option("--context", process.context,
-                     "Context of the kubeconfig (default: its current one)");
+  add_cluster_flags(command, process);
   command.add_option("--kube-api-qps", flags.api_qps, "Accepted, but not needed")
       ->envname("KUBE_API_QPS")
       ->group("");
@@ -331,12 +329,9 @@ void add_driver_flags(CLI::App& command, DriverFlags& flags) {
   command.add_option("--metrics-port", process.metrics_port, "Port of /metrics; below 0: none")
       ->envname("METRICS_PORT")
       ->capture_default_str();
-  command.add_option("--log-level", process.log_level, "What to log")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error", "off"}))
-      ->capture_default_str();
+  add_log_level(command, process.log_level);
 }
 
-/// Of a command that returns its text: print, and exit as it says.
 void add_image_flags(CLI::App& import, CLI::App& list, CLI::App& remove, ImageFlags& flags) {
   for (CLI::App* command : {&import, &list, &remove}) {
     command
@@ -351,15 +346,9 @@ void add_image_flags(CLI::App& import, CLI::App& list, CLI::App& remove, ImageFl
   remove.add_option("NAME", flags.names, "Names or ids")->required();
 }
 
+/// Of a command that returns its text: print, and exit as it says.
 template <typename Outcome>
 int print(const Outcome& outcome) {
-  std::cout << outcome.output << std::flush;
-  std::cerr << outcome.errors;
-  return outcome.status;
-}
-
-int run_select(const SelectFlags& flags) {
-  const SelectOutcome outcome = select(flags, std::cin);
   std::cout << outcome.output << std::flush;
   std::cerr << outcome.errors;
   return outcome.status;
@@ -379,11 +368,8 @@ int run(int argc, char** argv) {
   add_server_flags(*up, up_flags);
   add_up_flags(*up, up_flags);
   std::string grace_period = "50s";
-  up->add_option("--node-monitor-grace-period", grace_period,
-                 "How long a node may be silent before it counts as unreachable")
-      ->capture_default_str();
-  up->add_flag("--explain-events", up_flags.explain_events,
-               "For a pod without a node, a second event that says what every node lacks");
+  add_grace_period(*up, grace_period);
+  add_explain_events(*up, up_flags.explain_events);
   ServeFlags server_flags;
   auto* apiserver = app.add_subcommand("apiserver", "Run the API server alone");
   add_server_flags(*apiserver, server_flags);
@@ -435,7 +421,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (select_command->parsed()) return run_select(select_flags);
+  if (select_command->parsed()) return print(select(select_flags, std::cin));
   if (why_command->parsed()) return print(why(why_flags));
   if (image_import->parsed()) return import_image(image_flags);
   if (image_list->parsed()) return list_images(image_flags);

@@ -9,7 +9,8 @@
 
 namespace dibs::cli {
 
-/// Sets the log level and keeps SIGINT and SIGTERM for wait_for_end(). Before any thread is started.
+/// Sets the log level and keeps SIGINT and SIGTERM for wait_for_end(). Before any thread is
+/// started.
 void begin_process(std::string_view log_level);
 
 /// Returns when SIGINT or SIGTERM arrives; the next one ends the process at once.

@@ -23,8 +23,9 @@ Result<> run_until_signal(const ControllersFlags& flags) {
   controllers::ControllersOptions options;
   options.ca_pem = access.tls.ca_pem;
   options.node_monitor_grace_period = grace;
-  controllers::LeadingControllers controllers(client, runtime.runtime(), options,
-                                              cat(host_name(), '_', runtime::make_uuid(runtime.runtime().random)));
+  controllers::LeadingControllers controllers(
+      client, runtime.runtime(), options,
+      cat(host_name(), '_', runtime::make_uuid(runtime.runtime().random)));
   controllers.start();
   wait_for_end();
   controllers.stop();

@@ -129,8 +129,8 @@ std::unique_ptr<WhyState> make_state(const WhyWorld& world, const Value* without
     if (pod->finished) continue;
     if (!pod->node_name.empty()) {
       made->cluster.add_pod(pod, pod->node_name);
-    } else if (!pod->nominated_node.empty()) {
-      made->cluster.nominate(pod, pod->nominated_node);
+    } else if (!pod->nominated_node().empty()) {
+      made->cluster.nominate(pod, pod->nominated_node());
     }
   }
   return made;

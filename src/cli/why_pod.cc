@@ -85,13 +85,13 @@ Hindrance hindered_by_claim(const WhyWorld& world, const scheduler::Pod& pod,
 Hindrance hindered(const WhyWorld& world, const scheduler::Pod& pod) {
   if (pod.terminating) return {"Terminating", "it is being deleted"};
   if (pod.gated) return {"SchedulingGated", cat("it has scheduling gates: ", gates_of(pod.object))};
-  if (world.profile(pod.scheduler_name) == nullptr) {
+  if (world.profile(pod.shape->scheduler_name) == nullptr) {
     std::vector<std::string> known;
     for (const auto& profile : world.configuration.profiles) known.push_back(profile.name);
-    return {"OtherScheduler", cat("it is for the scheduler ", quoted(pod.scheduler_name),
+    return {"OtherScheduler", cat("it is for the scheduler ", quoted(pod.shape->scheduler_name),
                                   ", which is not ", join(known, " or "))};
   }
-  for (const scheduler::PodClaimRef& ref : pod.claims) {
+  for (const scheduler::PodClaimRef& ref : pod.shape->claims) {
     if (Hindrance found = hindered_by_claim(world, pod, ref)) return found;
   }
   return {};
@@ -134,7 +134,7 @@ void tell_fixes(const Explanation& explanation, WhyPage& page) {
 }
 
 /// Best first, and `chosen` in any case.
-std::string ranks(const std::vector<AbleNode>& able, const std::string& chosen = "") {
+std::string ranks(const std::vector<AbleNode>& able, std::string_view chosen = {}) {
   std::vector<std::string> made;
   std::size_t left_out = 0;
   for (const AbleNode& node : able) {
@@ -206,12 +206,13 @@ class PodStory {
       return;
     }
     const auto state = make_state(world_);
-    const Explanation found = scheduler::explain_placement(
-        state->cluster, state->devices, pod_, *world_.profile(pod_->scheduler_name), world_.now);
+    const Explanation found =
+        scheduler::explain_placement(state->cluster, state->devices, pod_,
+                                     *world_.profile(pod_->shape->scheduler_name), world_.now);
     made_.document.set("placement", to_json(found));
     if (!found.devices_enabled) {
       pending("ProfileWithoutDevices",
-              cat("profile ", pod_->scheduler_name,
+              cat("profile ", pod_->shape->scheduler_name,
                   " leaves the plugin DynamicResources out, which pods with claims need"));
       return;
     }
@@ -236,9 +237,9 @@ class PodStory {
   }
 
   void tell_nomination() {
-    if (pod_->nominated_node.empty()) return;
-    made_.document.set("nominatedNode", pod_->nominated_node);
-    made_.page.line(2, cat("room is being made on ", pod_->nominated_node,
+    if (pod_->nominated_node().empty()) return;
+    made_.document.set("nominatedNode", pod_->nominated_node());
+    made_.page.line(2, cat("room is being made on ", pod_->nominated_node(),
                            ": pods of lower priority are leaving it"));
   }
 
@@ -292,10 +293,10 @@ class PodStory {
 
   /// As if the pod were to be placed now. What was true then is not recorded.
   void tell_choice() {
-    const scheduler::Profile* profile = world_.profile(pod_->scheduler_name);
+    const scheduler::Profile* profile = world_.profile(pod_->shape->scheduler_name);
     if (profile == nullptr) {
-      made_.page.line(
-          0, cat("it was for the scheduler ", quoted(pod_->scheduler_name), " to choose the node"));
+      made_.page.line(0, cat("it was for the scheduler ", quoted(pod_->shape->scheduler_name),
+                             " to choose the node"));
       return;
     }
     const auto state = make_state(world_, &object_);

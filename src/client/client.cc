@@ -201,6 +201,7 @@ net::Request list_request(const Gvr& gvr, std::string_view name_space, const Lis
   add_selection(query, options);
   auto request = make_request("GET", query.take());
   if (options.metadata_only) request.headers.set("Accept", std::string(kMetadataList));
+  request.omits_managed_fields = options.omit_managed_fields;
   return request;
 }
 
@@ -215,6 +216,7 @@ net::Request watch_request(const Gvr& gvr, std::string_view name_space,
   if (options.bookmarks) query.add("allowWatchBookmarks", "true");
   auto request = make_request("GET", query.take());
   if (options.metadata_only) request.headers.set("Accept", std::string(kMetadata));
+  request.omits_managed_fields = options.omit_managed_fields;
   return request;
 }
 
@@ -243,6 +245,11 @@ net::Request patch_request(const Gvr& gvr, std::string_view name_space, std::str
                       patch, content_type(type));
 }
 
+net::Request delete_request(const Gvr& gvr, std::string_view name_space, std::string_view name,
+                            const DeleteOptions& options) {
+  return make_request("DELETE", path_of(gvr, name_space, name), delete_body(options));
+}
+
 Error status_error(const json::Value& status, int http_code) {
   const Code code = code_for(status["reason"].as_string(), http_code);
   const json::Value& details = status["details"];
@@ -260,7 +267,10 @@ Error status_error(const json::Value& status, int http_code) {
 }
 
 Result<json::Value> read_answer(const net::Response& response) {
-  if (!response.value.is_null()) return response.value;
+  if (!response.value.is_null()) {
+    if (response.status >= 400) return status_error(response.value, response.status);
+    return response.value;
+  }
   auto body = json::parse(response.body);
   if (response.status >= 200 && response.status < 300) {
     if (!body) return body.error().within("the server's answer");
@@ -372,7 +382,7 @@ Result<json::Value> Client::patch(const Gvr& gvr, std::string_view name_space,
 
 Result<json::Value> Client::remove(const Gvr& gvr, std::string_view name_space,
                                    std::string_view name, const DeleteOptions& options) {
-  return call(make_request("DELETE", path_of(gvr, name_space, name), delete_body(options)));
+  return call(delete_request(gvr, name_space, name, options));
 }
 
 Result<json::Value> Client::remove_collection(const Gvr& gvr, std::string_view name_space,

@@ -38,6 +38,8 @@ struct ListOptions {
   int limit = 0;
   /// Objects come as PartialObjectMetadata.
   bool metadata_only = false;
+  /// A server in this process may leave out metadata.managedFields; others do not know of it.
+  bool omit_managed_fields = false;
 };
 
 struct List {
@@ -72,6 +74,7 @@ struct WatchOptions {
   bool bookmarks = true;
   int timeout_seconds = 0;
   bool metadata_only = false;
+  bool omit_managed_fields = false;  // as of a list
 };
 
 struct WatchEvent {
@@ -100,6 +103,9 @@ net::Request update_request(const Gvr& gvr, std::string_view name_space, const j
 net::Request patch_request(const Gvr& gvr, std::string_view name_space, std::string_view name,
                            PatchType type, const json::Value& patch,
                            const WriteOptions& options = {});
+
+net::Request delete_request(const Gvr& gvr, std::string_view name_space, std::string_view name,
+                            const DeleteOptions& options = {});
 
 /// The body of a success, or the error that the Status in it says.
 Result<json::Value> read_answer(const net::Response& response);

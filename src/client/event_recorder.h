@@ -20,7 +20,7 @@ namespace dibs::client {
 struct EventRecorderOptions {
   std::string controller = {};  // "dibs.io/scheduler"
   std::string instance = {};    // this process: "scheduler-host-1"
-  std::size_t max_queued = 1000;
+  std::size_t max_queued = 10'000;
   /// Writes events as most of Kubernetes' own controllers still do: core/v1 with a source and a
   /// count.
   bool core = false;

@@ -351,7 +351,7 @@ class InProcessTransport final : public Transport {
     auto& executor = runtime_.executor;
     auto collected = std::make_shared<Collected>(
         [&executor, done = std::move(done)](Result<net::Response> result) {
-          executor.post([done, result = std::move(result)] { done(result); });
+          executor.post([done, result = std::move(result)]() mutable { done(std::move(result)); });
         });
     // A handler must not block, so the caller's thread is as good as any.
     (*handler_)(std::move(request), std::make_unique<DirectExchange>(collected, executor));

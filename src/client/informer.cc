@@ -6,6 +6,7 @@
 
 #include "client/gate.h"
 #include "client/serial.h"
+#include "json/share.h"
 
 namespace dibs::client {
 namespace {
@@ -15,6 +16,19 @@ constexpr Duration kLongestDelay = std::chrono::seconds(30);
 // A watch that ends sooner and says nothing is a server in trouble, not a timeout.
 constexpr Duration kShortWatch = std::chrono::seconds(1);
 constexpr int kPage = 500;
+
+/// Without who owns which field, which is of no use here and often half of the object, and made of
+/// what this process has already. From a server in this process it comes so.
+json::Value kept(json::Value object) {
+  const json::Value& metadata = object["metadata"];
+  const bool managed = metadata.contains("managedFields");
+  if (!managed && json::is_shared(object)) return object;
+  if (metadata.is_object()) {
+    object.set("metadata", managed ? json::share_without(metadata, "managedFields")
+                                   : json::share_parts(metadata));
+  }
+  return json::share_parts(std::move(object));
+}
 
 }  // namespace
 
@@ -64,6 +78,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     list.label_selector = options.label_selector;
     list.field_selector = options.field_selector;
     list.metadata_only = options.metadata_only;
+    list.omit_managed_fields = true;
     if (consistent) {
       list.limit = kPage;
     } else {
@@ -124,9 +139,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   }
 
   void upsert(const std::string& key, json::Value object, bool initial) {
-    if (options.keep) object = options.keep(object);
-    // Who owns which field is of no use here, and often half of the object.
-    if (object["metadata"].contains("managedFields")) object.mut("metadata").erase("managedFields");
+    object = kept(options.keep ? options.keep(object) : std::move(object));
     const auto before = store.put(key, object);
     if (!before) {
       for (const auto& handler : handlers) {
@@ -155,6 +168,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     watch.label_selector = options.label_selector;
     watch.field_selector = options.field_selector;
     watch.metadata_only = options.metadata_only;
+    watch.omit_managed_fields = true;
     watch.resource_version = revision;
     // Spread, so that a thousand clients do not come back at the same moment.
     watch.timeout_seconds = 300 + static_cast<int>(runtime.random.below(300));
@@ -293,6 +307,7 @@ void Informer::stop() {
   }
   // The gate is closed, so nobody else is at it.
   state_->stream.reset();
+  state_->serial->clear();
 }
 
 bool Informer::synced() const {

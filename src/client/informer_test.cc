@@ -74,6 +74,25 @@ TEST_F(InformerTest, lists_then_follows) {
   EXPECT_THAT(api.requests()[1], HasSubstr("watch=true&resourceVersion=102"));
 }
 
+TEST_F(InformerTest, keeps_one_copy_of_what_is_alike) {
+  auto pod = [](const std::string& name) {
+    auto made = fake_pod("a", name, "a-node-with-a-long-name");
+    made.mut("metadata").set("managedFields", json::Value::array({"somebody"}));
+    made.mut("spec").set("tolerations", json::Value::array({json::Value::object({{"key", "k"}})}));
+    return made;
+  };
+  api.put(fake_pod_path("a", "one"), pod("one"));
+  start();
+  api.put(fake_pod_path("a", "two"), pod("two"));
+  sim.run_until_idle();
+  const auto one = *informer->get("a/one");
+  const auto two = *informer->get("a/two");
+  EXPECT_FALSE(one["metadata"].contains("managedFields"));
+  EXPECT_FALSE(two["metadata"].contains("managedFields"));
+  EXPECT_EQ(one["spec"]["tolerations"], pod("one")["spec"]["tolerations"]);
+  EXPECT_TRUE(one["spec"]["tolerations"].same_node(two["spec"]["tolerations"]));
+}
+
 TEST_F(InformerTest, gives_late_handlers_what_there_is) {
   put("one");
   start();

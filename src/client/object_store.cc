@@ -2,16 +2,32 @@
 
 namespace dibs::client {
 
-void ObjectStore::enter(IndexState& index, const std::string& key, const json::Value& object) {
-  for (const auto& value : index.function(object)) index.keys[value].insert(key);
+void ObjectStore::enter(IndexState& index, const Entry& entry, const json::Value& object) {
+  for (const auto& value : index.function(object)) {
+    Found& found = index.found[value];
+    if (found.several != nullptr) {
+      found.several->insert(&entry);
+    } else if (found.only == nullptr || found.only == &entry) {
+      found.only = &entry;
+    } else {
+      found.several = std::make_unique<std::set<const Entry*, ByKey>>();
+      found.several->insert({found.only, &entry});
+      found.only = nullptr;
+    }
+  }
 }
 
-void ObjectStore::leave(IndexState& index, const std::string& key, const json::Value& object) {
+void ObjectStore::leave(IndexState& index, const Entry& entry, const json::Value& object) {
   for (const auto& value : index.function(object)) {
-    const auto found = index.keys.find(value);
-    if (found == index.keys.end()) continue;
-    found->second.erase(key);
-    if (found->second.empty()) index.keys.erase(found);
+    const auto at = index.found.find(value);
+    if (at == index.found.end()) continue;
+    Found& found = at->second;
+    if (found.several != nullptr) {
+      found.several->erase(&entry);
+      if (found.several->empty()) index.found.erase(at);
+    } else if (found.only == &entry) {
+      index.found.erase(at);
+    }
   }
 }
 
@@ -19,24 +35,24 @@ void ObjectStore::add_index(const std::string& name, Index function) {
   std::lock_guard lock(mutex_);
   IndexState& index = indexes_[name];
   index = {std::move(function), {}};
-  for (const auto& [key, object] : objects_) enter(index, key, object);
+  for (const Entry& entry : objects_) enter(index, entry, entry.second);
 }
 
 std::optional<json::Value> ObjectStore::put(const std::string& key, json::Value object) {
   std::lock_guard lock(mutex_);
   std::optional<json::Value> before;
-  const auto found = objects_.find(key);
-  if (found == objects_.end()) {
-    for (auto& [name, index] : indexes_) enter(index, key, object);
-    objects_.emplace(key, std::move(object));
+  const auto [found, fresh] = objects_.try_emplace(key);
+  if (fresh) {
+    for (auto& [name, index] : indexes_) enter(index, *found, object);
+    found->second = std::move(object);
     return before;
   }
   before = found->second;
   for (auto& [name, index] : indexes_) {
     // As a rule an update leaves the object where it was.
     if (index.function(*before) == index.function(object)) continue;
-    leave(index, key, *before);
-    enter(index, key, object);
+    leave(index, *found, *before);
+    enter(index, *found, object);
   }
   found->second = std::move(object);
   return before;
@@ -46,9 +62,9 @@ std::optional<json::Value> ObjectStore::remove(const std::string& key) {
   std::lock_guard lock(mutex_);
   const auto found = objects_.find(key);
   if (found == objects_.end()) return std::nullopt;
+  for (auto& [name, index] : indexes_) leave(index, *found, found->second);
   std::optional<json::Value> before = std::move(found->second);
   objects_.erase(found);
-  for (auto& [name, index] : indexes_) leave(index, key, *before);
   return before;
 }
 
@@ -81,9 +97,14 @@ std::vector<json::Value> ObjectStore::by_index(const std::string& name,
   std::vector<json::Value> out;
   const auto index = indexes_.find(name);
   if (index == indexes_.end()) return out;
-  const auto found = index->second.keys.find(value);
-  if (found == index->second.keys.end()) return out;
-  for (const auto& key : found->second) out.push_back(objects_.at(key));
+  const auto found = index->second.found.find(value);
+  if (found == index->second.found.end()) return out;
+  if (found->second.several == nullptr) {
+    out.push_back(found->second.only->second);
+  } else {
+    out.reserve(found->second.several->size());
+    for (const Entry* entry : *found->second.several) out.push_back(entry->second);
+  }
   return out;
 }
 

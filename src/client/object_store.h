@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -36,16 +37,26 @@ class ObjectStore {
   std::size_t size() const;
 
  private:
+  using Entry = std::unordered_map<std::string, json::Value>::value_type;
+  struct ByKey {
+    bool operator()(const Entry* a, const Entry* b) const { return a->first < b->first; }
+  };
+  /// Objects of one value. Most values have one object, which needs no set.
+  struct Found {
+    const Entry* only = nullptr;
+    std::unique_ptr<std::set<const Entry*, ByKey>> several;
+  };
   struct IndexState {
     Index function;
-    std::unordered_map<std::string, std::set<std::string>> keys;  // by value
+    std::unordered_map<std::string, Found> found;  // by value
   };
-  void enter(IndexState& index, const std::string& key, const json::Value& object);
-  void leave(IndexState& index, const std::string& key, const json::Value& object);
+  static void enter(IndexState& index, const Entry& entry, const json::Value& object);
+  static void leave(IndexState& index, const Entry& entry, const json::Value& object);
 
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, json::Value> objects_;  // guarded by mutex_
-  std::map<std::string, IndexState> indexes_;             // guarded by mutex_
+  /// Guarded by mutex_; indexes point to its entries.
+  std::unordered_map<std::string, json::Value> objects_;
+  std::map<std::string, IndexState> indexes_;  // guarded by mutex_
 };
 
 /// The common index: by namespace.

@@ -31,5 +31,33 @@ TEST(ObjectStore, keeps_indexes_true) {
   EXPECT_EQ(store.size(), 1U);
 }
 
+TEST(ObjectStore, finds_one_and_several_by_one_value) {
+  ObjectStore store;
+  store.add_index("node", [](const json::Value& pod) {
+    return std::vector<std::string>{pod["spec"]["nodeName"].str()};
+  });
+  const auto names = [&] {
+    std::vector<std::string> out;
+    for (const auto& pod : store.by_index("node", "n"))
+      out.push_back(pod["metadata"]["name"].str());
+    return out;
+  };
+  EXPECT_THAT(names(), testing::IsEmpty());
+  for (const char* name : {"c", "a", "b"}) {
+    store.put(std::string("s/") + name, fake_pod("s", name, "n"));
+  }
+  EXPECT_THAT(names(), testing::ElementsAre("a", "b", "c"));
+  store.put("s/b", fake_pod("s", "b", "other"));
+  store.put("s/b", fake_pod("s", "b", "n"));
+  store.remove("s/a");
+  EXPECT_THAT(names(), testing::ElementsAre("b", "c"));
+  store.remove("s/c");
+  EXPECT_THAT(names(), testing::ElementsAre("b"));
+  store.remove("s/b");
+  EXPECT_THAT(names(), testing::IsEmpty());
+  store.put("s/a", fake_pod("s", "a", "n"));
+  EXPECT_THAT(names(), testing::ElementsAre("a"));
+}
+
 }  // namespace
 }  // namespace dibs::client

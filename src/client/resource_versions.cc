@@ -5,7 +5,6 @@
 
 #include "api/resource/conversion.h"
 #include "base/strings.h"
-#include "client/client.h"
 #include "json/parse.h"
 
 namespace dibs::client {
@@ -190,6 +189,7 @@ class ResourceTransport final : public Transport {
  public:
   explicit ResourceTransport(std::unique_ptr<Transport> inner)
       : owned_(std::move(inner)), inner_(*owned_) {}
+  explicit ResourceTransport(Transport& inner) : inner_(inner) {}
 
   Result<net::Response> send(net::Request request) override {
     if (!concerns_hub(request.target)) return inner_.send(std::move(request));
@@ -257,7 +257,7 @@ class ResourceTransport final : public Transport {
     });
   }
 
-  std::unique_ptr<Transport> owned_;
+  std::unique_ptr<Transport> owned_;  // null: inner_ is somebody else's
   Transport& inner_;
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
@@ -266,6 +266,10 @@ class ResourceTransport final : public Transport {
 
 std::unique_ptr<Transport> make_resource_transport(std::unique_ptr<Transport> inner) {
   return std::make_unique<ResourceTransport>(std::move(inner));
+}
+
+std::unique_ptr<Transport> make_resource_transport(Transport& inner) {
+  return std::make_unique<ResourceTransport>(inner);
 }
 
 }  // namespace dibs::client

@@ -10,10 +10,26 @@
 
 #include <memory>
 
+#include "client/client.h"
 #include "client/transport.h"
 
 namespace dibs::client {
 
 std::unique_ptr<Transport> make_resource_transport(std::unique_ptr<Transport> inner);
+/// `inner` must outlive it.
+std::unique_ptr<Transport> make_resource_transport(Transport& inner);
+
+/// A client that finds v1 wherever another one leads, which must outlive it.
+class ResourceClient : public Client {
+ public:
+  explicit ResourceClient(Client& other)
+      : ResourceClient(make_resource_transport(other.transport())) {}
+
+ private:
+  explicit ResourceClient(std::unique_ptr<Transport> transport)
+      : Client(*transport), owned_(std::move(transport)) {}
+
+  std::unique_ptr<Transport> owned_;
+};
 
 }  // namespace dibs::client

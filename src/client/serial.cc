@@ -18,6 +18,12 @@ void Serial::post(std::function<void()> task) {
   executor_.post([self = shared_from_this()] { self->run_some(); });
 }
 
+void Serial::clear() {
+  std::deque<std::function<void()>> dropped;  // outside of the lock: they may own anything
+  std::lock_guard lock(mutex_);
+  dropped.swap(tasks_);
+}
+
 void Serial::run_some() {
   for (int i = 0; i < kPerTurn; ++i) {
     std::function<void()> task;

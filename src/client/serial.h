@@ -18,6 +18,8 @@ class Serial : public std::enable_shared_from_this<Serial> {
   explicit Serial(runtime::Executor& executor) : executor_(executor) {}
 
   void post(std::function<void()> task);
+  /// Drops what has not begun. For owners that the tasks in turn keep alive.
+  void clear();
 
  private:
   void run_some();

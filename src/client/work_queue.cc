@@ -6,12 +6,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "client/gate.h"
-
 namespace dibs::client {
 
 struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
-  State(runtime::Runtime& world, WorkQueueOptions how, Work what)
+  State(runtime::Runtime& world, WorkQueueOptions how, LongWork what)
       : runtime(world), options(how), work(std::move(what)), tokens(how.burst) {}
 
   struct Waiting {
@@ -21,7 +19,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
 
   runtime::Runtime& runtime;
   const WorkQueueOptions options;
-  const Work work;
+  const LongWork work;
   Gate gate;
 
   mutable std::mutex mutex;
@@ -114,7 +112,10 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
       dirty.erase(key);
       running.insert(key);
     }
-    const WorkOutcome outcome = work(key);
+    work(key, [self = shared_from_this(), key](WorkOutcome done) { self->finish(key, done); });
+  }
+
+  void finish(const std::string& key, WorkOutcome outcome) {
     {
       std::lock_guard lock(mutex);
       running.erase(key);
@@ -135,6 +136,12 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
 };
 
 WorkQueue::WorkQueue(runtime::Runtime& runtime, WorkQueueOptions options, Work work)
+    : WorkQueue(
+          runtime, options,
+          [work = std::move(work)](const std::string& key, const Done& done) { done(work(key)); }) {
+}
+
+WorkQueue::WorkQueue(runtime::Runtime& runtime, WorkQueueOptions options, LongWork work)
     : state_(std::make_shared<State>(runtime, options, std::move(work))) {}
 
 WorkQueue::~WorkQueue() { stop(); }
@@ -163,6 +170,8 @@ std::size_t WorkQueue::delayed() const {
   std::lock_guard lock(state_->mutex);
   return state_->waiting.size();
 }
+
+std::shared_ptr<Gate> WorkQueue::gate() const { return {state_, &state_->gate}; }
 
 void WorkQueue::stop() {
   {

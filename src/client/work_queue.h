@@ -6,7 +6,8 @@
 // delay that doubles per key; the whole queue's retries are bounded by a token bucket too, so that
 // a thousand failing keys do not become a storm.
 //
-// Work runs on the runtime's executor, at most `concurrency` keys at once. Thread-safe.
+// Work runs on the runtime's executor, at most `concurrency` keys at once. It may go on after its
+// function has returned, waiting for an answer without a thread. Thread-safe.
 
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "client/gate.h"
 #include "runtime/runtime.h"
 
 namespace dibs::client {
@@ -43,9 +45,14 @@ struct WorkOutcome {
 class WorkQueue {
  public:
   using Work = std::function<WorkOutcome(const std::string& key)>;
+  /// Told once, by any thread; until then the key counts as being worked on.
+  using Done = std::function<void(WorkOutcome outcome)>;
+  /// What it does after returning it does behind gate().
+  using LongWork = std::function<void(const std::string& key, Done done)>;
 
   /// `runtime` must outlive it.
   WorkQueue(runtime::Runtime& runtime, WorkQueueOptions options, Work work);
+  WorkQueue(runtime::Runtime& runtime, WorkQueueOptions options, LongWork work);
   /// As stop().
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
@@ -62,6 +69,9 @@ class WorkQueue {
   /// Keys ready, delayed ones not counted.
   std::size_t size() const;
   std::size_t delayed() const;
+
+  /// Closed by stop(). Outlives the queue.
+  std::shared_ptr<Gate> gate() const;
 
   /// Drops what waits. No work runs when it returns, except one that called it.
   void stop();

@@ -126,6 +126,58 @@ TEST_F(WorkQueueTest, stops) {
   EXPECT_EQ(sim.pending_timers(), 0U);
 }
 
+TEST(WorkQueue, long_work_holds_its_key_until_it_is_done) {
+  runtime::SimRuntime sim;
+  WorkQueueOptions options;
+  options.concurrency = 2;
+  std::vector<std::string> begun;
+  std::vector<WorkQueue::Done> open;
+  WorkQueue queue(sim.runtime(), options,
+                  WorkQueue::LongWork([&](const std::string& key, WorkQueue::Done done) {
+                    begun.push_back(key);
+                    open.push_back(std::move(done));
+                  }));
+  for (const auto* key : {"a", "b", "c", "a"}) queue.add(key);
+  sim.run_until_idle();
+  EXPECT_THAT(begun, ElementsAre("a", "b"));
+
+  queue.add("a");
+  sim.run_until_idle();
+  EXPECT_THAT(begun, ElementsAre("a", "b"));
+
+  open[0](WorkOutcome::done());
+  sim.run_until_idle();
+  EXPECT_THAT(begun, ElementsAre("a", "b", "c"));
+
+  open[1](WorkOutcome::retry());
+  sim.run_until_idle();
+  EXPECT_THAT(begun, ElementsAre("a", "b", "c", "a"));
+  EXPECT_EQ(queue.failures("b"), 1U);
+  EXPECT_EQ(queue.delayed(), 1U);
+
+  open[3](WorkOutcome::done());
+  sim.advance(milliseconds(5));
+  EXPECT_THAT(begun, ElementsAre("a", "b", "c", "a", "b"));
+}
+
+TEST(WorkQueue, the_gate_of_long_work_outlives_the_queue) {
+  runtime::SimRuntime sim;
+  std::shared_ptr<Gate> gate;
+  WorkQueue::Done late;
+  {
+    WorkQueue queue(sim.runtime(), {},
+                    WorkQueue::LongWork(
+                        [&](const std::string&, WorkQueue::Done done) { late = std::move(done); }));
+    gate = queue.gate();
+    queue.add("a");
+    sim.run_until_idle();
+    EXPECT_TRUE(GateEntry(*gate));
+  }
+  EXPECT_FALSE(GateEntry(*gate));
+  late(WorkOutcome::done());
+  EXPECT_EQ(sim.run_until_idle(), 0U);
+}
+
 TEST(WorkQueue, never_works_on_a_key_twice_at_a_time) {
   runtime::RealRuntime world;
   std::mutex mutex;

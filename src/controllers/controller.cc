@@ -88,22 +88,47 @@ void Recorders::stop() {
 
 Reconciler::Reconciler(Environment& environment, std::string name, Function function,
                        unsigned concurrency)
+    : Reconciler(
+          environment, std::move(name),
+          LongFunction([function = std::move(function)](const std::string& key, const Done& done) {
+            done(function(key));
+          }),
+          concurrency) {}
+
+Reconciler::Reconciler(Environment& environment, std::string name, LongFunction function,
+                       unsigned concurrency)
     : environment_(environment),
       name_(std::move(name)),
       function_(std::move(function)),
       queue_(environment.runtime,
              {.concurrency = concurrency == 0 ? environment.options.concurrency : concurrency},
-             [this](const std::string& key) { return work(key); }) {}
+             [this](const std::string& key, const client::WorkQueue::Done& done) {
+               work(key, done);
+             }) {}
 
-WorkOutcome Reconciler::work(const std::string& key) {
-  if (!environment_.informers.synced()) return WorkOutcome::again_after(kUntilSynced);
-  auto outcome = function_(key);
-  if (outcome) return *outcome;
-  if (outcome.error().code() != Code::conflict) {
-    log::debug("controller will try again",
-               {{"controller", name_}, {"key", key}, {"error", outcome.error()}});
-  }
-  return WorkOutcome::retry();
+bool Reconciler::synced() {
+  if (!synced_ && environment_.informers.synced()) synced_ = true;
+  return synced_;
+}
+
+void Reconciler::work(const std::string& key, const client::WorkQueue::Done& done) {
+  if (!synced()) return done(WorkOutcome::again_after(kUntilSynced));
+  function_(key, [this, done, key](const Result<WorkOutcome>& outcome) {
+    if (outcome) return done(*outcome);
+    if (outcome.error().code() != Code::conflict) {
+      log::debug("controller will try again",
+                 {{"controller", name_}, {"key", key}, {"error", outcome.error()}});
+    }
+    done(WorkOutcome::retry());
+  });
+}
+
+void Reconciler::call(net::Request request, std::function<void(const Result<Value>& answer)> then) {
+  environment_.client.call(std::move(request), [gate = queue_.gate(), then = std::move(then)](
+                                                   const Result<Value>& answer) {
+    client::GateEntry inside(*gate);
+    if (inside) then(answer);
+  });
 }
 
 void Reconciler::follow(client::Informer& informer) {

@@ -9,6 +9,7 @@
 // Nothing here has a thread, a clock or a sleep of its own: all come with the Environment, so a
 // whole cluster runs in one thread under virtual time.
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -114,7 +115,13 @@ class Reconciler {
   /// An error is retried with a growing delay.
   using Function = std::function<Result<WorkOutcome>(const std::string& key)>;
 
+  using Done = std::function<void(Result<WorkOutcome> outcome)>;
+  /// Goes on after it has returned, by call(), and tells `done` once.
+  using LongFunction = std::function<void(const std::string& key, Done done)>;
+
   Reconciler(Environment& environment, std::string name, Function function,
+             unsigned concurrency = 0);
+  Reconciler(Environment& environment, std::string name, LongFunction function,
              unsigned concurrency = 0);
 
   void add(const std::string& key) { queue_.add(key); }
@@ -123,14 +130,18 @@ class Reconciler {
   void follow(client::Informer& informer);
   /// `seen` gets every object that comes or goes, and both states of one that changes.
   void follow(client::Informer& informer, std::function<void(const Value& object)> seen);
+  /// Asks the server without waiting. `then` runs on the executor, and not after stop().
+  void call(net::Request request, std::function<void(const Result<Value>& answer)> then);
   void stop() { queue_.stop(); }
 
  private:
-  WorkOutcome work(const std::string& key);
+  void work(const std::string& key, const client::WorkQueue::Done& done);
+  bool synced();
 
   Environment& environment_;
   std::string name_;
-  Function function_;
+  LongFunction function_;
+  std::atomic<bool> synced_{false};
   client::WorkQueue queue_;
 };
 

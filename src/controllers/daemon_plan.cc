@@ -242,8 +242,8 @@ DaemonFit daemon_fit(const Value& set, const Value& node) {
 std::string daemon_node(const Value& pod) {
   const std::string_view placed = pod["spec"]["nodeName"].as_string();
   if (!placed.empty()) return std::string(placed);
-  const Value& required = pod["spec"]["affinity"]["nodeAffinity"]
-                             ["requiredDuringSchedulingIgnoredDuringExecution"];
+  const Value& required =
+      pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
   for (const Value& term : required["nodeSelectorTerms"].items())
     for (const Value& field : term["matchFields"].items())
       if (field["key"].as_string() == "metadata.name" && field["values"].size() == 1)

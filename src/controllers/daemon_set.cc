@@ -82,8 +82,7 @@ class DaemonSetController : public Workload {
   /// looked at.
   void node_changed(const Value& before, const Value& after) {
     if (before["metadata"]["labels"] == after["metadata"]["labels"] &&
-        before["spec"]["taints"] == after["spec"]["taints"] &&
-        before.is_null() == after.is_null())
+        before["spec"]["taints"] == after["spec"]["taints"] && before.is_null() == after.is_null())
       return;
     for (const Value& set : owners_.list()) {
       const DaemonFit was = before.is_null() ? DaemonFit{} : daemon_fit(set, before);

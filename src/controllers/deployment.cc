@@ -14,8 +14,7 @@ namespace {
 class DeploymentController : public Workload {
  public:
   explicit DeploymentController(Environment& environment)
-      : Workload(environment,
-                 {kDeploymentResource, "Deployment", "deployment-controller"}),
+      : Workload(environment, {kDeploymentResource, "Deployment", "deployment-controller"}),
         sets_(watch_children(kReplicaSetResource)),
         pods_(environment.informers.of(kPods, kByController, index_by_controller)) {
     // A Recreate waits for the last pod of the old sets, which changes no set's numbers.
@@ -57,8 +56,7 @@ class DeploymentController : public Workload {
   void pod_gone(const Value& pod) {
     const Value& owner = controller_of(pod);
     if (owner["kind"].as_string() != "ReplicaSet") return;
-    const auto set =
-        sets_.get(client::key_of(namespace_of(pod), owner["name"].as_string()));
+    const auto set = sets_.get(client::key_of(namespace_of(pod), owner["name"].as_string()));
     if (!set) return;
     const Value& deployment = controller_of(*set);
     if (deployment["kind"].as_string() == kind_.kind)
@@ -93,9 +91,9 @@ class DeploymentController : public Workload {
         break;
       }
       case SetWrite::Verb::remove: {
-        auto removed = environment_.client.remove(kReplicaSetResource, name_space,
-                                                  name_of(write.set),
-                                                  {.uid = std::string(uid_of(write.set))});
+        auto removed =
+            environment_.client.remove(kReplicaSetResource, name_space, name_of(write.set),
+                                       {.uid = std::string(uid_of(write.set))});
         if (!removed.ok() && !is_gone(removed.error())) return std::move(removed).error();
         break;
       }
@@ -108,8 +106,7 @@ class DeploymentController : public Workload {
                              const Error& error) {
     if (is_namespace_ending(error)) return false;
     if (error.code() == Code::already_exists) {
-      auto found =
-          environment_.client.get(kReplicaSetResource, namespace_of(set), name_of(set));
+      auto found = environment_.client.get(kReplicaSetResource, namespace_of(set), name_of(set));
       // Ours, made a moment ago and not in the cache yet: it will come and start this again.
       if (found.ok() && controlled_by(*found, deployment) &&
           same_template((*found)["spec"]["template"], deployment["spec"]["template"]))

@@ -92,18 +92,18 @@ class JobController : public Workload {
   }
 
   Result<WorkOutcome> remove_job(const Value& job) {
-    auto removed = environment_.client.remove(
-        kJobResource, namespace_of(job), name_of(job),
-        {.propagation = "Foreground", .uid = std::string(uid_of(job))});
+    auto removed =
+        environment_.client.remove(kJobResource, namespace_of(job), name_of(job),
+                                   {.propagation = "Foreground", .uid = std::string(uid_of(job))});
     if (!removed.ok() && !is_gone(removed.error())) return std::move(removed).error();
     return done();
   }
 
   Result<> untrack(const Value& pod) {
-    const Value patch = Value::object(
-        {{"metadata", Value::object({{"uid", pod["metadata"]["uid"]},
-                                     {"$deleteFromPrimitiveList/finalizers",
-                                      Value::array({Value(kJobFinalizer)})}})}});
+    const Value patch =
+        Value::object({{"metadata", Value::object({{"uid", pod["metadata"]["uid"]},
+                                                   {"$deleteFromPrimitiveList/finalizers",
+                                                    Value::array({Value(kJobFinalizer)})}})}});
     auto patched = environment_.client.patch(kPods, namespace_of(pod), name_of(pod),
                                              client::PatchType::strategic, patch, writing());
     if (patched.ok() || is_gone(patched.error())) return success();
@@ -118,8 +118,8 @@ class JobController : public Workload {
     const Value& owner = controller_of(*pod);
     if (owner["kind"].as_string() == "Job") {
       // The cache of Jobs may be behind that of pods.
-      const auto job = environment_.client.get(kJobResource, namespace_of(*pod),
-                                               owner["name"].as_string());
+      const auto job =
+          environment_.client.get(kJobResource, namespace_of(*pod), owner["name"].as_string());
       if (job.ok() && uid_of(*job) == owner["uid"].as_string()) return done();
       if (!job.ok() && !is_gone(job.error())) return job.error();
     }

@@ -50,9 +50,9 @@ void IndexSet::add(std::int64_t index) {
 }
 
 bool IndexSet::contains(std::int64_t index) const {
-  const auto at = std::upper_bound(
-      ranges_.begin(), ranges_.end(), index,
-      [](std::int64_t value, const Range& range) { return value < range.first; });
+  const auto at =
+      std::upper_bound(ranges_.begin(), ranges_.end(), index,
+                       [](std::int64_t value, const Range& range) { return value < range.first; });
   return at != ranges_.begin() && (at - 1)->last >= index;
 }
 

@@ -212,8 +212,8 @@ class Planner {
         ++at;
       }
     }
-    const bool reached = completions_ < 0 ? succeeded() > 0 && active_.empty()
-                                          : succeeded() >= completions_;
+    const bool reached =
+        completions_ < 0 ? succeeded() > 0 && active_.empty() : succeeded() >= completions_;
     if (reached) return {"CompletionsReached", "Reached expected number of succeeded pods"};
     return {};
   }
@@ -311,9 +311,8 @@ class Planner {
   void drop(const Value& pod) {
     plan_.dismiss.push_back(pod);
     ++terminating_;
-    active_.erase(std::find_if(active_.begin(), active_.end(), [&](const Value& other) {
-      return uid_of(other) == uid_of(pod);
-    }));
+    active_.erase(std::find_if(active_.begin(), active_.end(),
+                               [&](const Value& other) { return uid_of(other) == uid_of(pod); }));
   }
 
   void create(std::int64_t count) {

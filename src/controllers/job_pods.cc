@@ -57,8 +57,7 @@ std::string match_exit_codes(const Value& rule, const Value& pod, std::string_vi
 std::string match_conditions(const Value& patterns, const Value& pod, std::string_view action,
                              std::size_t at) {
   for (const Value& pattern : patterns.items()) {
-    const Value& condition =
-        condition_in(pod["status"]["conditions"], pattern["type"].as_string());
+    const Value& condition = condition_in(pod["status"]["conditions"], pattern["type"].as_string());
     if (condition.is_null()) continue;
     if (condition["status"].as_string() != pattern["status"].as_string("True")) continue;
     return cat("Pod ", client::key_of(pod), " has condition ", pattern["type"].as_string(),
@@ -114,10 +113,9 @@ FailureVerdict judge_failure(const Value& policy, const Value& pod) {
   std::size_t at = 0;
   for (const Value& rule : policy["rules"].items()) {
     const std::string_view action = rule["action"].as_string();
-    const std::string message =
-        rule["onExitCodes"].is_object()
-            ? match_exit_codes(rule["onExitCodes"], pod, action, at)
-            : match_conditions(rule["onPodConditions"], pod, action, at);
+    const std::string message = rule["onExitCodes"].is_object()
+                                    ? match_exit_codes(rule["onExitCodes"], pod, action, at)
+                                    : match_conditions(rule["onPodConditions"], pod, action, at);
     if (!message.empty()) return {std::string(action), message};
     ++at;
   }
@@ -135,9 +133,8 @@ std::optional<Duration> job_time_left(const Value& job, Time now) {
   if (!ttl.is_integer() || !job_finished(job)) return {};
   const Value& conditions = job["status"]["conditions"];
   const Value& complete = condition_in(conditions, "Complete");
-  const Value& over = complete["status"].as_string() == "True"
-                          ? complete
-                          : condition_in(conditions, "Failed");
+  const Value& over =
+      complete["status"].as_string() == "True" ? complete : condition_in(conditions, "Failed");
   return time_at(over["lastTransitionTime"]) + std::chrono::seconds(ttl.as_int()) - now;
 }
 

@@ -1,10 +1,14 @@
 // ResourceClaims between pods and scheduler: makes claims from templates, takes back what ended
 // pods have reserved, deallocates what nobody uses any more, and lets deleted claims go.
 //
-// Works on two kinds of keys, pods and claims. Making a claim and telling the pod its name are two
-// writes; a crash between them is found by the annotation that names the pod's entry.
+// Works on two kinds of keys, pods and claims, and only on those for which the informers' copies
+// show something to do. Making a claim and telling the pod its name are two writes; a crash between
+// them is found by the annotation that names the pod's entry. No thread waits for either: a turn
+// goes on with the answer.
 #include <algorithm>
 #include <deque>
+#include <optional>
+#include <unordered_set>
 
 #include "base/strings.h"
 #include "controllers/controllers.h"
@@ -19,6 +23,7 @@ constexpr const char* kComponent = "resource_claim";
 constexpr const char* kByClaim = "claims";
 constexpr const char* kByTemplate = "claim-templates";
 constexpr std::size_t kRemembered = 1000;
+constexpr std::size_t kRememberedGone = 1000;
 /// They do little but wait for the disk, and those that wait at once share one turn of it.
 constexpr unsigned kWorkers = 32;
 
@@ -47,8 +52,12 @@ bool has_finalizer(const Value& claim) {
   return false;
 }
 
+enum class Use : char { yes, no, unknown };
+
 class ResourceClaims : public Controller {
  public:
+  using Done = Reconciler::Done;
+
   ResourceClaims(Environment& environment, const std::string& version)
       : environment_(environment),
         claims_gvr_{"resource.k8s.io", version, "resourceclaims"},
@@ -58,7 +67,7 @@ class ResourceClaims : public Controller {
         templates_(environment.informers.of(templates_gvr_)),
         loop_(
             environment, "resource-claim",
-            [this](const std::string& key) { return reconcile(key); }, kWorkers) {
+            [this](const std::string& key, const Done& done) { reconcile(key, done); }, kWorkers) {
     environment.informers.of(kPods, kByTemplate, index_templates);
     pods_.add_handler({.added = [this](const Value& pod, bool) { seen_pod(pod, false); },
                        .updated =
@@ -80,76 +89,120 @@ class ResourceClaims : public Controller {
   void stop() override { loop_.stop(); }
 
  private:
-  void add_pod(const Value& pod) { loop_.add(cat(kPodKey, client::key_of(pod))); }
+  /// What one turn of a pod has come to.
+  struct PodTurn {
+    Value pod;
+    std::vector<PodClaim> claims;
+    std::size_t next = 0;                   // of claims
+    std::map<std::string, Value> statuses;  // by entry
+    bool changed = false;                   // the pod does not know them yet
+    Done done;
+  };
+  using PodTurnPtr = std::shared_ptr<PodTurn>;
+
+  void add_pod(const Value& pod) {
+    if (pod_wants(pod)) loop_.add(cat(kPodKey, client::key_of(pod)));
+  }
+
+  void add_claim(const Value& claim) {
+    if (claim_wants(claim)) loop_.add(cat(kClaimKey, client::key_of(claim)));
+  }
 
   void seen_pod(const Value& pod, bool gone) {
-    const auto names = claim_names(pod);
-    if (names.empty() && pod["spec"]["resourceClaims"].empty()) return;
-    if (gone || is_done_with_claims(pod)) {
-      for (const auto& name : names) {
-        loop_.add(cat(kClaimKey, client::key_of(namespace_of(pod), name)));
+    if (pod["spec"]["resourceClaims"].empty() &&
+        pod["status"]["extendedResourceClaimStatus"].is_null()) {
+      return;
+    }
+    if (gone) note_gone(uid_of(pod));
+    if (!gone && !is_done_with_claims(pod)) return add_pod(pod);
+    // A claim that is not known yet will be looked at when it comes.
+    for (const auto& name : claim_names(pod)) {
+      if (const auto claim = claims_.get(client::key_of(namespace_of(pod), name))) {
+        add_claim(*claim);
       }
-      // A claim may have been made whose name the pod never learned.
-      for (const auto& claim : claims_.by_index(kByController, std::string(uid_of(pod)))) {
-        loop_.add(cat(kClaimKey, client::key_of(claim)));
-      }
-    } else {
-      add_pod(pod);
+    }
+    // A claim may have been made whose name the pod never learned.
+    for (const auto& claim : claims_.by_index(kByController, std::string(uid_of(pod)))) {
+      add_claim(claim);
     }
   }
 
   void seen_claim(const Value& claim, bool gone) {
-    const std::string key = client::key_of(claim);
-    if (!gone) loop_.add(cat(kClaimKey, key));
-    for (const auto& pod : pods_.by_index(kByClaim, key)) add_pod(pod);
+    if (!gone) add_claim(claim);
+    for (const auto& pod : pods_.by_index(kByClaim, client::key_of(claim))) add_pod(pod);
   }
 
-  Result<WorkOutcome> reconcile(const std::string& key) {
-    if (key.starts_with(kPodKey)) return sync_pod(key.substr(kPodKey.size()));
-    return sync_claim(key.substr(kClaimKey.size()));
+  void reconcile(const std::string& key, const Done& done) {
+    if (key.starts_with(kPodKey)) return sync_pod(key.substr(kPodKey.size()), done);
+    sync_claim(key.substr(kClaimKey.size()), done);
   }
 
   // Pods.
 
-  Result<WorkOutcome> sync_pod(const std::string& key) {
-    const auto found = pods_.get(key);
-    if (!found || is_deleting(*found) || is_done_with_claims(*found)) return done();
-    const Value& pod = *found;
-    std::map<std::string, Value> statuses;
-    for (const auto& status : pod["status"]["resourceClaimStatuses"].items()) {
-      statuses[status["name"].str()] = status;
+  /// As far as the informers know, sync_pod has something to do.
+  bool pod_wants(const Value& pod) const {
+    if (is_deleting(pod) || is_done_with_claims(pod)) return false;
+    const bool placed = !pod["spec"]["nodeName"].as_string().empty();
+    for (const PodClaim& entry : pod_claims(pod)) {
+      if (!entry.settled) return true;
+      if (entry.claim.empty()) continue;  // none is needed
+      const auto claim = claims_.get(client::key_of(namespace_of(pod), entry.claim));
+      if (!entry.template_name.empty() && (!claim || !is_owned_by(*claim, pod))) return true;
+      if (placed && claim && lacks_reservation(*claim, pod)) return true;
     }
-    bool changed = false;
-    std::vector<std::string> names;
-    for (PodClaim& claim : pod_claims(pod)) {
-      if (!claim.template_name.empty()) {
-        auto name = provide_claim(pod, claim);
-        if (!name) {
-          environment_.events.event(
-              kComponent, pod, true, "FailedResourceClaimCreation",
-              cat("PodResourceClaim ", claim.entry, ": ", name.error().message()));
-          return name.error();
-        }
-        if (*name != claim.claim) {
-          changed = true;
-          claim.claim = *name;
-          statuses[claim.entry] =
-              Value::object({{"name", claim.entry}, {"resourceClaimName", *name}});
-        }
-      }
-      if (!claim.claim.empty()) names.push_back(claim.claim);
-    }
-    if (changed) DIBS_CHECK(tell_pod(pod, statuses));
-    if (!pod["spec"]["nodeName"].as_string().empty()) {
-      for (const auto& name : names) DIBS_CHECK(reserve(pod, name));
-    }
-    return done();
+    return false;
   }
 
-  /// The name of the claim for an entry of a template; made when there is none.
-  Result<std::string> provide_claim(const Value& pod, const PodClaim& claim) {
+  void sync_pod(const std::string& key, const Done& done) {
+    const auto found = pods_.get(key);
+    if (!found || is_deleting(*found) || is_done_with_claims(*found)) {
+      return done(WorkOutcome::done());
+    }
+    auto turn = std::make_shared<PodTurn>();
+    turn->pod = *found;
+    turn->claims = pod_claims(*found);
+    for (const auto& status : (*found)["status"]["resourceClaimStatuses"].items()) {
+      turn->statuses[status["name"].str()] = status;
+    }
+    turn->done = done;
+    provide_claims(turn);
+  }
+
+  void provide_claims(const PodTurnPtr& turn) {
+    for (; turn->next < turn->claims.size(); ++turn->next) {
+      const PodClaim& claim = turn->claims[turn->next];
+      if (claim.template_name.empty()) continue;
+      auto name = find_claim(turn->pod, claim);
+      if (!name) return refuse(*turn, name.error());
+      if (!*name) return make_claim(turn);
+      settle(*turn, **name);
+    }
+    if (turn->changed) return tell_pod(turn);
+    reserve_all(*turn);
+  }
+
+  /// The entry's claim is known.
+  static void settle(PodTurn& turn, const std::string& name) {
+    PodClaim& claim = turn.claims[turn.next];
+    if (name == claim.claim) return;
+    turn.changed = true;
+    claim.claim = name;
+    turn.statuses[claim.entry] =
+        Value::object({{"name", claim.entry}, {"resourceClaimName", name}});
+  }
+
+  void refuse(const PodTurn& turn, const Error& error) {
+    environment_.events.event(
+        kComponent, turn.pod, true, "FailedResourceClaimCreation",
+        cat("PodResourceClaim ", turn.claims[turn.next].entry, ": ", error.message()));
+    turn.done(error);
+  }
+
+  /// The name of the claim for an entry of a template; nothing when it has to be made.
+  Result<std::optional<std::string>> find_claim(const Value& pod, const PodClaim& claim) {
     const std::string name_space(namespace_of(pod));
-    if (claim.settled && claim.claim.empty()) return std::string();  // none is needed
+    using Name = std::optional<std::string>;
+    if (claim.settled && claim.claim.empty()) return Name("");  // none is needed
     if (!claim.claim.empty()) {
       auto known = claims_.get(client::key_of(name_space, claim.claim));
       if (!known) {
@@ -158,32 +211,32 @@ class ResourceClaims : public Controller {
         if (!live && !is_gone(live.error())) return live.error();
         if (live) known = *live;
       }
-      if (known && is_owned_by(*known, pod)) return claim.claim;
+      if (known && is_owned_by(*known, pod)) return Name(claim.claim);
     }
     for (const auto& owned : claims_.by_index(kByController, std::string(uid_of(pod)))) {
       if (owned["metadata"]["annotations"][kClaimNameAnnotation].as_string() == claim.entry &&
           !is_deleting(owned)) {
-        return std::string(name_of(owned));
+        return Name(name_of(owned));
       }
     }
-    const std::string memory = cat(uid_of(pod), '/', claim.entry);
-    if (const std::string made = remembered(memory); !made.empty() && made != claim.claim) {
+    const std::string made = remembered(memory_of(pod, claim));
+    if (!made.empty() && made != claim.claim) {
       auto live = environment_.client.get(claims_gvr_, name_space, made);
-      if (live && is_owned_by(*live, pod)) return made;
+      if (live && is_owned_by(*live, pod)) return Name(made);
       if (!live && !is_gone(live.error())) return live.error();
     }
-    DIBS_TRY(const std::string name, make_claim(pod, claim));
-    remember(memory, name);
-    return name;
+    return Name();
   }
 
-  Result<std::string> make_claim(const Value& pod, const PodClaim& claim) {
-    const std::string name_space(namespace_of(pod));
-    const auto pattern = templates_.get(client::key_of(name_space, claim.template_name));
+  void make_claim(const PodTurnPtr& turn) {
+    const Value& pod = turn->pod;
+    const PodClaim& claim = turn->claims[turn->next];
+    const auto pattern = templates_.get(client::key_of(namespace_of(pod), claim.template_name));
     if (!pattern) {
-      return Error::not_found(cat("resource claim template ", quoted(claim.template_name),
-                                  ": resourceclaimtemplate.resource.k8s.io ",
-                                  quoted(claim.template_name), " not found"));
+      return refuse(*turn,
+                    Error::not_found(cat("resource claim template ", quoted(claim.template_name),
+                                         ": resourceclaimtemplate.resource.k8s.io ",
+                                         quoted(claim.template_name), " not found")));
     }
     const Value& inner = (*pattern)["spec"];
     Value annotations = inner["metadata"]["annotations"];
@@ -194,18 +247,26 @@ class ResourceClaims : public Controller {
          // Releases without v1 of the group let a claim hold up the end of its pod.
          {"ownerReferences", Value::array({owner_reference(pod, claims_gvr_.version != "v1")})}});
     if (!inner["metadata"]["labels"].is_null()) metadata.set("labels", inner["metadata"]["labels"]);
-    Value object = Value::object({{"apiVersion", cat(claims_gvr_.group, '/', claims_gvr_.version)},
-                                  {"kind", "ResourceClaim"},
-                                  {"metadata", std::move(metadata)},
-                                  {"spec", inner["spec"]}});
-    auto made = environment_.client.create(claims_gvr_, name_space, object);
-    if (!made) return made.error().within("create ResourceClaim ");
-    return std::string(name_of(*made));
+    const Value object =
+        Value::object({{"apiVersion", cat(claims_gvr_.group, '/', claims_gvr_.version)},
+                       {"kind", "ResourceClaim"},
+                       {"metadata", std::move(metadata)},
+                       {"spec", inner["spec"]}});
+    loop_.call(client::create_request(claims_gvr_, namespace_of(pod), object),
+               [this, turn](const Result<Value>& made) {
+                 if (!made) return refuse(*turn, made.error().within("create ResourceClaim "));
+                 const std::string name(name_of(*made));
+                 remember(memory_of(turn->pod, turn->claims[turn->next]), name);
+                 settle(*turn, name);
+                 ++turn->next;
+                 provide_claims(turn);
+               });
   }
 
-  Result<> tell_pod(const Value& pod, const std::map<std::string, Value>& statuses) {
+  void tell_pod(const PodTurnPtr& turn) {
+    const Value& pod = turn->pod;
     Value list = Value::array();
-    for (const auto& [name, status] : statuses) list.push(status);
+    for (const auto& [name, status] : turn->statuses) list.push(status);
     const Value body =
         Value::object({{"apiVersion", "v1"},
                        {"kind", "Pod"},
@@ -217,20 +278,35 @@ class ResourceClaims : public Controller {
     options.field_manager = "ResourceClaimController";
     options.force = true;
     options.subresource = "status";
-    auto written = environment_.client.patch(kPods, namespace_of(pod), name_of(pod),
-                                             client::PatchType::apply, body, options);
-    if (!written && !is_gone(written.error())) return written.error();
-    return success();
+    loop_.call(client::patch_request(kPods, namespace_of(pod), name_of(pod),
+                                     client::PatchType::apply, body, options),
+               [this, turn](const Result<Value>& written) {
+                 if (!written && !is_gone(written.error())) return turn->done(written.error());
+                 reserve_all(*turn);
+               });
+  }
+
+  void reserve_all(const PodTurn& turn) {
+    if (!turn.pod["spec"]["nodeName"].as_string().empty()) {
+      for (const PodClaim& claim : turn.claims) {
+        if (claim.claim.empty()) continue;
+        if (auto reserved = reserve(turn.pod, claim.claim); !reserved) {
+          return turn.done(reserved.error());
+        }
+      }
+    }
+    turn.done(WorkOutcome::done());
+  }
+
+  static bool lacks_reservation(const Value& claim, const Value& pod) {
+    if (claim["status"]["allocation"].is_null() || is_reserved_for(claim, pod)) return false;
+    return controller_of(claim)["kind"].as_string() != "Pod" || is_owned_by(claim, pod);
   }
 
   /// A pod that was put on a node by hand has nobody else to reserve its claims.
   Result<> reserve(const Value& pod, const std::string& name) {
     const auto claim = claims_.get(client::key_of(namespace_of(pod), name));
-    if (!claim || (*claim)["status"]["allocation"].is_null() || is_reserved_for(*claim, pod)) {
-      return success();
-    }
-    const Value& owner = controller_of(*claim);
-    if (owner["kind"].as_string() == "Pod" && !is_owned_by(*claim, pod)) return success();
+    if (!claim || !lacks_reservation(*claim, pod)) return success();
     Value next = *claim;
     next.mut("status")
         .mut("reservedFor")
@@ -240,6 +316,10 @@ class ResourceClaims : public Controller {
     auto written = environment_.client.update_status(claims_gvr_, namespace_of(pod), next);
     if (!written && !is_gone(written.error())) return written.error();
     return success();
+  }
+
+  static std::string memory_of(const Value& pod, const PodClaim& claim) {
+    return cat(uid_of(pod), '/', claim.entry);
   }
 
   std::string remembered(const std::string& key) {
@@ -257,54 +337,83 @@ class ResourceClaims : public Controller {
     }
   }
 
+  /// Whose pods are gone is known for a while, so that the server need not be asked.
+  void note_gone(std::string_view uid) {
+    std::lock_guard lock(mutex_);
+    if (!gone_.emplace(uid).second) return;
+    gone_order_.emplace_back(uid);
+    if (gone_order_.size() <= kRememberedGone) return;
+    gone_.erase(gone_order_.front());
+    gone_order_.pop_front();
+  }
+
+  bool is_known_gone(std::string_view uid) const {
+    std::lock_guard lock(mutex_);
+    return gone_.contains(std::string(uid));
+  }
+
   // Claims.
 
-  Result<WorkOutcome> sync_claim(const std::string& key) {
+  /// As far as the informers know, sync_claim has something to do.
+  bool claim_wants(const Value& claim) const {
+    const Value& consumers = claim["status"]["reservedFor"];
+    for (const auto& consumer : consumers.items()) {
+      if (known_use(namespace_of(claim), consumer) != Use::yes) return true;
+    }
+    if (!consumers.empty()) return false;
+    return is_deleting(claim) ? has_finalizer(claim) : is_unused(claim);
+  }
+
+  void sync_claim(const std::string& key, const Done& done) {
     const auto found = claims_.get(key);
-    if (!found) return done();
+    if (!found) return done(WorkOutcome::done());
     Value claim = *found;
     const std::string name_space(namespace_of(claim));
     Value valid = Value::array();
     for (const auto& consumer : claim["status"]["reservedFor"].items()) {
-      DIBS_TRY(const bool keep, still_uses(name_space, consumer));
-      if (keep) valid.push(consumer);
+      const auto keep = still_uses(name_space, consumer);
+      if (!keep) return done(keep.error());
+      if (*keep) valid.push(consumer);
     }
     const bool released = valid.size() < claim["status"]["reservedFor"].size();
     const bool finalizer = has_finalizer(claim);
     if (released) {
-      const bool last = valid.empty();
-      if (last) {
+      if (valid.empty()) {
         claim.mut("status").erase("reservedFor");
         deallocate(claim, finalizer);
       } else {
         claim.mut("status").set("reservedFor", std::move(valid));
       }
-      DIBS_TRY(claim, write_status(claim));
-      if (has_finalizer(claim) && claim["status"]["allocation"].is_null()) {
-        DIBS_CHECK(let_go(claim));
-      }
-    } else if (is_deleting(claim) && finalizer && claim["status"]["reservedFor"].empty()) {
-      if (!claim["status"]["allocation"].is_null()) {
-        deallocate(claim, true);
-        DIBS_TRY(claim, environment_.client.update_status(claims_gvr_, name_space, claim));
-      }
-      DIBS_CHECK(let_go(claim));
+      return write_status(claim, environment_.options.own_server, done,
+                          [this, done](const Value& written) {
+                            if (has_finalizer(written) && written["status"]["allocation"].is_null())
+                              return let_go(written, done);
+                            remove_unused(written, done);
+                          });
     }
-    if (claim["status"]["reservedFor"].empty() && !is_deleting(claim)) {
-      DIBS_CHECK(remove_unused(claim));
+    if (is_deleting(claim) && finalizer && claim["status"]["reservedFor"].empty()) {
+      if (claim["status"]["allocation"].is_null()) return let_go(claim, done);
+      deallocate(claim, true);
+      return write_status(claim, false, done,
+                          [this, done](const Value& written) { let_go(written, done); });
     }
-    return done();
+    remove_unused(claim, done);
   }
 
-  Result<Value> write_status(const Value& claim) {
+  /// `unprotect`: the finalizer goes in the same write, where the server can do that.
+  void write_status(const Value& claim, bool unprotect, const Done& done,
+                    std::function<void(const Value& written)> then) {
     client::WriteOptions options;
     options.subresource = "status";
     auto request = client::update_request(claims_gvr_, namespace_of(claim), claim, options);
-    if (environment_.options.own_server) {
+    if (unprotect) {
       append(request.target, request.target.find('?') == std::string::npos ? '?' : '&',
              "protect=false");
     }
-    return environment_.client.call(std::move(request));
+    loop_.call(std::move(request), [done, then = std::move(then)](const Result<Value>& written) {
+      if (!written) return done(written.error());
+      then(*written);
+    });
   }
 
   static void deallocate(Value& claim, bool finalizer) {
@@ -320,50 +429,65 @@ class ResourceClaims : public Controller {
     }
   }
 
-  Result<bool> still_uses(const std::string& name_space, const Value& consumer) {
+  /// What the informers know of a consumer.
+  Use known_use(std::string_view name_space, const Value& consumer) const {
     if (consumer["resource"].as_string() != "pods" || !consumer["apiGroup"].as_string().empty()) {
-      return true;  // somebody else's to release
+      return Use::yes;  // somebody else's to release
     }
-    const std::string key = client::key_of(name_space, consumer["name"].as_string());
-    auto pod = pods_.get(key);
-    if (!pod) {
-      auto live = environment_.client.get(kPods, name_space, consumer["name"].as_string());
-      if (!live) {
-        if (is_gone(live.error())) return false;
-        return live.error();
-      }
-      pod = *live;
-    }
-    return uid_of(*pod) == consumer["uid"].as_string() && !is_done_with_claims(*pod);
+    const auto pod = pods_.get(client::key_of(name_space, consumer["name"].as_string()));
+    if (pod) return is_user(*pod, consumer) ? Use::yes : Use::no;
+    return is_known_gone(consumer["uid"].as_string()) ? Use::no : Use::unknown;
   }
 
-  Result<> let_go(const Value& claim) {
+  static bool is_user(const Value& pod, const Value& consumer) {
+    return uid_of(pod) == consumer["uid"].as_string() && !is_done_with_claims(pod);
+  }
+
+  Result<bool> still_uses(const std::string& name_space, const Value& consumer) {
+    const Use known = known_use(name_space, consumer);
+    if (known != Use::unknown) return known == Use::yes;
+    auto live = environment_.client.get(kPods, name_space, consumer["name"].as_string());
+    if (live) return is_user(*live, consumer);
+    if (is_gone(live.error())) return false;
+    return live.error();
+  }
+
+  void let_go(const Value& claim, const Done& done) {
     Value next = claim;
     Value rest = Value::array();
     for (const auto& finalizer : claim["metadata"]["finalizers"].items()) {
       if (finalizer.as_string() != kClaimFinalizer) rest.push(finalizer);
     }
     next.mut("metadata").set("finalizers", std::move(rest));
-    auto written = environment_.client.update(claims_gvr_, namespace_of(claim), next);
-    if (!written && !is_gone(written.error())) return written.error();
-    return success();
+    loop_.call(client::update_request(claims_gvr_, namespace_of(claim), next),
+               [this, claim, done](const Result<Value>& written) {
+                 if (!written && !is_gone(written.error())) return done(written.error());
+                 remove_unused(claim, done);
+               });
   }
 
-  /// A claim of a pod that has ended goes now, though the pod may stay for long.
-  Result<> remove_unused(const Value& claim) {
+  /// The claim of a pod that has ended, though the pod may stay for long.
+  bool is_unused(const Value& claim) const {
     const Value& owner = controller_of(claim);
     if (owner["kind"].as_string() != "Pod" || owner["apiVersion"].as_string() != "v1") {
-      return success();
+      return false;
     }
     const auto pod = pods_.get(client::key_of(namespace_of(claim), owner["name"].as_string()));
-    if (!pod) return success();  // the garbage collector's
-    if (uid_of(*pod) == owner["uid"].as_string() && !is_done_with_claims(*pod)) return success();
+    if (!pod) return false;  // the garbage collector's
+    return uid_of(*pod) != owner["uid"].as_string() || is_done_with_claims(*pod);
+  }
+
+  void remove_unused(const Value& claim, const Done& done) {
+    if (!claim["status"]["reservedFor"].empty() || is_deleting(claim) || !is_unused(claim)) {
+      return done(WorkOutcome::done());
+    }
     client::DeleteOptions options;
     options.uid = uid_of(claim);
-    auto removed =
-        environment_.client.remove(claims_gvr_, namespace_of(claim), name_of(claim), options);
-    if (!removed && !is_gone(removed.error())) return removed.error();
-    return success();
+    loop_.call(client::delete_request(claims_gvr_, namespace_of(claim), name_of(claim), options),
+               [done](const Result<Value>& removed) {
+                 if (!removed && !is_gone(removed.error())) return done(removed.error());
+                 done(WorkOutcome::done());
+               });
   }
 
   Environment& environment_;
@@ -372,9 +496,11 @@ class ResourceClaims : public Controller {
   client::Informer& pods_;
   client::Informer& claims_;
   client::Informer& templates_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::string, std::string> made_;  // "pod uid/entry" -> claim; guarded by mutex_
   std::deque<std::string> made_order_;       // guarded by mutex_
+  std::unordered_set<std::string> gone_;     // uids of pods; guarded by mutex_
+  std::deque<std::string> gone_order_;       // guarded by mutex_
   Reconciler loop_;
 };
 

@@ -149,6 +149,38 @@ TEST_F(ResourceClaims, the_last_pod_that_goes_deallocates) {
   EXPECT_TRUE(claim("c")["metadata"]["finalizers"].is_null());
 }
 
+TEST_F(ResourceClaims, a_pod_of_the_same_name_does_not_keep_the_claim) {
+  make_claim("c");
+  allocate("c", make_pod("p", "'resourceClaimName': 'c'"));
+  bind("p");
+  EXPECT_EQ(claim("c")["status"]["reservedFor"].size(), 1U);
+
+  client::DeleteOptions now;
+  now.grace_period_seconds = 0;
+  ASSERT_TRUE(cluster.api->remove(kPods, "default", "p", now).ok());
+  make_pod("p", "'resourceClaimName': 'c'");
+  cluster.settle();
+
+  EXPECT_TRUE(claim("c")["status"]["reservedFor"].empty());
+  EXPECT_TRUE(claim("c")["status"]["allocation"].is_null());
+}
+
+TEST_F(ResourceClaims, several_entries_are_made_in_one_turn) {
+  make_template("gpu");
+  cluster.create(kPods, "default",
+                 "{'metadata': {'name': 'p'}, 'spec': {'resourceClaims': [{'name': 'd', "
+                 "'resourceClaimTemplateName': 'gpu'}, {'name': 'e', "
+                 "'resourceClaimTemplateName': 'gpu'}], 'containers': [{'name': 'm', 'image': 'x', "
+                 "'resources': {'claims': [{'name': 'd'}, {'name': 'e'}]}}]}}");
+  cluster.settle();
+
+  const auto claims = pod_claims(cluster.get(kPods, "default", "p"));
+  ASSERT_EQ(claims.size(), 2U);
+  EXPECT_TRUE(claims[0].claim.starts_with("p-d-")) << claims[0].claim;
+  EXPECT_TRUE(claims[1].claim.starts_with("p-e-")) << claims[1].claim;
+  EXPECT_EQ(cluster.list(kClaims, "default").size(), 2U);
+}
+
 TEST_F(ResourceClaims, an_allocated_claim_that_nobody_had_stays_allocated) {
   make_claim("c");
   allocate("c", {});

@@ -105,8 +105,8 @@ class Rollout {
       set_condition(status_, "Progressing", "Unknown", "DeploymentPaused", "Deployment is paused",
                     input_.now);
     else if (!paused && reason == "DeploymentPaused")
-      set_condition(status_, "Progressing", "Unknown", "DeploymentResumed",
-                    "Deployment is resumed", input_.now);
+      set_condition(status_, "Progressing", "Unknown", "DeploymentResumed", "Deployment is resumed",
+                    input_.now);
   }
 
   bool scaling_asked() const {
@@ -148,9 +148,9 @@ class Rollout {
   void make_set(std::int64_t revision) {
     const Value& spec = deployment_["spec"];
     const Value& collisions = status_["collisionCount"];
-    const std::string hash = template_hash(
-        spec["template"], collisions.is_integer() ? std::optional(collisions.as_int())
-                                                  : std::nullopt);
+    const std::string hash =
+        template_hash(spec["template"],
+                      collisions.is_integer() ? std::optional(collisions.as_int()) : std::nullopt);
     const std::string name = cat(name_of(deployment_), "-", hash);
     Value pod_template = spec["template"];
     pod_template.mut("metadata").mut("labels").set(kTemplateHashLabel, hash);
@@ -278,8 +278,7 @@ class Rollout {
 
     std::int64_t have = 0;
     for (const Value* set : active) have += replicas_of(*set);
-    const std::int64_t allowed =
-        wanted_.replicas > 0 ? wanted_.replicas + wanted_.max_surge : 0;
+    const std::int64_t allowed = wanted_.replicas > 0 ? wanted_.replicas + wanted_.max_surge : 0;
     std::int64_t to_add = allowed - have;
     // Larger sets first; of equals, growing favours the newer one and shrinking the older.
     std::stable_sort(active.begin(), active.end(), [&](const Value* a, const Value* b) {
@@ -328,8 +327,7 @@ class Rollout {
     const std::int64_t before = replicas_of(set);
     Value annotations = set["metadata"]["annotations"];
     set_size_annotations(annotations);
-    if (before == replicas &&
-        (!annotate_always || annotations == set["metadata"]["annotations"]))
+    if (before == replicas && (!annotate_always || annotations == set["metadata"]["annotations"]))
       return false;
     set.mut("metadata").set("annotations", std::move(annotations));
     set.mut("spec").set("replicas", replicas);

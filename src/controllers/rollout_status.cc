@@ -65,9 +65,7 @@ DeploymentSpec deployment_spec(const Value& deployment) {
 
 std::int64_t replicas_of(const Value& set) { return set["spec"]["replicas"].as_int(); }
 
-std::int64_t available_of(const Value& set) {
-  return set["status"]["availableReplicas"].as_int();
-}
+std::int64_t available_of(const Value& set) { return set["status"]["availableReplicas"].as_int(); }
 
 bool has_progress_deadline(const Value& deployment) {
   const Value& deadline = deployment["spec"]["progressDeadlineSeconds"];
@@ -92,8 +90,8 @@ void set_condition(Value& status, std::string_view type, std::string_view value,
   status.set("conditions", std::move(conditions));
 }
 
-Value calculate_status(const Value& deployment, const Value& before,
-                       const std::vector<Value>& sets, const Value& new_set, Time now) {
+Value calculate_status(const Value& deployment, const Value& before, const std::vector<Value>& sets,
+                       const Value& new_set, Time now) {
   const DeploymentSpec wanted = deployment_spec(deployment);
   const std::int64_t available = sum_of(sets, "availableReplicas");
   std::int64_t total = 0;
@@ -134,9 +132,8 @@ Value judge_progress(const Value& deployment, const Value& before, Value status,
   const bool over = status["replicas"].as_int() == status["updatedReplicas"].as_int() &&
                     current["reason"].as_string() == "NewReplicaSetAvailable";
   if (has_progress_deadline(deployment) && !over) {
-    const std::string subject = new_set.is_null()
-                                    ? cat("Deployment ", quoted(name_of(deployment)))
-                                    : cat("ReplicaSet ", quoted(name_of(new_set)));
+    const std::string subject = new_set.is_null() ? cat("Deployment ", quoted(name_of(deployment)))
+                                                  : cat("ReplicaSet ", quoted(name_of(new_set)));
     if (deployment_complete(deployment, status)) {
       set_condition(status, "Progressing", "True", "NewReplicaSetAvailable",
                     cat(subject, " has successfully progressed."), now);

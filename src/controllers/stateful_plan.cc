@@ -266,9 +266,8 @@ StatefulPod stateful_pod(const Value& set, const Value& revision, std::int64_t o
   // A volume of the template gives way to the claim of the same name.
   for (const Value& volume : spec["volumes"].items()) {
     const auto& mine = volumes.items();
-    if (std::none_of(mine.begin(), mine.end(), [&](const Value& other) {
-          return other["name"] == volume["name"];
-        }))
+    if (std::none_of(mine.begin(), mine.end(),
+                     [&](const Value& other) { return other["name"] == volume["name"]; }))
       volumes.push(volume);
   }
   if (!volumes.empty()) spec.set("volumes", std::move(volumes));

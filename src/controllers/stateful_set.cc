@@ -24,12 +24,10 @@ class StatefulSetController : public Workload {
     if (!expectations_.satisfied(key, now())) return done();
     StatefulInput input;
     input.set = set;
-    DIBS_TRY(input.pods, claim(set, pods_, kPods, [&set](const Value& pod) {
-               return ordinal_of(set, pod) >= 0;
-             }));
+    DIBS_TRY(input.pods, claim(set, pods_, kPods,
+                               [&set](const Value& pod) { return ordinal_of(set, pod) >= 0; }));
     DIBS_TRY(const std::vector<Value> history, claim(set, revisions_, kRevisionResource));
-    const RevisionPlan revisions =
-        plan_revisions(set, history, "controller.kubernetes.io/hash");
+    const RevisionPlan revisions = plan_revisions(set, history, "controller.kubernetes.io/hash");
     if (!is_deleting(set)) DIBS_CHECK(keep_revision(set, revisions));
     input.update_revision = revisions.current;
     input.current_revision = revisions.current;
@@ -96,16 +94,15 @@ class StatefulSetController : public Workload {
         continue;
       }
       if (!is_namespace_ending(made.error()))
-        event(set, true, "FailedCreate",
-              cat(subject, " failed error: ", made.error().message()));
+        event(set, true, "FailedCreate", cat(subject, " failed error: ", made.error().message()));
       return std::move(made).error();
     }
     expectations_.expect_creations(key, 1, now());
     auto made = environment_.client.create(kPods, namespace_of(set), wanted.pod, writing());
     if (!made.ok()) {
       expectations_.creation_seen(key);
-      const bool quiet = made.error().code() == Code::already_exists ||
-                         is_namespace_ending(made.error());
+      const bool quiet =
+          made.error().code() == Code::already_exists || is_namespace_ending(made.error());
       if (!quiet) tell(set, "Create", pod, &made.error());
       return std::move(made).error();
     }
@@ -116,8 +113,7 @@ class StatefulSetController : public Workload {
   Result<> remove(const std::string& key, const Value& set, const Value& pod) {
     const std::string uid(uid_of(pod));
     expectations_.expect_deletion(key, uid, now());
-    auto removed =
-        environment_.client.remove(kPods, namespace_of(pod), name_of(pod), {.uid = uid});
+    auto removed = environment_.client.remove(kPods, namespace_of(pod), name_of(pod), {.uid = uid});
     if (!removed.ok()) {
       expectations_.deletion_seen(key, uid);
       if (is_gone(removed.error()) || removed.error().code() == Code::conflict) return success();

@@ -89,8 +89,8 @@ client::Informer& Workload::watch_children(const Gvr& gvr, bool counted) {
     if (is_deleting(after) && !key.empty())
       expectations_.deletion_seen(key, std::string(uid_of(after)));
     if (!old_key.empty() && old_key != key) reconciler_.add(old_key);
-    child_seen(after, !(before["metadata"]["labels"] == after["metadata"]["labels"]) ||
-                          old_key != key);
+    child_seen(after,
+               !(before["metadata"]["labels"] == after["metadata"]["labels"]) || old_key != key);
   };
   handlers.removed = [this](const Value& child) {
     const std::string key = owner_key(child);
@@ -106,10 +106,9 @@ std::string Workload::owner_key(const Value& child) const {
   const Value& controller = controller_of(child);
   if (controller["kind"].as_string() != kind_.kind) return {};
   const std::string_view group_version = controller["apiVersion"].as_string();
-  const std::string_view group =
-      group_version.find('/') == std::string_view::npos
-          ? std::string_view()
-          : group_version.substr(0, group_version.find('/'));
+  const std::string_view group = group_version.find('/') == std::string_view::npos
+                                     ? std::string_view()
+                                     : group_version.substr(0, group_version.find('/'));
   if (group != kind_.gvr.group) return {};
   return client::key_of(namespace_of(child), controller["name"].as_string());
 }
@@ -128,9 +127,7 @@ void Workload::child_seen(const Value& child, bool labels_new) {
   }
 }
 
-client::WriteOptions Workload::writing() {
-  return {.field_manager = std::string(kFieldManager)};
-}
+client::WriteOptions Workload::writing() { return {.field_manager = std::string(kFieldManager)}; }
 
 Result<std::vector<Value>> Workload::claim(const Value& owner, client::Informer& children,
                                            const Gvr& gvr,
@@ -143,9 +140,9 @@ Result<std::vector<Value>> Workload::claim(const Value& owner, client::Informer&
     if (selector.matches(child["metadata"]["labels"])) {
       claimed.push_back(child);
     } else if (!is_deleting(owner)) {
-      auto released = environment_.client.patch(gvr, name_space, name_of(child),
-                                                client::PatchType::strategic,
-                                                release_patch(child, owner), writing());
+      auto released =
+          environment_.client.patch(gvr, name_space, name_of(child), client::PatchType::strategic,
+                                    release_patch(child, owner), writing());
       // Invalid: somebody else took the reference away, so that none is left to delete.
       if (!released.ok() && !is_gone(released.error()) && released.error().code() != Code::invalid)
         return std::move(released).error();
@@ -162,9 +159,9 @@ Result<std::vector<Value>> Workload::claim(const Value& owner, client::Informer&
       if (uid_of(fresh) != uid_of(owner) || is_deleting(fresh)) return claimed;
       owner_confirmed = true;
     }
-    auto adopted = environment_.client.patch(gvr, name_space, name_of(orphan),
-                                             client::PatchType::strategic,
-                                             adoption_patch(orphan, owner), writing());
+    auto adopted =
+        environment_.client.patch(gvr, name_space, name_of(orphan), client::PatchType::strategic,
+                                  adoption_patch(orphan, owner), writing());
     if (adopted.ok()) {
       claimed.push_back(std::move(*adopted));
     } else if (!is_gone(adopted.error())) {
@@ -238,8 +235,8 @@ Result<Value> Workload::write_whole_status(const Value& changed) {
 
 Result<> Workload::keep_revision(const Value& owner, const RevisionPlan& plan) {
   if (plan.update) {
-    auto updated = environment_.client.update(kRevisionResource, namespace_of(owner), plan.current,
-                                              writing());
+    auto updated =
+        environment_.client.update(kRevisionResource, namespace_of(owner), plan.current, writing());
     if (!updated.ok()) return std::move(updated).error();
   }
   if (!plan.create) return success();
@@ -275,6 +272,7 @@ std::vector<ControllerPtr> make_workload_controllers(Environment& environment) {
   controllers.push_back(make_stateful_set_controller(environment));
   controllers.push_back(make_daemon_set_controller(environment));
   controllers.push_back(make_job_controller(environment));
+  controllers.push_back(make_cron_job_controller(environment));
   return controllers;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // The frame of controllers whose objects own children: ReplicaSet, Deployment, StatefulSet,
-// DaemonSet, Job.
+// DaemonSet, Job, CronJob.
 //
 // A child names its controller by uid. It is found by that uid, never by walking the cluster. A
 // child that has no controller and carries the labels of a selector is adopted; one that lost the
@@ -106,5 +106,6 @@ ControllerPtr make_deployment_controller(Environment& environment);
 ControllerPtr make_stateful_set_controller(Environment& environment);
 ControllerPtr make_daemon_set_controller(Environment& environment);
 ControllerPtr make_job_controller(Environment& environment);
+ControllerPtr make_cron_job_controller(Environment& environment);
 
 }  // namespace dibs::controllers

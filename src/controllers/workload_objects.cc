@@ -30,14 +30,12 @@ bool controlled_by(const Value& object, const Value& owner) {
 
 Value adoption_patch(const Value& child, const Value& owner) {
   return Value::object(
-      {{"metadata",
-        Value::object({{"uid", child["metadata"]["uid"]},
-                       {"ownerReferences", Value::array({owner_reference(owner)})}})}});
+      {{"metadata", Value::object({{"uid", child["metadata"]["uid"]},
+                                   {"ownerReferences", Value::array({owner_reference(owner)})}})}});
 }
 
 Value release_patch(const Value& child, const Value& owner) {
-  const Value gone =
-      Value::object({{"$patch", "delete"}, {"uid", owner["metadata"]["uid"]}});
+  const Value gone = Value::object({{"$patch", "delete"}, {"uid", owner["metadata"]["uid"]}});
   return Value::object({{"metadata", Value::object({{"uid", child["metadata"]["uid"]},
                                                     {"ownerReferences", Value::array({gone})}})}});
 }

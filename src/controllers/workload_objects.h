@@ -25,6 +25,7 @@ inline const Gvr kStatefulSetResource{"apps", "v1", "statefulsets"};
 inline const Gvr kDaemonSetResource{"apps", "v1", "daemonsets"};
 inline const Gvr kRevisionResource{"apps", "v1", "controllerrevisions"};
 inline const Gvr kJobResource{"batch", "v1", "jobs"};
+inline const Gvr kCronJobResource{"batch", "v1", "cronjobs"};
 
 /// Whom the server sees writing.
 inline constexpr std::string_view kFieldManager = "kube-controller-manager";

@@ -52,9 +52,9 @@ TEST(Shares, round_as_asked) {
     bool up;
     std::int64_t expected;
   };
-  for (const Case& c : {Case{"3", 10, true, 3}, Case{"'25%'", 10, true, 3},
-                        Case{"'25%'", 10, false, 2}, Case{"'0%'", 10, true, 0},
-                        Case{"'100%'", 7, false, 7}})
+  for (const Case& c :
+       {Case{"3", 10, true, 3}, Case{"'25%'", 10, true, 3}, Case{"'25%'", 10, false, 2},
+        Case{"'0%'", 10, true, 0}, Case{"'100%'", 7, false, 7}})
     EXPECT_EQ(scaled_value(from_text(c.value), c.total, c.up), c.expected) << c.value;
 }
 
@@ -69,10 +69,9 @@ TEST(Hashes, are_stable_and_readable) {
 }
 
 TEST(Availability, counts_from_the_condition) {
-  const Value ready = pod("p",
-                          cat("{'status': {'conditions': [{'type': 'Ready', 'status': 'True', "
-                              "'lastTransitionTime': '",
-                              format_rfc3339(kNow - std::chrono::seconds(4)), "'}]}}"));
+  const Value ready = pod("p", cat("{'status': {'conditions': [{'type': 'Ready', 'status': 'True', "
+                                   "'lastTransitionTime': '",
+                                   format_rfc3339(kNow - std::chrono::seconds(4)), "'}]}}"));
   EXPECT_TRUE(pod_available(ready, 4, kNow));
   EXPECT_FALSE(pod_available(ready, 5, kNow));
   EXPECT_EQ(next_available({ready}, 10, kNow), std::chrono::seconds(6));
@@ -110,9 +109,9 @@ TEST(ReplicaPlans, give_up_the_least_useful_pods) {
       pod("starting", "{'spec': {'nodeName': 'n1'}, 'status': {'phase': 'Running'}}"),
       pod("pending", "{'spec': {'nodeName': 'n1'}, 'status': {'phase': 'Pending'}}"),
       pod("nowhere", "{'spec': {}, 'status': {'phase': 'Pending'}}")};
-  EXPECT_THAT(names_of(removal_order(pods, pods, kNow)),
-              ElementsAre("nowhere", "pending", "starting", "cheap", "ready", "crowded",
-                          "crowded2"));
+  EXPECT_THAT(
+      names_of(removal_order(pods, pods, kNow)),
+      ElementsAre("nowhere", "pending", "starting", "cheap", "ready", "crowded", "crowded2"));
   const ReplicaPlan fewer = plan_replicas(from_text("{'spec': {'replicas': 5}}"), pods, pods, kNow);
   EXPECT_THAT(names_of(fewer.remove), ElementsAre("nowhere", "pending"));
   EXPECT_EQ(plan_replicas(from_text("{'spec': {'replicas': 9}}"), pods, pods, kNow).create, 2);
@@ -136,15 +135,15 @@ RolloutPlan roll(int replicas, const std::string& surge, const std::string& unav
   int number = 0;
   for (const auto& [version, size, available] : sets) {
     ++number;
-    Value set = from_text(cat(
-        "{'metadata': {'name': 'web-", number, "', 'uid': 's", number,
-        "', 'creationTimestamp': '", format_rfc3339(kNow + std::chrono::seconds(number)),
-        "', 'annotations': {'deployment.kubernetes.io/revision': '", number,
-        "', 'deployment.kubernetes.io/desired-replicas': '", replicas,
-        "', 'deployment.kubernetes.io/max-replicas': '", replicas, "'}}, 'spec': {'replicas': ",
-        size, ", 'template': {'metadata': {'labels': {'app': 'web', 'pod-template-hash': 'h",
-        version, "'}}, 'spec': {'v': ", version, "}}}, 'status': {'replicas': ", size,
-        ", 'availableReplicas': ", available, "}}"));
+    Value set = from_text(
+        cat("{'metadata': {'name': 'web-", number, "', 'uid': 's", number,
+            "', 'creationTimestamp': '", format_rfc3339(kNow + std::chrono::seconds(number)),
+            "', 'annotations': {'deployment.kubernetes.io/revision': '", number,
+            "', 'deployment.kubernetes.io/desired-replicas': '", replicas,
+            "', 'deployment.kubernetes.io/max-replicas': '", replicas, "'}}, 'spec': {'replicas': ",
+            size, ", 'template': {'metadata': {'labels': {'app': 'web', 'pod-template-hash': 'h",
+            version, "'}}, 'spec': {'v': ", version, "}}}, 'status': {'replicas': ", size,
+            ", 'availableReplicas': ", available, "}}"));
     input.sets.push_back(std::move(set));
   }
   return plan_rollout(input);
@@ -194,8 +193,7 @@ TEST(Rollouts, make_the_new_set) {
   const std::string hash(label_of(set, kTemplateHashLabel));
   EXPECT_EQ(name_of(set), cat("web-", hash));
   EXPECT_EQ(set["spec"]["selector"]["matchLabels"][kTemplateHashLabel].as_string(), hash);
-  const Value& progress =
-      condition_in(plan.deployment["status"]["conditions"], "Progressing");
+  const Value& progress = condition_in(plan.deployment["status"]["conditions"], "Progressing");
   EXPECT_EQ(progress["message"].str(), cat("Created new replica set \"web-", hash, "\""));
   EXPECT_TRUE(plan.again.has_value());
 }
@@ -217,14 +215,14 @@ TEST(Rollouts, scale_in_proportion) {
       "'RollingUpdate', 'rollingUpdate': {'maxSurge': 0, 'maxUnavailable': 5}}, 'template': "
       "{'spec': {'v': 2}}}}");
   for (const auto& [version, size] : {std::pair(1, 7), std::pair(2, 3)})
-    input.sets.push_back(from_text(cat(
-        "{'metadata': {'name': 'web-", version,
-        "', 'annotations': {'deployment.kubernetes.io/revision': '", version,
-        "', 'deployment.kubernetes.io/desired-replicas': '10', "
-        "'deployment.kubernetes.io/max-replicas': '10'}}, 'spec': {'replicas': ",
-        size, ", 'template': {'spec': {'v': ", version, "}}}}")));
-  EXPECT_THAT(notes_of(plan_rollout(input)), ElementsAre("Scaled up re web-1 from 7 to 14",
-                                                         "Scaled up re web-2 from 3 to 6"));
+    input.sets.push_back(
+        from_text(cat("{'metadata': {'name': 'web-", version,
+                      "', 'annotations': {'deployment.kubernetes.io/revision': '", version,
+                      "', 'deployment.kubernetes.io/desired-replicas': '10', "
+                      "'deployment.kubernetes.io/max-replicas': '10'}}, 'spec': {'replicas': ",
+                      size, ", 'template': {'spec': {'v': ", version, "}}}}")));
+  EXPECT_THAT(notes_of(plan_rollout(input)),
+              ElementsAre("Scaled up re web-1 from 7 to 14", "Scaled up re web-2 from 3 to 6"));
 }
 
 TEST(Indexes, print_as_ranges) {
@@ -246,8 +244,9 @@ Value failed_pod(const std::string& name, int code) {
                        "'annotations': {'batch.kubernetes.io/job-completion-index': '0'}}, "
                        "'status': {'phase': 'Failed', 'containerStatuses': [{'name': 'main', "
                        "'state': {'terminated': {'exitCode': ",
-                       code, "}}}], 'conditions': [{'type': 'DisruptionTarget', 'status': "
-                             "'True'}]}}"));
+                       code,
+                       "}}}], 'conditions': [{'type': 'DisruptionTarget', 'status': "
+                       "'True'}]}}"));
 }
 
 TEST(FailurePolicies, take_the_first_rule_that_matches) {
@@ -270,9 +269,10 @@ JobPlan plan(const std::string& spec, std::vector<Value> pods, const std::string
   JobInput input;
   input.now = kNow;
   input.pods = std::move(pods);
-  input.job = from_text(cat("{'apiVersion': 'batch/v1', 'kind': 'Job', 'metadata': {'name': 'j', "
-                            "'namespace': 'a', 'uid': 'j'}, 'spec': ",
-                            spec, ", 'status': ", status, "}"));
+  input.job =
+      from_text(cat("{'apiVersion': 'batch/v1', 'kind': 'Job', 'metadata': {'name': 'j', "
+                    "'namespace': 'a', 'uid': 'j'}, 'spec': ",
+                    spec, ", 'status': ", status, "}"));
   return plan_job(input);
 }
 
@@ -350,11 +350,11 @@ TEST(JobPlans, fail_for_reasons) {
 }
 
 TEST(JobPlans, succeed_by_policy) {
-  const JobPlan met =
-      plan("{'completions': 3, 'parallelism': 3, 'completionMode': 'Indexed', 'successPolicy': "
-           "{'rules': [{'succeededIndexes': '1-2', 'succeededCount': 2}, {'succeededIndexes': "
-           "'0'}]}}",
-           {}, "{'completedIndexes': '0', 'succeeded': 1}");
+  const JobPlan met = plan(
+      "{'completions': 3, 'parallelism': 3, 'completionMode': 'Indexed', 'successPolicy': "
+      "{'rules': [{'succeededIndexes': '1-2', 'succeededCount': 2}, {'succeededIndexes': "
+      "'0'}]}}",
+      {}, "{'completedIndexes': '0', 'succeeded': 1}");
   EXPECT_EQ(first_condition(met), "SuccessCriteriaMet SuccessPolicy");
   EXPECT_EQ(met.status["conditions"][0]["message"].as_string(), "Matched rules at index 1");
 }
@@ -369,9 +369,10 @@ TEST(JobPlans, wait_longer_after_each_failure) {
 StatefulPlan stateful(const std::string& spec, const std::vector<Value>& pods) {
   StatefulInput input;
   input.now = kNow;
-  input.set = from_text(cat("{'apiVersion': 'apps/v1', 'kind': 'StatefulSet', 'metadata': {'name': "
-                            "'db', 'namespace': 'a', 'uid': 's'}, 'spec': ",
-                            spec, "}"));
+  input.set =
+      from_text(cat("{'apiVersion': 'apps/v1', 'kind': 'StatefulSet', 'metadata': {'name': "
+                    "'db', 'namespace': 'a', 'uid': 's'}, 'spec': ",
+                    spec, "}"));
   input.pods = pods;
   input.current_revision = from_text("{'metadata': {'name': 'db-old'}}");
   input.update_revision = from_text("{'metadata': {'name': 'db-new'}}");
@@ -403,9 +404,9 @@ TEST(StatefulPlans, keep_their_order) {
                                     member(2, "old", true)};
   EXPECT_THAT(names_of(stateful("{'replicas': 1}", three).remove), ElementsAre("db-2"));
   EXPECT_THAT(names_of(stateful("{'replicas': 3}", three).remove), ElementsAre("db-2"));
-  EXPECT_THAT(names_of(stateful("{'replicas': 3, 'updateStrategy': {'type': 'OnDelete'}}", three)
-                           .remove),
-              IsEmpty());
+  EXPECT_THAT(
+      names_of(stateful("{'replicas': 3, 'updateStrategy': {'type': 'OnDelete'}}", three).remove),
+      IsEmpty());
   EXPECT_THAT(names_of(stateful("{'replicas': 3, 'updateStrategy': {'rollingUpdate': "
                                 "{'partition': 3}}}",
                                 three)
@@ -484,8 +485,7 @@ TEST(NodeFits, follow_labels_fields_and_taints) {
         Case{"{'matchFields': [{'key': 'metadata.name', 'operator': 'In', 'values': ['n2']}]}",
              false},
         Case{"{}", false}})
-    EXPECT_EQ(node_selector_matches(
-                  from_text(cat("{'nodeSelectorTerms': [", c.term, "]}")), node),
+    EXPECT_EQ(node_selector_matches(from_text(cat("{'nodeSelectorTerms': [", c.term, "]}")), node),
               c.expected)
         << c.term;
   const auto fit = [&](const std::string& spec) {
@@ -512,9 +512,10 @@ TEST(DaemonPlans, replace_within_the_budget) {
   for (const char* name : {"n1", "n2", "n3"})
     input.nodes.push_back(from_text(cat("{'metadata': {'name': '", name, "'}}")));
   const auto with = [&](const std::string& rolling, std::vector<Value> pods) {
-    input.set = from_text(cat("{'metadata': {'name': 'ds'}, 'spec': {'updateStrategy': {'type': "
-                              "'RollingUpdate', 'rollingUpdate': ",
-                              rolling, "}}}"));
+    input.set =
+        from_text(cat("{'metadata': {'name': 'ds'}, 'spec': {'updateStrategy': {'type': "
+                      "'RollingUpdate', 'rollingUpdate': ",
+                      rolling, "}}}"));
     input.pods = std::move(pods);
     return plan_daemon_set(input);
   };

@@ -32,11 +32,10 @@ struct WorkloadsTest : testing::Test {
   WorkloadsTest() { cluster.add_namespace("a"); }
 
   Value create(const Gvr& gvr, const std::string& name, const std::string& spec) {
-    Value made = cluster.create(
-        gvr, "a",
-        cat("{'metadata': {'name': '", name,
-            "'}, 'spec': {'selector': {'matchLabels': {'app': 'web'}}, ", spec, ", ", kTemplate,
-            "}}"));
+    Value made = cluster.create(gvr, "a",
+                                cat("{'metadata': {'name': '", name,
+                                    "'}, 'spec': {'selector': {'matchLabels': {'app': 'web'}}, ",
+                                    spec, ", ", kTemplate, "}}"));
     cluster.settle();
     return made;
   }
@@ -256,8 +255,8 @@ TEST_F(WorkloadsTest, job_fails_at_its_limits) {
   for (const Value& pod : pods())
     if (name_of(pod).substr(0, 5) == "fails") end_pod(pod, "Failed");
   cluster.settle(std::chrono::seconds(10));
-  for (const auto& [name, reason] : {std::pair("fails", "BackoffLimitExceeded"),
-                                     std::pair("slow", "DeadlineExceeded")}) {
+  for (const auto& [name, reason] :
+       {std::pair("fails", "BackoffLimitExceeded"), std::pair("slow", "DeadlineExceeded")}) {
     const Value conditions = cluster.get(kJobResource, "a", name)["status"]["conditions"];
     ASSERT_EQ(conditions.size(), 2U) << name;
     EXPECT_EQ(conditions[0]["type"].as_string(), "FailureTarget");

@@ -10,6 +10,7 @@ namespace {
 
 namespace dra = k8s::io::kubelet::pkg::apis::dra::v1;
 
+const client::Gvr kClaims = {"resource.k8s.io", "v1", "resourceclaims"};
 constexpr Duration kHealthPoll = std::chrono::milliseconds(250);
 // The agent forgets what it has not heard for 30 s.
 constexpr Duration kHealthRepeat = std::chrono::seconds(10);
@@ -54,8 +55,8 @@ std::vector<std::string> supported_versions(bool with_health) {
   return versions;
 }
 
-DraService::DraService(Driver& driver, ResourceApi& api, PreparedClaims& claims, ClaimsLock* lock,
-                       DriverMetrics& metrics, runtime::Runtime& runtime)
+DraService::DraService(Driver& driver, client::Client& api, PreparedClaims& claims,
+                       ClaimsLock* lock, DriverMetrics& metrics, runtime::Runtime& runtime)
     : driver_(driver),
       api_(api),
       claims_(claims),
@@ -93,7 +94,7 @@ Result<std::vector<Claim>> DraService::fetch(const std::vector<ClaimName>& names
   std::vector<Claim> claims;
   for (const auto& name : names) {
     const std::string key = cat(name.name_space, "/", name.name);
-    auto object = api_.get_claim(name.name_space, name.name);
+    auto object = api_.get(kClaims, name.name_space, name.name);
     if (!object) return object.error().within(cat("retrieve claim ", key));
     DIBS_TRY(auto claim, read_claim(std::move(object).value(), claims_.options().driver_name));
     if (claim.id.uid != name.uid) return Error::conflict(cat("claim ", key, " got replaced"));

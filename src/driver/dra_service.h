@@ -10,10 +10,10 @@
 #include <memory>
 #include <string>
 
+#include "client/client.h"
 #include "driver/claims_lock.h"
 #include "driver/metrics.h"
 #include "driver/prepared_claims.h"
-#include "driver/resource_api.h"
 #include "rpc/server.h"
 #include "runtime/runtime.h"
 
@@ -22,7 +22,7 @@ namespace dibs::driver {
 class DraService {
  public:
   /// All must outlive it. `lock` null: calls may overlap.
-  DraService(Driver& driver, ResourceApi& api, PreparedClaims& claims, ClaimsLock* lock,
+  DraService(Driver& driver, client::Client& api, PreparedClaims& claims, ClaimsLock* lock,
              DriverMetrics& metrics, runtime::Runtime& runtime);
 
   rpc::Methods methods();
@@ -37,7 +37,7 @@ class DraService {
   Result<std::vector<Claim>> fetch(const std::vector<ClaimName>& names);
 
   Driver& driver_;
-  ResourceApi& api_;
+  client::Client& api_;
   PreparedClaims& claims_;
   ClaimsLock* lock_;
   DriverMetrics& metrics_;

@@ -5,13 +5,13 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "client/resource_versions.h"
 #include "driver/claims_lock.h"
 #include "driver/device_metadata.h"
 #include "driver/dra_service.h"
 #include "driver/prepared_claims.h"
 #include "driver/publisher.h"
 #include "driver/registration.h"
-#include "driver/resource_api.h"
 #include "driver/sockets.h"
 
 namespace dibs::driver {
@@ -57,6 +57,7 @@ struct Plugin::State {
     PublisherOptions publishing;
     publishing.driver_name = options.driver_name;
     publishing.node_name = options.node_name;
+    publishing.may_have_successor = !options.pod_uid.empty();
     publishing.failed = [this](const Error& error) {
       metrics.background_error(false);
       if (options.background_error) options.background_error(error);
@@ -68,7 +69,7 @@ struct Plugin::State {
   const PluginOptions options;
   metrics::Registry own_registry;
   DriverMetrics metrics;
-  ResourceApi api;
+  client::ResourceClient api;
   std::unique_ptr<MetadataFiles> metadata;
   PreparedClaims claims;
   ClaimsLock lock;

@@ -19,7 +19,12 @@ namespace {
 using client::WorkOutcome;
 using json::Value;
 
+const client::Gvr kSlices = {"resource.k8s.io", "v1", "resourceslices"};
+/// How often is looked for the first list, less and less: a thousand publishers may start at once.
 constexpr Duration kSyncPoll = std::chrono::milliseconds(5);
+constexpr Duration kLongestSyncPoll = std::chrono::milliseconds(500);
+/// A node that is not there yet is about to be.
+constexpr Duration kLongestNodeWait = std::chrono::seconds(5);
 
 std::uint64_t revision_of(const Value& object) {
   const auto text = object["metadata"]["resourceVersion"].as_string();
@@ -45,10 +50,10 @@ struct OwnWrite {
 }  // namespace
 
 struct Publisher::State {
-  State(ResourceApi& api, runtime::Runtime& runtime, PublisherOptions options)
+  State(client::Client& api, runtime::Runtime& runtime, PublisherOptions options)
       : api(api), runtime(runtime), options(std::move(options)) {}
 
-  ResourceApi& api;
+  client::Client& api;
   runtime::Runtime& runtime;
   const PublisherOptions options;
 
@@ -56,10 +61,14 @@ struct Publisher::State {
   std::map<std::string, WantedPool> wanted;  // guarded by mutex
   std::set<std::string> unfinished;          // pools; guarded by mutex
   bool updated = false;                      // guarded by mutex
+  std::map<std::string, Duration> healed;    // pools, when, at once; guarded by mutex
+  std::set<std::string> removing;            // uids; guarded by mutex
+  std::set<std::string> gone;                // uids, since the last look; guarded by mutex
 
   // Only the queue's work touches these, one at a time.
   Value owner;
   std::map<std::string, OwnWrite> own;  // by name
+  Duration sync_poll = kSyncPoll;
 
   // Slices may have gone with a node that is there again under another uid.
   std::atomic<bool> owner_is_old{true};
@@ -70,18 +79,25 @@ struct Publisher::State {
 
   WorkOutcome work(const std::string& pool);
   Result<bool> get_ready();
+  void removed(const Value& slice);
   Result<> sync(const std::string& pool);
   Result<> write(const std::string& pool, const Plan& plan, const std::vector<Value>& contents);
+  Result<> remove(const Value& slice);
   void remember(const std::string& pool, std::size_t index, const Value& content,
                 const Value& slice);
   std::vector<Value> slices_there(const std::string& pool);
   void note_write(const Value& slice);
+  bool waits_for_node(const Error& error) const;
   void fail(const Error& error) const;
 };
 
+/// A driver may well be up before its node is.
+bool Publisher::State::waits_for_node(const Error& error) const {
+  return error.code() == Code::not_found && owner.is_null();
+}
+
 void Publisher::State::fail(const Error& error) const {
-  // A driver may well be up before its node is.
-  const bool waits = error.code() == Code::not_found && owner.is_null();
+  const bool waits = waits_for_node(error);
   log::write(waits ? log::Level::info : log::Level::warn,
              waits ? "publishing devices waits" : "publishing devices failed",
              {{"driver", options.driver_name}, {"error", error}});
@@ -92,9 +108,14 @@ WorkOutcome Publisher::State::work(const std::string& pool) {
   auto ready = get_ready();
   if (!ready) {
     fail(ready.error());
+    if (waits_for_node(ready.error())) queue->add_after(pool, kLongestNodeWait);
     return WorkOutcome::retry();
   }
-  if (!*ready) return WorkOutcome::again_after(kSyncPoll);
+  if (!*ready) {
+    const Duration wait = sync_poll;
+    sync_poll = std::min(wait * 2, kLongestSyncPoll);
+    return WorkOutcome::again_after(wait);
+  }
   auto synced = sync(pool);
   if (!synced) {
     fail(synced.error().within(cat("pool ", quoted(pool))));
@@ -108,13 +129,11 @@ WorkOutcome Publisher::State::work(const std::string& pool) {
 /// False while the first list is on its way.
 Result<bool> Publisher::State::get_ready() {
   if (!informer) {
-    DIBS_TRY(const auto gvr, api.slices());
     client::InformerOptions watch;
-    watch.gvr = gvr;
+    watch.gvr = kSlices;
     watch.field_selector =
         cat("spec.driver=", options.driver_name, ",spec.nodeName=", options.node_name);
-    watch.keep = slice_to_v1;
-    informer = std::make_unique<client::Informer>(api.client(), runtime, watch);
+    informer = std::make_unique<client::Informer>(api, runtime, watch);
     const auto look_later = [this](const Value& slice) {
       queue->add_after(slice["spec"]["pool"]["name"].str(), options.heal_after);
     };
@@ -125,17 +144,14 @@ Result<bool> Publisher::State::get_ready() {
       look_later(slice);
     };
     handlers.updated = [look_later](const Value&, const Value& after) { look_later(after); };
-    handlers.removed = [this, look_later](const Value& slice) {
-      owner_is_old = true;
-      look_later(slice);
-    };
+    handlers.removed = [this](const Value& slice) { removed(slice); };
     informer->add_handler(std::move(handlers));
     informer->start();
   }
   if (!informer->synced()) return false;
   if (owner_is_old && !options.node_name.empty()) {
     owner = Value();
-    auto node = api.client().get({"", "v1", "nodes"}, "", options.node_name);
+    auto node = api.get({"", "v1", "nodes"}, "", options.node_name);
     if (!node) return node.error().within(cat("look up node ", quoted(options.node_name)));
     owner_is_old = false;
     owner = Value::object({{"apiVersion", "v1"},
@@ -147,11 +163,34 @@ Result<bool> Publisher::State::get_ready() {
   return true;
 }
 
+/// Heals at once, yet not over and over: whoever deletes may have his reasons.
+void Publisher::State::removed(const Value& slice) {
+  owner_is_old = true;
+  const std::string pool = slice["spec"]["pool"]["name"].str();
+  bool at_once = false;
+  {
+    const Duration now = runtime.clock.steady();
+    const std::string uid = slice["metadata"]["uid"].str();
+    std::lock_guard lock(mutex);
+    if (removing.erase(uid) != 0) return;
+    gone.insert(uid);
+    const auto [last, first] = healed.emplace(pool, now);
+    at_once = !options.may_have_successor && (first || now - last->second >= options.heal_after);
+    if (at_once) last->second = now;
+  }
+  queue->add_after(pool, at_once ? Duration(0) : options.heal_after);
+}
+
 /// The informer's slices, corrected by what was written and has not come back yet.
 std::vector<Value> Publisher::State::slices_there(const std::string& pool) {
   std::map<std::string, Value> slices;
   for (auto& slice : informer->list()) slices[slice["metadata"]["name"].str()] = slice;
   const Duration now = runtime.clock.steady();
+  std::set<std::string> deleted;
+  {
+    std::lock_guard lock(mutex);
+    deleted.swap(gone);
+  }
   for (auto write = own.begin(); write != own.end();) {
     const auto seen = slices.find(write->first);
     const bool is_there = seen != slices.end();
@@ -161,7 +200,7 @@ std::vector<Value> Publisher::State::slices_there(const std::string& pool) {
     const bool arrived = is_deletion
                              ? !is_there || is_other
                              : is_there && revision_of(seen->second) >= write->second.revision;
-    if (arrived || write->second.until <= now) {
+    if (arrived || write->second.until <= now || deleted.contains(write->second.uid)) {
       write = own.erase(write);
       continue;
     }
@@ -222,20 +261,37 @@ Result<> Publisher::State::sync(const std::string& pool) {
   return write(pool, plan_pool(input), input.wanted);
 }
 
+/// Only this very state of it. Success too when it is gone.
+Result<> Publisher::State::remove(const Value& slice) {
+  client::DeleteOptions options;
+  options.uid = slice["metadata"]["uid"].str();
+  options.resource_version = slice["metadata"]["resourceVersion"].str();
+  {
+    std::lock_guard lock(mutex);
+    removing.insert(options.uid);
+  }
+  auto removed = api.remove(kSlices, "", slice["metadata"]["name"].as_string(), options);
+  if (removed) return success();
+  std::lock_guard lock(mutex);
+  removing.erase(options.uid);
+  if (removed.error().code() != Code::not_found) return removed.error();
+  return success();
+}
+
 Result<> Publisher::State::write(const std::string& pool, const Plan& plan,
                                  const std::vector<Value>& contents) {
   for (const auto& slice : plan.remove) {
-    DIBS_CHECK(api.remove_slice(slice));
+    DIBS_CHECK(remove(slice));
     own[slice["metadata"]["name"].str()] = {Value(), slice["metadata"]["uid"].str(), 0,
                                             runtime.clock.steady() + options.look_again_after};
   }
   for (const auto& [index, slice] : plan.update) {
-    DIBS_TRY(const auto written, api.update_slice(slice));
+    DIBS_TRY(const auto written, api.update(kSlices, "", slice));
     note_write(written);
     remember(pool, index, contents[index], written);
   }
   for (const auto& [index, slice] : plan.create) {
-    DIBS_TRY(const auto written, api.create_slice(slice));
+    DIBS_TRY(const auto written, api.create(kSlices, "", slice));
     note_write(written);
     remember(pool, index, contents[index], written);
   }
@@ -250,7 +306,7 @@ Result<> Publisher::State::write(const std::string& pool, const Plan& plan,
   return success();
 }
 
-Publisher::Publisher(ResourceApi& api, runtime::Runtime& runtime, PublisherOptions options)
+Publisher::Publisher(client::Client& api, runtime::Runtime& runtime, PublisherOptions options)
     : state_(std::make_shared<State>(api, runtime, std::move(options))) {
   client::WorkQueueOptions queue;
   queue.longest_delay = state_->options.longest_retry;

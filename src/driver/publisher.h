@@ -2,8 +2,9 @@
 // Keeps the ResourceSlices of a driver as the driver wants them.
 //
 // update() says what is wanted and returns at once; the writes follow, pool by pool, and again when
-// they fail. A slice that somebody else changes or deletes is put right 30 s later. Slices outlive
-// the publisher: a driver that restarts finds them and writes only what differs.
+// they fail. A slice that somebody else changes is put right 30 s later, one that he deletes at
+// once, as no pod can be scheduled meanwhile; where that happens again within 30 s, then.
+// Slices outlive the publisher: a driver that restarts finds them and writes only what differs.
 //
 // Work runs on the runtime's executor, one pool at a time. Thread-safe.
 
@@ -14,8 +15,8 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "client/client.h"
 #include "driver/pool.h"
-#include "driver/resource_api.h"
 #include "runtime/runtime.h"
 
 namespace dibs::driver {
@@ -25,6 +26,9 @@ struct PublisherOptions {
   /// Whose devices they are; the node owns the slices. "": slices for a whole cluster.
   std::string node_name = {};
   Duration heal_after = std::chrono::seconds(30);
+  /// Another instance may publish beside this one and mean what it deletes: then that, too, is put
+  /// right only after `heal_after`.
+  bool may_have_successor = false;
   Duration look_again_after = std::chrono::minutes(1);
   Duration longest_retry = std::chrono::seconds(30);
   /// Told of every failure; the publisher goes on by itself. Called on the executor.
@@ -33,8 +37,8 @@ struct PublisherOptions {
 
 class Publisher {
  public:
-  /// `api` and `runtime` must outlive it.
-  Publisher(ResourceApi& api, runtime::Runtime& runtime, PublisherOptions options);
+  /// `api`, which finds resource.k8s.io/v1 (client::ResourceClient), and `runtime` must outlive it.
+  Publisher(client::Client& api, runtime::Runtime& runtime, PublisherOptions options);
   /// As stop().
   ~Publisher();
   Publisher(const Publisher&) = delete;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
+#include "client/resource_versions.h"
 #include "driver/test_world.h"
 
 namespace dibs::driver {
@@ -28,6 +29,7 @@ class PublisherTest : public testing::Test {
     PublisherOptions options;
     options.driver_name = "d.example.com";
     options.node_name = node;
+    options.may_have_successor = successor;
     options.failed = [this](const Error& error) { errors.push_back(error.message()); };
     return std::make_unique<Publisher>(resource_api, world.sim.runtime(), options);
   }
@@ -44,13 +46,20 @@ class PublisherTest : public testing::Test {
     return out;
   }
 
+  void remove_all() {
+    for (const auto& slice : world.slices()) {
+      ASSERT_TRUE(world.api->remove(test::kSlices, "", slice["metadata"]["name"].str()).ok());
+    }
+  }
+
   std::uint64_t revision(std::size_t index) {
     return std::stoull(world.slices()[index]["metadata"]["resourceVersion"].str());
   }
 
   TestWorld world;
-  ResourceApi resource_api{*world.api};
+  client::ResourceClient resource_api{*world.api};
   std::vector<std::string> errors;
+  bool successor = false;
 };
 
 TEST_F(PublisherTest, publishes_for_its_node) {
@@ -149,17 +158,57 @@ TEST_F(PublisherTest, slices_of_pools_from_before_the_start_go) {
   EXPECT_EQ(world.slices()[0]["spec"]["pool"]["name"].str(), "new");
 }
 
-TEST_F(PublisherTest, puts_right_what_others_change_after_half_a_minute) {
+TEST_F(PublisherTest, publishes_at_once_what_others_delete_but_not_over_and_over) {
+  auto publisher = make();
+  ASSERT_TRUE(publisher->update({make_pool("p", make_devices(2))}).ok());
+  world.settle();
+
+  remove_all();
+  world.settle(std::chrono::seconds(1));
+  EXPECT_THAT(shown(), ElementsAre("00000-d.example.com-node-0- 1/1/2"));
+
+  remove_all();
+  world.settle(std::chrono::seconds(28));
+  EXPECT_THAT(shown(), IsEmpty());
+  world.settle(std::chrono::seconds(3));
+  EXPECT_THAT(shown(), ElementsAre("00000-d.example.com-node-0- 1/1/2"));
+
+  world.settle(std::chrono::minutes(1));
+  remove_all();
+  world.settle(std::chrono::seconds(1));
+  EXPECT_EQ(world.slices().size(), 1u);
+}
+
+TEST_F(PublisherTest, its_own_deletions_are_not_those_of_others) {
+  auto publisher = make();
+  ASSERT_TRUE(publisher->update({make_pool("p", make_devices(300))}).ok());
+  world.settle();
+  ASSERT_TRUE(publisher->update({make_pool("p", make_devices(1))}).ok());
+  world.settle();
+
+  remove_all();
+  world.settle(std::chrono::seconds(1));
+
+  EXPECT_EQ(world.slices().size(), 1u);
+}
+
+TEST_F(PublisherTest, leaves_deletions_to_a_successor_for_half_a_minute) {
+  successor = true;
   auto publisher = make();
   ASSERT_TRUE(publisher->update({make_pool("p", make_devices(2))}).ok());
   world.settle(std::chrono::minutes(2));
 
-  ASSERT_TRUE(
-      world.api->remove(test::kSlices, "", world.slices()[0]["metadata"]["name"].str()).ok());
+  remove_all();
   world.settle(std::chrono::seconds(29));
   EXPECT_THAT(shown(), IsEmpty());
   world.settle(std::chrono::seconds(2));
   EXPECT_THAT(shown(), ElementsAre("00000-d.example.com-node-0- 1/1/2"));
+}
+
+TEST_F(PublisherTest, puts_right_what_others_change_after_half_a_minute) {
+  auto publisher = make();
+  ASSERT_TRUE(publisher->update({make_pool("p", make_devices(2))}).ok());
+  world.settle(std::chrono::minutes(2));
 
   Value slice = world.slices()[0];
   slice.mut("spec").set("devices", from_text("[{'name': 'other'}]"));
@@ -173,9 +222,8 @@ TEST_F(PublisherTest, a_node_that_is_there_anew_owns_the_slices) {
   ASSERT_TRUE(publisher->update({make_pool("p", make_devices(1))}).ok());
   world.settle(std::chrono::minutes(2));
 
-  ASSERT_TRUE(
-      world.api->remove(test::kSlices, "", world.slices()[0]["metadata"]["name"].str()).ok());
   ASSERT_TRUE(world.api->remove(test::kNodes, "", "node-0").ok());
+  remove_all();
   world.settle(std::chrono::seconds(40));
   EXPECT_THAT(shown(), IsEmpty());
   const auto node =
@@ -241,7 +289,7 @@ TEST(PublisherOfRelease, servers_of_1_32_get_v1beta1) {
   options.release = "1.32";
   options.feature_gates = "DynamicResourceAllocation=true";
   TestWorld world(std::move(options));
-  ResourceApi resource_api(*world.api);
+  client::ResourceClient resource_api(*world.api);
   Publisher publisher(resource_api, world.sim.runtime(), {"d.example.com", "node-0"});
   Device device("d");
   device.attribute("index", 1);
@@ -249,7 +297,6 @@ TEST(PublisherOfRelease, servers_of_1_32_get_v1beta1) {
   ASSERT_TRUE(publisher.update({make_pool("p", {device})}).ok());
   world.settle();
 
-  EXPECT_EQ(*resource_api.version(), "v1beta1");
   auto listed = world.api->list({"resource.k8s.io", "v1beta1", "resourceslices"}, "");
   ASSERT_TRUE(listed.ok());
   ASSERT_EQ(listed->items.size(), 1u);

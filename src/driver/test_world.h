@@ -9,20 +9,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "client/client.h"
-#include "client/transport.h"
+#include "client/test_api.h"
 #include "driver/plugin.h"
-#include "json/parse.h"
 #include "proto/dra_v1.pb.h"
 #include "rpc/memory_network.h"
-#include "runtime/sim_runtime.h"
-#include "server/api_server.h"
-#include "store/memory_store.h"
 
 namespace dibs::driver::test {
 
@@ -32,41 +26,19 @@ inline const client::Gvr kSlices = {"resource.k8s.io", "v1", "resourceslices"};
 inline const client::Gvr kClaims = {"resource.k8s.io", "v1", "resourceclaims"};
 inline const client::Gvr kNodes = {"", "v1", "nodes"};
 
-/// JSON with ' in place of ".
-inline json::Value from_text(std::string text) {
-  std::replace(text.begin(), text.end(), '\'', '"');
-  auto value = json::parse(text);
-  if (!value) {
-    ADD_FAILURE() << value.error().message() << " in " << text;
-    return {};
-  }
-  return std::move(value).value();
-}
+using client::test::from_text;
 
-class TestWorld {
+class TestWorld : public client::test::TestApi {
  public:
-  explicit TestWorld(server::Options options = {}) : store_(store::make_memory_store({})) {
-    auto opened = server::ApiServer::open(sim.runtime(), *store_, std::move(options));
-    if (!opened) {
-      ADD_FAILURE() << opened.error().message();
-      std::abort();
-    }
-    server_ = std::move(opened).value();
-    client::InProcessOptions in_process;
-    in_process.pump = [this] { return sim.run_until_idle() > 0; };
-    transport_ = client::make_in_process_transport(server_->handler(), sim.runtime(), in_process);
-    api = std::make_unique<client::Client>(*transport_);
+  explicit TestWorld(server::Options options = {}) : TestApi(std::move(options)) {
     files = runtime::make_memory_files();
     for (const char* folder : {"/node/plugins_registry", "/node/plugins", "/node/cdi"}) {
       EXPECT_TRUE(files->make_dirs(folder).ok());
     }
-    EXPECT_TRUE(api->create(kNodes, "", from_text("{'metadata': {'name': 'node-0'}}")).ok());
+    create(kNodes, "", "{'metadata': {'name': 'node-0'}}");
   }
 
-  ~TestWorld() {
-    server_->close();
-    sim.run_until_idle();
-  }
+  ~TestWorld() { close(); }
 
   void settle(Duration time = std::chrono::seconds(1)) { sim.advance(time); }
 
@@ -89,27 +61,14 @@ class TestWorld {
     return out;
   }
 
-  std::vector<json::Value> slices() {
-    auto listed = api->list(kSlices, "");
-    return listed ? listed->items : std::vector<json::Value>();
-  }
+  std::vector<json::Value> slices() { return list(kSlices, ""); }
 
   /// A claim in namespace default with this allocation ({'devices': {'results': […]}}).
   json::Value make_claim(const std::string& name, const std::string& allocation) {
-    auto made = api->create(kClaims, "default", from_text("{'metadata': {'name': '" + name + R"('},
-        'spec': {'devices': {'requests': [{'name': 'r', 'exactly': {'deviceClassName': 'c'}}]}}})"));
-    if (!made) {
-      ADD_FAILURE() << made.error().message();
-      return {};
-    }
-    json::Value claim = *made;
+    json::Value claim = create(kClaims, "default", "{'metadata': {'name': '" + name + R"('},
+        'spec': {'devices': {'requests': [{'name': 'r', 'exactly': {'deviceClassName': 'c'}}]}}})");
     claim.mut("status").set("allocation", from_text(allocation));
-    auto written = api->update_status(kClaims, "default", claim);
-    if (!written) {
-      ADD_FAILURE() << written.error().message();
-      return {};
-    }
-    return *written;
+    return expect(api->update_status(kClaims, "default", claim));
   }
 
   static ClaimName name_of(const json::Value& claim) {
@@ -134,7 +93,6 @@ class TestWorld {
 
   /// Of the last prepare() or unprepare().
   rpc::Status status;
-  runtime::SimRuntime sim;
   rpc::MemoryNetwork network;
   std::unique_ptr<runtime::Files> files;
 
@@ -156,13 +114,6 @@ class TestWorld {
     EXPECT_TRUE(response.ParseFromString(reply.bytes));
     return response;
   }
-
-  std::unique_ptr<store::Store> store_;
-  std::unique_ptr<server::ApiServer> server_;
-  std::unique_ptr<client::Transport> transport_;
-
- public:
-  std::unique_ptr<client::Client> api;
 };
 
 /// Files that die at the n-th change: from then on everything fails, as for a process that is

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "base/strings.h"
+#include "json/go_words.h"
 #include "json/patch.h"
 
 namespace dibs::json {
@@ -186,25 +187,6 @@ class Patcher {
   Value document_;
   std::size_t copied_ = 0;
 };
-
-std::string_view go_kind(const Value& value) {
-  switch (value.kind()) {
-    case Kind::boolean:
-      return "bool";
-    case Kind::integer:
-    case Kind::number:
-      return "number";
-    case Kind::string:
-      return "string";
-    case Kind::array:
-      return "array";
-    case Kind::object:
-      return "object";
-    case Kind::null:
-      break;
-  }
-  return "null";
-}
 
 // What the API's decoder says about operations of the wrong form.
 Result<> check_form(const Value& patch) {

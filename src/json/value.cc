@@ -15,40 +15,15 @@
 #include <vector>
 
 #include "json/builder.h"
+#include "json/node.h"
 
 namespace dibs::json {
-
-namespace internal {
-
-struct Slot {
-  std::uint32_t hash;
-  std::uint32_t place;  // of the member, plus one; 0 is free
-};
-
-/// Open addressing with linear probing, never more than half full.
-struct Index {
-  std::size_t mask;
-  Slot slots[1];
-};
-
-struct Container : Node {
-  std::uint32_t capacity;
-  Kind kind;
-  union {
-    Index* index;     // of an object; null up to kIndexFrom members
-    Container* next;  // while it waits for its end
-  };
-
-  Value* items() { return reinterpret_cast<Value*>(this + 1); }
-  Member* members() { return reinterpret_cast<Member*>(this + 1); }
-};
-
-}  // namespace internal
 
 namespace {
 
 using internal::Container;
 using internal::Index;
+using internal::new_container;
 using internal::Node;
 using internal::Slot;
 
@@ -62,18 +37,6 @@ void* allocate(std::size_t bytes) {
 }
 
 std::size_t entry_size(Kind kind) { return kind == Kind::array ? sizeof(Value) : sizeof(Member); }
-
-Container* new_container(Kind kind, std::size_t capacity) {
-  if (capacity > kMost) throw std::bad_alloc();
-  void* block = allocate(sizeof(Container) + capacity * entry_size(kind));
-  auto* made = new (block) Container;
-  made->refs.store(1, std::memory_order_relaxed);
-  made->size = 0;
-  made->capacity = static_cast<std::uint32_t>(capacity);
-  made->kind = kind;
-  made->index = nullptr;
-  return made;
-}
 
 __extension__ using Wide = unsigned __int128;
 
@@ -97,19 +60,28 @@ std::uint64_t load64(const char* from) {
   return word;
 }
 
-// Seeded at random, so that nobody can send keys that all fall into one place.
-std::uint32_t hash_of(std::string_view text) {
-  static const Seed seed;
-  const char* from = text.data();
-  std::size_t left = text.size();
-  std::uint64_t hash = seed.a ^ text.size();
-  for (; left > 16; from += 16, left -= 16) {
-    hash = mix(load64(from) ^ seed.b, load64(from + 8) ^ hash);
+// memcpy of a few bytes without the call: two words that overlap in the middle.
+void copy_short(char* to, const char* from, std::size_t size) {
+  if (size >= 8) {
+    const std::uint64_t first = load64(from);
+    const std::uint64_t last = load64(from + size - 8);
+    std::memcpy(to, &first, 8);
+    std::memcpy(to + size - 8, &last, 8);
+  } else if (size >= 4) {
+    std::uint32_t first, last;
+    std::memcpy(&first, from, 4);
+    std::memcpy(&last, from + size - 4, 4);
+    std::memcpy(to, &first, 4);
+    std::memcpy(to + size - 4, &last, 4);
+  } else if (size > 0) {
+    to[0] = from[0];
+    to[size / 2] = from[size / 2];
+    to[size - 1] = from[size - 1];
   }
-  char last[16] = {};
-  if (left > 0) std::memcpy(last, from, left);
-  hash = mix(load64(last) ^ seed.b, load64(last + 8) ^ hash);
-  return static_cast<std::uint32_t>(mix(hash ^ seed.a, seed.b) >> 16);
+}
+
+std::uint32_t hash_of(std::string_view text) {
+  return static_cast<std::uint32_t>(internal::hash_bytes(text.data(), text.size()) >> 16);
 }
 
 void index_add(Index& index, std::uint32_t hash, std::size_t place) {
@@ -143,8 +115,16 @@ constexpr std::size_t kAbsent = static_cast<std::size_t>(-1);
 std::size_t place_of(Container& object, std::string_view key) {
   Member* members = object.members();
   if (object.index == nullptr) {
-    for (std::size_t i = 0; i < object.size; ++i) {
-      if (members[i].key() == key) return i;
+    if (Builder::fits_inline(key)) {
+      // A short string is its 16 bytes, so equal keys are equal bits.
+      const Value wanted(key);
+      for (std::size_t i = 0; i < object.size; ++i) {
+        if (Builder::key(members[i]).same_node(wanted)) return i;
+      }
+    } else {
+      for (std::size_t i = 0; i < object.size; ++i) {
+        if (members[i].key() == key) return i;
+      }
     }
     return kAbsent;
   }
@@ -239,6 +219,33 @@ bool equal_numbers(std::int64_t i, double d) { return static_cast<double>(i) == 
 
 }  // namespace
 
+Container* internal::new_container(Kind kind, std::size_t capacity) {
+  if (capacity > kMost) throw std::bad_alloc();
+  void* block = allocate(sizeof(Container) + capacity * entry_size(kind));
+  auto* made = new (block) Container;
+  made->refs.store(1, std::memory_order_relaxed);
+  made->size = 0;
+  made->capacity = static_cast<std::uint32_t>(capacity);
+  made->kind = kind;
+  made->shared.store(false, std::memory_order_relaxed);
+  made->index = nullptr;
+  return made;
+}
+
+std::uint64_t internal::hash_bytes(const void* bytes, std::size_t size) {
+  static const Seed seed;
+  const char* from = static_cast<const char*>(bytes);
+  std::size_t left = size;
+  std::uint64_t hash = seed.a ^ size;
+  for (; left > 16; from += 16, left -= 16) {
+    hash = mix(load64(from) ^ seed.b, load64(from + 8) ^ hash);
+  }
+  char last[16] = {};
+  if (left > 0) std::memcpy(last, from, left);
+  hash = mix(load64(last) ^ seed.b, load64(last + 8) ^ hash);
+  return mix(hash ^ seed.a, seed.b);
+}
+
 Value::Value(unsigned long long i) noexcept {
   if (i <= static_cast<unsigned long long>(std::numeric_limits<std::int64_t>::max())) {
     clear(Kind::integer);
@@ -252,7 +259,7 @@ Value::Value(unsigned long long i) noexcept {
 Value::Value(std::string_view text) {
   clear(Kind::string);
   if (text.size() <= kInline) {
-    if (!text.empty()) std::memcpy(static_cast<void*>(this), text.data(), text.size());
+    copy_short(reinterpret_cast<char*>(this), text.data(), text.size());
     length_ = static_cast<std::uint8_t>(text.size());
     return;
   }
@@ -312,10 +319,11 @@ Container* Value::own(Kind kind, std::size_t room) {
     length_ = kNode;
   } else if (node()->refs.load(std::memory_order_acquire) == 1) {
     payload_.node = grow(container(), room);
+    container()->shared.store(false, std::memory_order_relaxed);
   } else {
     Container* old = container();
-    const std::size_t spare = room > old->size ? room + room / 2 : old->size;
-    Container* copy = copy_of(*old, spare);
+    // Most copies get one or two members more, and then live long.
+    Container* copy = copy_of(*old, room > old->size ? room + 1 : old->size);
     release();
     payload_.node = copy;
   }
@@ -357,10 +365,26 @@ double Value::as_double(double fallback) const noexcept {
   return kind_ == Kind::integer ? static_cast<double>(payload_.integer) : fallback;
 }
 
+const Value internal::null;
+
 const Value* Value::find(std::string_view key) const noexcept {
   if (kind_ != Kind::object || !has_node()) return nullptr;
   const std::size_t place = place_of(*container(), key);
   return place == kAbsent ? nullptr : &container()->members()[place].value_;
+}
+
+const Value* Value::find_short(ShortKey key) const noexcept {
+  if (kind_ != Kind::object || !has_node()) return nullptr;
+  Container& object = *container();
+  if (object.index != nullptr) {
+    const char* bytes = reinterpret_cast<const char*>(&key);
+    return find({bytes, static_cast<std::size_t>(bytes[kInline])});
+  }
+  Member* members = object.members();
+  for (std::size_t i = 0; i < object.size; ++i) {
+    if (std::memcmp(members[i].key_.bits(), &key, sizeof key) == 0) return &members[i].value_;
+  }
+  return nullptr;
 }
 
 const Value& Value::operator[](std::string_view key) const noexcept {
@@ -522,11 +546,6 @@ bool operator==(const Value& a, const Value& b) noexcept {
   return true;
 }
 
-const Value& null_value() noexcept {
-  static const Value null;
-  return null;
-}
-
 Value Builder::make(Kind kind, std::size_t room) {
   Value made = kind == Kind::array ? Value::array() : Value::object();
   if (room > 0) made.own(kind, room);
@@ -543,6 +562,23 @@ Value* Builder::add(Value& object, Value key) {
   const std::string_view text = key.as_string();
   if (place_of(*mine, text) != kAbsent) return nullptr;
   return &append(*mine, std::move(key))->value_;
+}
+
+Value* Builder::add_new(Value& object, Value key) {
+  Container* mine = object.own(Kind::object, object.size() + 1);
+  return &append(*mine, std::move(key))->value_;
+}
+
+Value Builder::take(std::span<Member> members) {
+  Value made = make(Kind::object, members.size());
+  if (members.empty()) return made;
+  Container* mine = made.container();
+  std::memcpy(static_cast<void*>(mine->members()), static_cast<const void*>(members.data()),
+              members.size_bytes());
+  mine->size = static_cast<std::uint32_t>(members.size());
+  for (Member& member : members) new (&member) Member;
+  if (mine->size > kIndexFrom) build_index(*mine);
+  return made;
 }
 
 }  // namespace dibs::json

@@ -144,7 +144,7 @@ class Value {
 
   /// The member, or a null Value when there is none or this is no object. Chains safely.
   const Value& operator[](std::string_view key) const noexcept;
-  const Value& operator[](const char* key) const noexcept { return (*this)[std::string_view(key)]; }
+  [[gnu::always_inline]] inline const Value& operator[](const char* key) const noexcept;
   /// The element, or a null Value when out of range or no array.
   const Value& operator[](std::size_t index) const noexcept;
   const Value& operator[](int index) const noexcept {
@@ -184,8 +184,24 @@ class Value {
 
  private:
   friend class Builder;
+  friend class Sharing;
   static constexpr std::uint8_t kNode = 0xff;  // in length_: payload_.node holds the rest
   static constexpr std::size_t kInline = 14;   // characters that fit without a node
+
+  /// A string of kInline characters at most as the bytes of its Value.
+  struct ShortKey {
+    std::uint64_t words[2];
+  };
+  static ShortKey short_key(std::string_view text) noexcept {
+    char bytes[sizeof(ShortKey)] = {};
+    if (!text.empty()) std::memcpy(bytes, text.data(), text.size());
+    bytes[kInline] = static_cast<char>(text.size());
+    bytes[kInline + 1] = static_cast<char>(Kind::string);
+    ShortKey made;
+    std::memcpy(&made, bytes, sizeof made);
+    return made;
+  }
+  const Value* find_short(ShortKey key) const noexcept;
 
   const char* bits() const noexcept { return reinterpret_cast<const char*>(this); }
   bool has_node() const noexcept { return length_ == kNode; }
@@ -238,12 +254,26 @@ class Member {
  private:
   friend class Value;
   friend class Builder;
+  friend class Sharing;
   Value key_;  // always a string
   Value value_;
 };
 
+namespace internal {
+extern const Value null;  // as good as made before any code runs: all its bits are zero
+}
+
 /// Shared by all absent members.
-const Value& null_value() noexcept;
+inline const Value& null_value() noexcept { return internal::null; }
+
+inline const Value& Value::operator[](const char* key) const noexcept {
+  // Of a literal the compiler makes all but the search.
+  const std::size_t length = std::char_traits<char>::length(key);
+  const Value* found = __builtin_constant_p(length) && length <= kInline
+                           ? find_short(short_key({key, length}))
+                           : find({key, length});
+  return found != nullptr ? *found : null_value();
+}
 
 }  // namespace dibs::json
 

@@ -2,11 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
+#include "base/test_data.h"
 #include "json/parse.h"
 #include "json/random_value.h"
 
@@ -264,23 +260,12 @@ TEST(YamlWrite, what_is_written_reads_back_the_same) {
   }
 }
 
-std::filesystem::path conformance() {
-  if (const char* given = std::getenv("DIBS_CONFORMANCE")) return given;
-  for (auto at = std::filesystem::current_path();; at = at.parent_path()) {
-    if (std::filesystem::exists(at / "shared/conformance")) return at / "shared/conformance";
-    if (at == at.root_path()) return {};
-  }
-}
-
 TEST(YamlWrite, writes_recorded_answers_as_they_were) {
-  const auto root = conformance();
+  const auto root = dibs::test::conformance_data();
   if (root.empty()) GTEST_SKIP() << "no conformance recordings here";
   int answers = 0;
   for (const char* name : {"objects.json", "reading.json", "cluster.json", "resource.json"}) {
-    std::ifstream file(root / "http" / name);
-    std::stringstream content;
-    content << file.rdbuf();
-    auto recording = parse(content.str());
+    auto recording = parse(dibs::test::read_file(root / "http" / name));
     ASSERT_TRUE(recording.ok()) << name << ": " << recording.error().message();
     for (const Value& session : (*recording)["sessions"].items()) {
       for (const Value& step : session["steps"].items()) {

@@ -5,94 +5,13 @@
 #include "json/parse.h"
 #include "json/yaml.h"
 #include "json/yaml_scalar.h"
+#include "json/yaml_style.h"
 
 namespace dibs::json {
 namespace {
 
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kLongestSimpleKey = 128;
-
-// The code point at a place in valid UTF-8, and its length.
-struct Rune {
-  std::uint32_t code;
-  std::size_t length;
-};
-
-Rune rune_at(std::string_view text, std::size_t at) {
-  const auto first = static_cast<unsigned char>(text[at]);
-  const std::size_t length = utf8_length(text.substr(at));
-  if (length <= 1) return {first, 1};
-  std::uint32_t code = first & (0xffu >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) {
-    code = (code << 6) | (static_cast<unsigned char>(text[at + i]) & 0x3fu);
-  }
-  return {code, length};
-}
-
-bool is_break(std::uint32_t c) {
-  return c == '\n' || c == '\r' || c == 0x85 || c == 0x2028 || c == 0x2029;
-}
-
-// What upstream writes as it is: nothing beyond the basic plane, no tabs.
-bool is_printable(std::uint32_t c) {
-  return c == '\n' || (c >= 0x20 && c <= 0x7e) || (c >= 0xa0 && c <= 0xd7ff) ||
-         (c >= 0xe000 && c <= 0xfffd && c != 0xfeff);
-}
-
-// Which styles a text can take.
-struct Analysis {
-  bool multiline = false;
-  bool plain = true;
-  bool single = true;
-  bool literal = true;
-};
-
-Analysis analyze(std::string_view text) {
-  Analysis can;
-  if (text.empty()) {
-    can.literal = false;
-    return can;
-  }
-  bool indicators = text.starts_with("---") || text.starts_with("...");
-  bool special = false, break_space = false, space_break = false;
-  bool after_space = false, after_break = false, after_blank = true;
-  for (std::size_t at = 0; at < text.size();) {
-    const Rune rune = rune_at(text, at);
-    const std::size_t next = at + rune.length;
-    const bool before_blank = next >= text.size() || text[next] == ' ' || text[next] == '\t';
-    const std::uint32_t c = rune.code;
-    if (at == 0) {
-      constexpr std::string_view kNeverFirst = "#,[]{}&*!|>'\"%@`";
-      if (c < 0x80 && kNeverFirst.find(static_cast<char>(c)) != std::string_view::npos) {
-        indicators = true;
-      }
-      if ((c == '?' || c == '-') && before_blank) indicators = true;
-    }
-    if (c == ':' && before_blank) indicators = true;
-    if (c == '#' && after_blank) indicators = true;
-    if (!is_printable(c)) special = true;
-    if (c == ' ') {
-      break_space = break_space || after_break;
-      after_space = true;
-      after_break = false;
-    } else if (is_break(c)) {
-      can.multiline = true;
-      space_break = space_break || after_space;
-      after_space = false;
-      after_break = true;
-    } else {
-      after_space = after_break = false;
-    }
-    after_blank = c == ' ' || c == '\t' || is_break(c);
-    at = next;
-  }
-  const bool edge_space = text.front() == ' ' || text.back() == ' ';
-  can.plain =
-      !edge_space && !can.multiline && !break_space && !space_break && !special && !indicators;
-  can.single = !break_space && !space_break && !special;
-  can.literal = text.back() != ' ' && !space_break && !special;
-  return can;
-}
 
 class Writer {
  public:
@@ -201,8 +120,8 @@ class Writer {
       return;
     }
     const Member& member = *frame.members[frame.next++];
-    const bool simple =
-        member.key().size() <= kLongestSimpleKey && !analyze(valid(member.key())).multiline;
+    const bool simple = member.key().size() <= kLongestSimpleKey &&
+                        !yaml_styles_of(valid(member.key()), false).multiline;
     if (!simple) put("? ");
     write_text(member.key(), indent + 2, simple);
     if (!simple) line_at(indent);
@@ -247,7 +166,7 @@ class Writer {
   // `indent` is for the lines after the first. A key stays on one line.
   void write_text(std::string_view given, std::size_t indent, bool key) {
     const std::string_view text = valid(given);
-    const Analysis can = analyze(text);
+    const YamlStyles can = yaml_styles_of(text, false);
     if (text.find('\n') != std::string_view::npos) {
       if (can.literal && !key) return write_literal(text, indent);
       return write_double_quoted(text, indent, key);
@@ -292,7 +211,7 @@ class Writer {
           put(' ');
         }
         spaces = true;
-      } else if (is_break(rune.code)) {
+      } else if (is_yaml_break(rune.code)) {
         out_.append(text.substr(at, rune.length));
         column_ = 0;
         breaks = true;
@@ -313,7 +232,7 @@ class Writer {
     for (std::size_t at = 0; at < text.size();) {
       const Rune rune = rune_at(text, at);
       const std::uint32_t c = rune.code;
-      if (!is_printable(c) || is_break(c) || c == '"' || c == '\\') {
+      if (!is_yaml_printable(c) || is_yaml_break(c) || c == '"' || c == '\\') {
         write_escape(c);
         spaces = false;
       } else if (c == ' ') {
@@ -334,52 +253,19 @@ class Writer {
   }
 
   void write_escape(std::uint32_t c) {
-    put('\\');
-    switch (c) {
-      case 0x00:
-        return put('0');
-      case 0x07:
-        return put('a');
-      case 0x08:
-        return put('b');
-      case 0x09:
-        return put('t');
-      case 0x0a:
-        return put('n');
-      case 0x0b:
-        return put('v');
-      case 0x0c:
-        return put('f');
-      case 0x0d:
-        return put('r');
-      case 0x1b:
-        return put('e');
-      case '"':
-        return put('"');
-      case '\\':
-        return put('\\');
-      case 0x85:
-        return put('N');
-      case 0x2028:
-        return put('L');
-      case 0x2029:
-        return put('P');
-      default:
-        break;
-    }
-    const int digits = c <= 0xff ? 2 : c <= 0xffff ? 4 : 8;
-    put(digits == 2 ? 'x' : digits == 4 ? 'u' : 'U');
-    for (int k = digits - 1; k >= 0; --k) put("0123456789ABCDEF"[(c >> (4 * k)) & 15]);
+    const std::size_t before = out_.size();
+    append_yaml_escape(out_, c);
+    column_ += out_.size() - before;
   }
 
   void write_literal(std::string_view text, std::size_t indent) {
     put('|');
-    if (text.front() == ' ' || is_break(rune_at(text, 0).code)) put('2');
+    if (text.front() == ' ' || is_yaml_break(rune_at(text, 0).code)) put('2');
     bool ends = false, ends_twice = false;
     for (std::size_t at = 0; at < text.size();) {
       const Rune rune = rune_at(text, at);
-      ends_twice = is_break(rune.code) && (ends || at == 0);
-      ends = is_break(rune.code);
+      ends_twice = is_yaml_break(rune.code) && (ends || at == 0);
+      ends = is_yaml_break(rune.code);
       at += rune.length;
     }
     if (!ends) {
@@ -391,7 +277,7 @@ class Writer {
     bool breaks = true;
     for (std::size_t at = 0; at < text.size();) {
       const Rune rune = rune_at(text, at);
-      if (is_break(rune.code)) {
+      if (is_yaml_break(rune.code)) {
         out_.append(text.substr(at, rune.length));
         column_ = 0;
         breaks = true;

@@ -59,6 +59,9 @@ struct Request {
   void write_body();
   /// The caller would rather have the answer's `value` than its body.
   bool wants_value = false;
+  /// Of a caller in the same process, for values and watch events: metadata.managedFields would
+  /// only be thrown away.
+  bool omits_managed_fields = false;
 };
 
 struct Response {

@@ -8,7 +8,6 @@
 #include "client/event_recorder.h"
 #include "client/gate.h"
 #include "node/plugins/node_devices.h"
-#include "node/pods/pod_spec.h"
 #include "node/pods/pod_workers.h"
 #include "node/runtime/pick_runtime.h"
 #include "node/streams/node_access.h"
@@ -137,11 +136,7 @@ struct Agent::State {
 
   std::optional<std::vector<Value>> active_pods() const {
     if (!workers || !workers->listed()) return std::nullopt;
-    std::vector<Value> out;
-    for (auto& pod : workers->pods()) {
-      if (!is_terminal(pod)) out.push_back(std::move(pod));
-    }
-    return out;
+    return workers->unended();
   }
 
   Result<> start() {

@@ -17,6 +17,9 @@ void Workers::close() {
   stopping_ = true;
   wake_.notify_all();
   ended_.wait(lock, [&] { return threads_ == 0; });
+  std::thread last = handles_.last();
+  lock.unlock();
+  if (last.joinable()) last.join();
 }
 
 bool Workers::post(std::function<void()> task) {
@@ -28,7 +31,7 @@ bool Workers::post(std::function<void()> task) {
     return true;
   }
   ++threads_;
-  std::thread([this] { work(); }).detach();
+  handles_.start([this] { work(); });
   return true;
 }
 
@@ -49,8 +52,11 @@ void Workers::work() {
     task();
     lock.lock();
   }
+  std::thread before = handles_.leave();
   --threads_;
   ended_.notify_all();
+  lock.unlock();
+  if (before.joinable()) before.join();
 }
 
 }  // namespace dibs::rpc

@@ -11,6 +11,8 @@
 #include <functional>
 #include <mutex>
 
+#include "runtime/pool_threads.h"
+
 namespace dibs::rpc {
 
 class Workers {
@@ -34,6 +36,7 @@ class Workers {
   std::condition_variable wake_;
   std::condition_variable ended_;
   std::deque<std::function<void()>> tasks_;  // guarded by mutex_, as all below
+  runtime::PoolThreads handles_;
   std::size_t threads_ = 0;
   std::size_t idle_ = 0;
   bool stopping_ = false;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <future>
 #include <latch>
+#include <thread>
 
 #include "runtime/blocking.h"
 
@@ -99,6 +100,48 @@ TEST(RealRuntime, cancels_timers) {
   fired.get_future().wait();
   EXPECT_FALSE(real.runtime().timers.cancel(soon));
   EXPECT_FALSE(ran);
+}
+
+/// Stands for what a library keeps for a thread. It takes its time to go, as a busy machine would.
+struct KeptForThread {
+  std::atomic<int>* gone = nullptr;
+  ~KeptForThread() {
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+    if (gone != nullptr) ++*gone;
+  }
+};
+thread_local KeptForThread kept_for_thread;
+
+TEST(RealRuntime, destruction_waits_until_nothing_is_left_of_any_thread) {
+  constexpr int kTasks = 8;
+  std::atomic<int> gone{0};
+  {
+    RealRuntime real({.base_threads = kTasks});
+    std::latch all(kTasks);
+    for (int i = 0; i < kTasks; ++i) {
+      real.runtime().executor.post([&] {
+        kept_for_thread.gone = &gone;
+        all.arrive_and_wait();
+      });
+    }
+    all.wait();
+  }
+
+  EXPECT_EQ(gone, kTasks);
+}
+
+TEST(RealRuntime, idle_threads_end_and_are_joined) {
+  std::atomic<int> gone{0};
+  {
+    RealRuntime real({.base_threads = 1, .idle_timeout = 1ms});
+    for (int i = 1; i <= 3; ++i) {
+      real.runtime().executor.post([&] { kept_for_thread.gone = &gone; });
+      while (gone < i) std::this_thread::yield();
+    }
+    EXPECT_EQ(real.thread_count(), 0U);
+  }
+
+  EXPECT_EQ(gone, 3);
 }
 
 TEST(RealRuntime, destruction_runs_what_was_posted_and_drops_timers) {

@@ -28,6 +28,9 @@ ThreadPool::~ThreadPool() {
   if (!queue_.empty() && threads_ == 0) add_thread();
   wake_.notify_all();
   ended_.wait(lock, [this] { return threads_ == 0; });
+  std::thread last = handles_.last();
+  lock.unlock();
+  if (last.joinable()) last.join();
 }
 
 bool ThreadPool::wake_one(std::size_t most_threads) {
@@ -103,7 +106,7 @@ std::size_t ThreadPool::thread_count() const {
 
 void ThreadPool::add_thread() {
   ++threads_;
-  std::thread([this] { work(); }).detach();
+  handles_.start([this] { work(); });
 }
 
 void ThreadPool::work() {
@@ -128,8 +131,10 @@ void ThreadPool::work() {
     task = nullptr;
     lock.lock();
   }
-  // Under the lock to the end: the destructor may free the pool as soon as it sees the count.
+  std::thread before = handles_.leave();
   if (--threads_ == 0) ended_.notify_all();
+  lock.unlock();
+  if (before.joinable()) before.join();
 }
 
 }  // namespace dibs::runtime

@@ -13,6 +13,7 @@
 #include <functional>
 #include <mutex>
 
+#include "runtime/pool_threads.h"
 #include "runtime/runtime.h"
 
 namespace dibs::runtime {
@@ -54,6 +55,7 @@ class ThreadPool : public Executor {
   std::condition_variable wake_;
   std::condition_variable ended_;
   std::deque<std::function<void()>> queue_;
+  PoolThreads handles_;
   std::size_t threads_ = 0;
   std::size_t idle_ = 0;
   std::size_t waking_ = 0;   // of the idle ones

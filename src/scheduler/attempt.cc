@@ -1,9 +1,9 @@
 #include "scheduler/attempt.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/strings.h"
-#include "scheduler/scores.h"
 
 namespace dibs::scheduler {
 namespace {
@@ -20,7 +20,12 @@ struct Placer::Search {
   Decision made;
   Reasons reasons;
   std::string error;
-  std::vector<Candidate> batch;
+  std::vector<Candidate>& batch;
+  /// Nodes that refused the same demand before, as bits; they are not asked.
+  std::vector<std::uint64_t>& refusing;
+  std::size_t first;  // node that is asked first
+  /// Of Decision::resolvable, as numbers of nodes from `first` on.
+  std::vector<std::size_t> resolvable;
 
   void note_unavailable(const std::vector<std::size_t>& claims) {
     for (const std::size_t claim : claims) {
@@ -42,16 +47,18 @@ struct Placer::Search {
 };
 
 bool Placer::try_batch(Search& search) {
-  if (search.batch.empty()) return false;
-  score_nodes(state_, search.pod, search.profile, search.batch);
+  std::vector<Candidate>& batch = search.batch;
+  if (batch.empty()) return false;
+  score_nodes(state_, search.pod, search.profile, batch);
   Decision& made = search.made;
-  std::vector<NodeDevices> found(search.batch.size());
+  const std::vector<NodeInfo*>& nodes = state_.nodes();
+  const auto worse = [](const Candidate& a, const Candidate& b) { return a.score < b.score; };
   const bool devices = made.run.ready == DeviceRun::Ready::go;
   if (devices && made.run.prioritized) {
     std::vector<Candidate> able;
     std::vector<NodeDevices> theirs;
-    for (Candidate& candidate : search.batch) {
-      NodeDevices here = devices_.check(made.run, *candidate.node);
+    for (Candidate& candidate : batch) {
+      NodeDevices here = devices_.check(made.run, *nodes[candidate.index]);
       if (here.kind != NodeDevices::Kind::fits) {
         search.refused(here);
         continue;
@@ -62,35 +69,112 @@ bool Placer::try_batch(Search& search) {
     }
     if (able.empty()) return false;
     score_preferences(search.profile, able);
-    const auto best =
-        std::max_element(able.begin(), able.end(),
-                         [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
-    made.node = best->node;
+    const auto best = std::max_element(able.begin(), able.end(), worse);
+    made.node = nodes[best->index];
     made.devices = std::move(theirs[static_cast<std::size_t>(best - able.begin())]);
     return true;
   }
+  // Mostly the first one does, so the rest is not put in order before that is known.
+  const auto best = std::max_element(batch.begin(), batch.end(), worse);
   if (!devices) {
-    made.node =
-        std::max_element(search.batch.begin(), search.batch.end(),
-                         [](const Candidate& a, const Candidate& b) { return a.score < b.score; })
-            ->node;
+    made.node = nodes[best->index];
     return true;
   }
-  std::stable_sort(search.batch.begin(), search.batch.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
-  for (const Candidate& candidate : search.batch) {
-    NodeDevices here = devices_.check(made.run, *candidate.node);
-    if (here.kind == NodeDevices::Kind::fits) {
-      made.node = candidate.node;
-      made.devices = std::move(here);
-      return true;
+  const auto serves = [&](const Candidate& candidate) {
+    NodeDevices here = devices_.check(made.run, *nodes[candidate.index]);
+    if (here.kind != NodeDevices::Kind::fits) {
+      search.refused(here);
+      return false;
     }
-    search.refused(here);
+    made.node = nodes[candidate.index];
+    made.devices = std::move(here);
+    return true;
+  };
+  if (serves(*best)) return true;
+  batch.erase(best);
+  std::stable_sort(batch.begin(), batch.end(),
+                   [&](const Candidate& a, const Candidate& b) { return worse(b, a); });
+  return std::any_of(batch.begin(), batch.end(), serves);
+}
+
+/// Asks nodes in turn; true when one takes the pod.
+bool Placer::try_all(Search& search) {
+  const std::size_t count = state_.nodes().size();
+  const std::size_t enough =
+      std::max(kEnough, count * static_cast<std::size_t>(search.profile.percentage_to_score) / 100);
+  const std::vector<std::uint64_t>& refusing = search.refusing;
+  // From the first node to the last, then from node 0 on.
+  const std::size_t ends[2] = {count, search.first};
+  std::size_t index = search.first;
+  for (const std::size_t end : ends) {
+    while (index < end) {
+      const std::size_t word = index / 64;
+      if (word < refusing.size()) {
+        const std::uint64_t open = ~refusing[word] >> (index % 64);
+        if (open == 0) {
+          index = (word + 1) * 64;
+          continue;
+        }
+        index += static_cast<std::size_t>(std::countr_zero(open));
+        if (index >= end) break;
+      }
+      const std::size_t turn =
+          index >= search.first ? index - search.first : index + count - search.first;
+      if (const Refused* refused = search.filters.check_at(index)) {
+        search.reasons.add(*refused);
+        if (refused->resolvable) search.resolvable.push_back(turn);
+      } else {
+        search.batch.push_back({index});
+      }
+      ++index;
+      if (search.batch.size() < enough || turn + 1 == count) continue;
+      if (try_batch(search)) {
+        start_ = search.first + turn + 1;
+        return true;
+      }
+      search.batch.clear();
+    }
+    index = 0;
   }
-  return false;
+  if (!try_batch(search)) return false;
+  start_ = search.first + count;
+  return true;
+}
+
+/// No node takes the pod: those that were passed by count as well.
+void Placer::give_reasons(Search& search) {
+  Decision& made = search.made;
+  const std::size_t count = state_.nodes().size();
+  for (std::size_t word = 0; word < search.refusing.size(); ++word) {
+    for (std::uint64_t left = search.refusing[word]; left != 0; left &= left - 1) {
+      const std::size_t index = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
+      if (index >= count) break;
+      const Refused* refused = search.filters.check_at(index);
+      if (refused == nullptr) {
+        search.reasons.add_no_devices();
+        continue;
+      }
+      search.reasons.add(*refused);
+      if (!refused->resolvable) continue;
+      search.resolvable.push_back((index + count - search.first) % count);
+    }
+  }
+  std::sort(search.resolvable.begin(), search.resolvable.end());
+  for (const std::size_t turn : search.resolvable) {
+    made.resolvable.push_back(state_.nodes()[(search.first + turn) % count]);
+  }
+  made.failure.plugins = search.reasons.plugins();
+  if (!search.error.empty()) {
+    made.failure.error = true;
+    made.failure.message = cat("running \"DynamicResources\" filter plugin: ", search.error);
+    made.failure.plugins |= bit(Plugin::dynamic_resources);
+  } else {
+    made.failure.message = unavailable_message(count, search.reasons.text());
+  }
 }
 
 Decision Placer::place(const Pod& pod, const Profile& profile, Time now) {
+  const std::size_t count = state_.nodes().size();
   Search search{pod,
                 profile,
                 FilterRun(state_, pod, profile,
@@ -98,18 +182,21 @@ Decision Placer::place(const Pod& pod, const Profile& profile, Time now) {
                             return profile.devices && devices_.serves(name);
                           }),
                 {},
+                Reasons(pod),
                 {},
-                {},
+                batch_,
+                refusing_,
+                count > 0 ? start_ % count : 0,
                 {}};
+  search.batch.clear();
   Decision& made = search.made;
-  const std::size_t count = state_.nodes().size();
   if (profile.devices) {
     made.run = devices_.prepare(pod, now, profile.binding_timeout);
     if (made.run.ready == DeviceRun::Ready::wait) {
       made.kind = Decision::Kind::waits;
       return std::move(search.made);
     }
-  } else if (!pod.claims.empty()) {
+  } else if (!pod.shape->claims.empty()) {
     made.failure.message = cat("profile ", profile.name,
                                " does not have the plugin DynamicResources, which pods with "
                                "resource claims need");
@@ -126,47 +213,23 @@ Decision Placer::place(const Pod& pod, const Profile& profile, Time now) {
     return std::move(search.made);
   }
 
-  std::vector<NodeInfo*> order;
   // Room was made for it there.
   NodeInfo* nominated = state_.find(state_.nominated_node(pod.key));
   if (nominated != nullptr && search.filters.check(*nominated) == nullptr) {
-    search.batch.push_back({nominated});
+    search.batch.push_back({nominated->index});
     if (try_batch(search)) {
       made.kind = Decision::Kind::placed;
       return std::move(search.made);
     }
-    search.reasons = Reasons();
+    search.reasons = Reasons(pod);
     search.batch.clear();
   }
-  const std::size_t first = start_ % count;
-  const std::size_t enough =
-      std::max(kEnough, count * static_cast<std::size_t>(profile.percentage_to_score) / 100);
-  for (std::size_t i = 0; i < count; ++i) {
-    NodeInfo* node = state_.nodes()[(first + i) % count];
-    if (const Refused* refused = search.filters.check(*node)) {
-      search.reasons.add(*refused);
-      if (refused->resolvable) made.resolvable.push_back(node);
-    } else if (made.run.refused != nullptr && made.run.refused->still(*node)) {
-      search.reasons.add(kNoDevices, Plugin::dynamic_resources);
-    } else {
-      search.batch.push_back({node});
-    }
-    const bool last = i + 1 == count;
-    if (!last && search.batch.size() < enough) continue;
-    if (try_batch(search)) {
-      start_ = first + i + 1;
-      made.kind = Decision::Kind::placed;
-      return std::move(search.made);
-    }
-    search.batch.clear();
-  }
-  made.failure.plugins = search.reasons.plugins();
-  if (!search.error.empty()) {
-    made.failure.error = true;
-    made.failure.message = cat("running \"DynamicResources\" filter plugin: ", search.error);
-    made.failure.plugins |= bit(Plugin::dynamic_resources);
+  search.refusing.clear();
+  if (made.run.refused != nullptr) search.refusing = made.run.refused->nodes();
+  if (try_all(search)) {
+    made.kind = Decision::Kind::placed;
   } else {
-    made.failure.message = unavailable_message(count, search.reasons.text());
+    give_reasons(search);
   }
   return std::move(search.made);
 }

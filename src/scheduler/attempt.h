@@ -4,7 +4,8 @@
 // Nodes are asked in turn, beginning where the last attempt stopped, until enough can take the pod:
 // a large cluster is not searched for the best of all. Devices are looked for in the order of the
 // scores and only until one node has them, unless the claims prefer some devices over others: then
-// that counts in the scores.
+// that counts in the scores. Nodes that refused the same demand for devices and have not changed
+// are passed by; why they refuse counts only when no other node does better.
 
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "scheduler/devices.h"
 #include "scheduler/profiles.h"
 #include "scheduler/reasons.h"
+#include "scheduler/scores.h"
 
 namespace dibs::scheduler {
 
@@ -41,10 +43,15 @@ class Placer {
  private:
   struct Search;
   bool try_batch(Search& search);
+  bool try_all(Search& search);
+  void give_reasons(Search& search);
 
   ClusterState& state_;
   Devices& devices_;
   std::size_t start_ = 0;
+  // Kept between attempts for their memory.
+  std::vector<Candidate> batch_;
+  std::vector<std::uint64_t> refusing_;
 };
 
 }  // namespace dibs::scheduler

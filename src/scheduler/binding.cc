@@ -65,7 +65,7 @@ client::WriteOptions status_write() {
 }  // namespace
 
 net::Request release_request(const std::string& claim_key, const Value& claim,
-                             const std::string& pod_uid) {
+                             std::string_view pod_uid) {
   const auto [name_space, name] = client::split_key(claim_key);
   const Value patch = Value::object(
       {{"metadata", Value::object({{"uid", claim["metadata"]["uid"]}})},

@@ -101,6 +101,6 @@ class Binder {
 
 /// The request that takes a pod off a claim's list of users.
 net::Request release_request(const std::string& claim_key, const json::Value& claim,
-                             const std::string& pod_uid);
+                             std::string_view pod_uid);
 
 }  // namespace dibs::scheduler

@@ -22,6 +22,12 @@ bool same_taints(const std::vector<Taint>& a, const std::vector<Taint>& b) {
   });
 }
 
+/// Where the pod of this key is, or belongs.
+std::vector<PodPtr>::iterator place_of(NodeInfo& node, std::string_view key) {
+  return std::lower_bound(node.pods.begin(), node.pods.end(), key,
+                          [](const PodPtr& pod, std::string_view k) { return pod->key < k; });
+}
+
 }  // namespace
 
 ClusterState::ClusterState() = default;
@@ -42,6 +48,10 @@ void ClusterState::forget_if_empty(NodeInfo& node) {
   by_name_.erase(name);
 }
 
+void ClusterState::refresh_row(const NodeInfo& node) {
+  if (node.exists) rows_[node.index] = NodeRow::of(node, !nominated(node.name).empty());
+}
+
 NodeChange ClusterState::put_node(const json::Value& object) {
   NodeInfo& info = node(object["metadata"]["name"].as_string());
   NodeChange change;
@@ -50,6 +60,7 @@ NodeChange ClusterState::put_node(const json::Value& object) {
     info.exists = true;
     info.index = nodes_.size();
     nodes_.push_back(&info);
+    rows_.emplace_back();
   }
   std::vector<Taint> taints;
   for (const json::Value& t : object["spec"]["taints"].items()) {
@@ -68,6 +79,7 @@ NodeChange ClusterState::put_node(const json::Value& object) {
   info.place = std::move(place);
   info.object = object;
   if (change.any()) ++info.version;
+  refresh_row(info);
   if (change.labels && !info.pods.empty()) rebuild_tallies();
   return change;
 }
@@ -78,6 +90,8 @@ void ClusterState::remove_node(std::string_view name) {
   nodes_[info->index] = nodes_.back();
   nodes_[info->index]->index = info->index;
   nodes_.pop_back();
+  rows_[info->index] = rows_.back();
+  rows_.pop_back();
   info->exists = false;
   info->place = {};
   info->object = {};
@@ -106,53 +120,68 @@ const json::Value& ClusterState::namespace_labels(std::string_view name) const {
 }
 
 void ClusterState::add_pod(const PodPtr& pod, std::string_view node_name) {
-  NodeInfo* before = node_of(pod->key);
-  if (before != nullptr && before->name == node_name) {
-    PodPtr& held = before->pods[pod->key];
-    if (held->signature == pod->signature && held->uid == pod->uid) {
-      held = pod;
+  const auto found = where_.find(pod->key);
+  if (found != where_.end()) {
+    Counted& held = found->second;
+    if (held.node->name == node_name && held.pod->same_signature(*pod) &&
+        held.pod->uid == pod->uid) {
+      replace(found, pod);
       return;
     }
+    remove_pod(pod->key);
   }
-  remove_pod(pod->key);
   NodeInfo& info = node(node_name);
-  info.pods[pod->key] = pod;
-  where_[pod->key] = &info;
+  info.pods.insert(place_of(info, pod->key), pod);
+  where_.emplace(pod->key, Counted{pod, &info});
   count(*pod, info, 1);
 }
 
+void ClusterState::replace(std::unordered_map<std::string_view, Counted>::iterator found,
+                           const PodPtr& pod) {
+  *place_of(*found->second.node, pod->key) = pod;
+  auto moved = where_.extract(found);
+  moved.key() = pod->key;
+  moved.mapped().pod = pod;
+  where_.insert(std::move(moved));
+}
+
 bool ClusterState::remove_pod(std::string_view key) {
-  const auto found = where_.find(std::string(key));
+  const auto found = where_.find(key);
   if (found == where_.end()) return false;
-  NodeInfo& info = *found->second;
+  const PodPtr pod = std::move(found->second.pod);
+  NodeInfo& info = *found->second.node;
   where_.erase(found);
-  const auto held = info.pods.find(std::string(key));
-  const PodPtr pod = held->second;
-  info.pods.erase(held);
+  info.pods.erase(place_of(info, pod->key));
   count(*pod, info, -1);
   forget_if_empty(info);
   return true;
 }
 
-NodeInfo* ClusterState::node_of(std::string_view key) {
-  const auto found = where_.find(std::string(key));
-  return found != where_.end() ? found->second : nullptr;
+NodeInfo* ClusterState::node_of(std::string_view key) const {
+  const auto found = where_.find(key);
+  return found != where_.end() ? found->second.node : nullptr;
+}
+
+PodPtr ClusterState::counted(std::string_view key) const {
+  const auto found = where_.find(key);
+  return found != where_.end() ? found->second.pod : nullptr;
 }
 
 void ClusterState::count(const Pod& pod, NodeInfo& info, int sign) {
   ++info.version;
   if (sign > 0) {
-    info.requested.add(pod.requests);
-    info.ports.insert(info.ports.end(), pod.ports.begin(), pod.ports.end());
+    info.requested.add(pod.shape->requests);
+    info.ports.insert(info.ports.end(), pod.shape->ports.begin(), pod.shape->ports.end());
   } else {
-    info.requested.subtract(pod.requests);
-    for (const HostPort& port : pod.ports) {
+    info.requested.subtract(pod.shape->requests);
+    for (const HostPort& port : pod.shape->ports) {
       const auto at = std::find(info.ports.begin(), info.ports.end(), port);
       if (at != info.ports.end()) info.ports.erase(at);
     }
   }
-  info.scored.cpu += sign * pod.score.cpu;
-  info.scored.memory += sign * pod.score.memory;
+  info.scored.cpu += sign * pod.shape->score.cpu;
+  info.scored.memory += sign * pod.shape->score.memory;
+  refresh_row(info);
   count_terms(pod, info, sign);
   carry(pod, info, sign);
 }
@@ -185,9 +214,9 @@ void ClusterState::carry(const Pod& pod, const NodeInfo& info, int sign) {
     tally_up(carried.carriers, value->str(), sign);
     if (carried.carriers.empty()) carried_.erase(id);
   };
-  for (const PodTerm& term : pod.affinity) one(term, TermKind::required_affinity);
-  for (const PodTerm& term : pod.anti_affinity) one(term, TermKind::required_anti_affinity);
-  for (const PodTerm& term : pod.preferred_affinity) one(term, TermKind::preferred);
+  for (const PodTerm& term : pod.shape->affinity) one(term, TermKind::required_affinity);
+  for (const PodTerm& term : pod.shape->anti_affinity) one(term, TermKind::required_anti_affinity);
+  for (const PodTerm& term : pod.shape->preferred_affinity) one(term, TermKind::preferred);
 }
 
 void ClusterState::rebuild_tallies() {
@@ -195,7 +224,7 @@ void ClusterState::rebuild_tallies() {
   selected_by_node_.clear();
   carried_.clear();
   for (const auto& [name, info] : by_name_) {
-    for (const auto& [key, pod] : info->pods) carry(*pod, *info, 1);
+    for (const PodPtr& pod : info->pods) carry(*pod, *info, 1);
   }
 }
 
@@ -203,16 +232,22 @@ void ClusterState::nominate(const PodPtr& pod, std::string_view node_name) {
   drop_nomination(pod->key);
   nominated_[std::string(node_name)].push_back(pod);
   nominations_[pod->key] = node_name;
-  if (NodeInfo* info = find(node_name)) ++info->version;
+  if (NodeInfo* info = find(node_name)) {
+    ++info->version;
+    refresh_row(*info);
+  }
 }
 
 void ClusterState::drop_nomination(std::string_view key) {
   const auto found = nominations_.find(std::string(key));
   if (found == nominations_.end()) return;
-  if (NodeInfo* info = find(found->second)) ++info->version;
   auto& pods = nominated_[found->second];
   std::erase_if(pods, [&](const PodPtr& pod) { return pod->key == key; });
   if (pods.empty()) nominated_.erase(found->second);
+  if (NodeInfo* info = find(found->second)) {
+    ++info->version;
+    refresh_row(*info);
+  }
   nominations_.erase(found);
 }
 
@@ -247,7 +282,7 @@ const Tally& ClusterState::selected_by(const PodTerm& term) {
   for (const auto& [name, info] : by_name_) {
     const json::Value* value = info->label(term.topology_key);
     if (value == nullptr) continue;
-    for (const auto& [key, pod] : info->pods) {
+    for (const PodPtr& pod : info->pods) {
       if (selects(term, *pod)) tally_up(made.tally, value->str(), 1);
     }
   }
@@ -255,7 +290,7 @@ const Tally& ClusterState::selected_by(const PodTerm& term) {
 }
 
 const std::unordered_map<const NodeInfo*, std::int64_t>& ClusterState::selected_by_node(
-    const std::string& name_space, const api::LabelSelector& selector) {
+    std::string_view name_space, const api::LabelSelector& selector) {
   const std::string id = cat(name_space, '\n', selector.matches_nothing() ? "!" : selector.str());
   const auto found = selected_by_node_.find(id);
   if (found != selected_by_node_.end()) return found->second.counts;
@@ -264,7 +299,7 @@ const std::unordered_map<const NodeInfo*, std::int64_t>& ClusterState::selected_
   made.name_space = name_space;
   made.selector = selector;
   for (const auto& [name, info] : by_name_) {
-    for (const auto& [key, pod] : info->pods) {
+    for (const PodPtr& pod : info->pods) {
       if (pod->name_space != name_space || pod->terminating) continue;
       if (selector.matches(pod->labels)) ++made.counts[info.get()];
     }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "alloc/node.h"
+#include "scheduler/node_row.h"
 #include "scheduler/pod.h"
 
 namespace dibs::scheduler {
@@ -34,7 +35,7 @@ struct NodeInfo {
   Resources requested;
   ScoreRequests scored;
   std::vector<HostPort> ports;
-  std::map<std::string, PodPtr> pods;  // by key
+  std::vector<PodPtr> pods;  // sorted by key
   /// Grows with every change that a filter could notice.
   std::uint64_t version = 0;
   std::size_t index = 0;  // among nodes()
@@ -75,6 +76,8 @@ class ClusterState {
   NodeInfo* find(std::string_view name);
   /// Those that exist, in no particular order.
   const std::vector<NodeInfo*>& nodes() const { return nodes_; }
+  /// The same nodes in the same order, as far as most pods need to know them.
+  const std::vector<NodeRow>& rows() const { return rows_; }
 
   void put_namespace(const json::Value& object);
   void remove_namespace(std::string_view name);
@@ -85,7 +88,9 @@ class ClusterState {
   /// False when the pod is not counted anywhere.
   bool remove_pod(std::string_view key);
   /// The node that a pod is counted on, or null.
-  NodeInfo* node_of(std::string_view key);
+  NodeInfo* node_of(std::string_view key) const;
+  /// The pod that is counted under the key, or null.
+  PodPtr counted(std::string_view key) const;
   std::size_t pod_count() const { return where_.size(); }
 
   /// Room that is kept for pods that wait for their victims to go.
@@ -101,12 +106,16 @@ class ClusterState {
   const std::map<std::string, CarriedTerm>& carried_terms() const { return carried_; }
   /// Assigned pods of a namespace that a selector holds for, by node. Valid until the next change.
   const std::unordered_map<const NodeInfo*, std::int64_t>& selected_by_node(
-      const std::string& name_space, const api::LabelSelector& selector);
+      std::string_view name_space, const api::LabelSelector& selector);
 
  private:
   struct Selected {
     PodTerm term;
     Tally tally;
+  };
+  struct Counted {
+    PodPtr pod;
+    NodeInfo* node = nullptr;
   };
   struct SelectedByNode {
     std::string name_space;
@@ -115,7 +124,9 @@ class ClusterState {
   };
 
   NodeInfo& node(std::string_view name);
+  void replace(std::unordered_map<std::string_view, Counted>::iterator found, const PodPtr& pod);
   void forget_if_empty(NodeInfo& node);
+  void refresh_row(const NodeInfo& node);
   void count(const Pod& pod, NodeInfo& node, int sign);
   void count_terms(const Pod& pod, const NodeInfo& node, int sign);
   void carry(const Pod& pod, const NodeInfo& node, int sign);
@@ -123,7 +134,8 @@ class ClusterState {
 
   std::unordered_map<std::string, std::unique_ptr<NodeInfo>> by_name_;
   std::vector<NodeInfo*> nodes_;
-  std::unordered_map<std::string, NodeInfo*> where_;                // pods, by key
+  std::vector<NodeRow> rows_;
+  std::unordered_map<std::string_view, Counted> where_;             // by the pod's own key
   std::unordered_map<std::string, json::Value> namespaces_;         // labels
   std::unordered_map<std::string, std::vector<PodPtr>> nominated_;  // by node
   std::unordered_map<std::string, std::string> nominations_;        // node by pod

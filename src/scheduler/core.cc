@@ -101,7 +101,7 @@ void Scheduler::Core::assume(const Queue::Popped& popped, Decision& decision) {
   job.binding_timeout = profile_of(*pod)->binding_timeout;
   job.attempts = popped.attempts;
   job.queued = now() - popped.since;
-  job.group = cat(pod->signature, decision.run.signature);
+  job.group = cat(pod->signature(), decision.run.signature);
   state.drop_nomination(pod->key);
   state.add_pod(pod, job.node);
   binding[pod->key] = pod->uid;
@@ -141,11 +141,11 @@ void Scheduler::Core::unplaced(const Queue::Popped& popped, const Profile& profi
     queue.fail(pod, now());
     return;
   }
-  const std::string group = cat(pod->signature, decision.run.signature);
+  const std::string group = cat(pod->signature(), decision.run.signature);
   if (!state.nodes().empty()) {
     const std::string freed = free_claim(*pod, decision);
     std::string more = freed;
-    if (profile.preemption && (profile.devices || pod->claims.empty())) {
+    if (profile.preemption && (profile.devices || pod->shape->claims.empty())) {
       if (metrics) metrics->preemptions.one().add();
       const Preemption found =
           find_victims(state, devices, pod, profile, decision.run, decision.resolvable, budgets);
@@ -201,12 +201,13 @@ void Scheduler::Core::preempt(const PodPtr& pod, const Preemption& preemption) {
   if (metrics) metrics->victims.one().observe(static_cast<double>(preemption.victims.size()));
   for (const PodPtr& victim : preemption.victims) {
     if (victim->terminating) continue;
-    const Value condition = Value::object(
-        {{"type", "DisruptionTarget"},
-         {"status", "True"},
-         {"reason", "PreemptionByScheduler"},
-         {"message", cat(pod->scheduler_name, ": preempting to accommodate a higher priority pod")},
-         {"lastTransitionTime", format_rfc3339(runtime.clock.now())}});
+    const Value condition =
+        Value::object({{"type", "DisruptionTarget"},
+                       {"status", "True"},
+                       {"reason", "PreemptionByScheduler"},
+                       {"message", cat(pod->shape->scheduler_name,
+                                       ": preempting to accommodate a higher priority pod")},
+                       {"lastTransitionTime", format_rfc3339(runtime.clock.now())}});
     const Value patch =
         Value::object({{"metadata", Value::object({{"uid", victim->uid}})},
                        {"status", Value::object({{"conditions", Value::array({condition})}})}});
@@ -238,7 +239,7 @@ void Scheduler::Core::report(const PodPtr& pod, const Failure& failure) {
   const std::string_view reason = failure.error ? "SchedulerError" : "Unschedulable";
   const Value& before = condition_of(pod->object, "PodScheduled");
   const bool nominates =
-      !failure.nominated_node.empty() && failure.nominated_node != pod->nominated_node;
+      !failure.nominated_node.empty() && failure.nominated_node != pod->nominated_node();
   if (before["status"].as_string() == "False" && before["reason"].as_string() == reason &&
       before["message"].as_string() == failure.message && !nominates) {
     return;
@@ -296,8 +297,8 @@ void Scheduler::Core::bound(const BindJob& job, const std::string& failure) {
     log::debug("pod cannot be bound", {{"pod", pod->key}, {"error", failure}});
     NodeInfo* node = state.node_of(pod->key);
     // Bound after all, or by somebody else: the informer has said so.
-    const bool assumed = node != nullptr && node->pods.at(pod->key)->uid == pod->uid &&
-                         node->pods.at(pod->key)->node_name.empty();
+    const PodPtr there = state.counted(pod->key);
+    const bool assumed = there != nullptr && there->uid == pod->uid && there->node_name.empty();
     if (assumed) {
       const std::string name = node->name;
       state.remove_pod(pod->key);

@@ -15,7 +15,7 @@ constexpr PluginSet kAboutPods = bit(Plugin::topology_spread) | bit(Plugin::inte
 
 const Profile* Scheduler::Core::profile_of(const Pod& pod) const {
   for (const Profile& profile : options.configuration.profiles) {
-    if (profile.name == pod.scheduler_name) return &profile;
+    if (profile.name == pod.shape->scheduler_name) return &profile;
   }
   return nullptr;
 }
@@ -27,8 +27,10 @@ void Scheduler::Core::wake_for_node(PluginSet plugins, const NodeInfo& node, con
         const Profile* profile = profile_of(pod);
         if (profile == nullptr) return false;
         // Where the whole cluster counts, the node alone does not tell.
-        if (!pod.spread.empty() && (plugins & bit(Plugin::topology_spread)) != 0) return true;
-        if (!pod.anti_affinity.empty() || !pod.affinity.empty()) return true;
+        if (!pod.shape->spread.empty() && (plugins & bit(Plugin::topology_spread)) != 0) {
+          return true;
+        }
+        if (!pod.shape->anti_affinity.empty() || !pod.shape->affinity.empty()) return true;
         FilterRun run(state, pod, *profile,
                       [this](std::string_view name) { return devices.serves(name); });
         const Refused* refused = run.check(node);
@@ -42,8 +44,8 @@ void Scheduler::Core::wake_for_pod(const Pod& pod) {
   queue.wake(
       kAboutPods,
       [&](const Pod& other) {
-        return !other.spread.empty() ||
-               std::any_of(other.affinity.begin(), other.affinity.end(),
+        return !other.shape->spread.empty() ||
+               std::any_of(other.shape->affinity.begin(), other.shape->affinity.end(),
                            [&](const PodTerm& term) { return state.selects(term, pod); });
       },
       now(), "AssignedPodAdd");
@@ -132,15 +134,15 @@ void Scheduler::Core::on_pod(const PodPtr& pod) {
 void Scheduler::Core::enqueue(const PodPtr& pod) {
   const auto before = waiting.find(pod->key);
   const bool changed = before == waiting.end() || before->second->uid != pod->uid ||
-                       before->second->signature != pod->signature ||
+                       !before->second->same_signature(*pod) ||
                        !(before->second->object["status"]["resourceClaimStatuses"] ==
                          pod->object["status"]["resourceClaimStatuses"]);
   waiting[pod->key] = pod;
-  if (!pod->nominated_node.empty() && state.nominated_node(pod->key).empty()) {
-    state.nominate(pod, pod->nominated_node);
+  if (!pod->nominated_node().empty() && state.nominated_node(pod->key).empty()) {
+    state.nominate(pod, pod->nominated_node());
   }
   forget_users(pod->key);
-  for (const PodClaimRef& ref : pod->claims) {
+  for (const PodClaimRef& ref : pod->shape->claims) {
     std::string name = ref.claim;
     for (const Value& status : pod->object["status"]["resourceClaimStatuses"].items()) {
       if (name.empty() && status["name"].as_string() == ref.name) {
@@ -175,7 +177,7 @@ void Scheduler::Core::on_pod_removed(const PodPtr& pod) {
   if (known != waiting.end() && known->second->uid == pod->uid) leave(pod);
   binder->pod_gone(pod->key);
   NodeInfo* node = state.node_of(pod->key);
-  if (node == nullptr || node->pods.at(pod->key)->uid != pod->uid) return;
+  if (node == nullptr || state.counted(pod->key)->uid != pod->uid) return;
   const std::string name = node->name;
   state.remove_pod(pod->key);
   if (NodeInfo* freed = state.find(name)) {

@@ -100,7 +100,10 @@ Devices::Devices(const alloc::Features& features, std::function<std::string()> s
 void Devices::recount(Held& held) {
   const Value& allocation =
       is_allocated(held.object) ? held.object["status"]["allocation"] : held.in_flight;
-  if (allocation == held.counted) return;
+  if (allocation == held.counted) {
+    held.counted = allocation;  // one tree instead of two that are equal
+    return;
+  }
   if (!held.counted.is_null()) {
     inventory_.release(held.counted);
     refusals_.allocation_changed(held.counted);
@@ -110,6 +113,13 @@ void Devices::recount(Held& held) {
     inventory_.take(held.counted);
     refusals_.allocation_changed(held.counted);
   }
+}
+
+const std::shared_ptr<const alloc::Claim>& Devices::parsed(Held& held) {
+  if (held.parsed == nullptr) {
+    held.parsed = std::make_shared<const alloc::Claim>(alloc::Claim::read(held.object));
+  }
+  return held.parsed;
 }
 
 void Devices::forget_node(std::string_view name) {
@@ -130,11 +140,9 @@ ClaimChange Devices::put_claim(const Value& object) {
   change.changed =
       !same || !(held.object["status"] == object["status"]) ||
       held.object["metadata"]["deletionTimestamp"] != object["metadata"]["deletionTimestamp"];
-  if (!same) {
-    // Its spec never changes.
-    held.parsed = std::make_shared<const alloc::Claim>(alloc::Claim::read(object));
-    if (!held.object.is_null()) held.in_flight = Value();
-  }
+  if (!same && !held.object.is_null()) held.in_flight = Value();
+  // Its spec never changes, but is of no interest while it has devices.
+  if (!same || is_allocated(object)) held.parsed = nullptr;
   held.object = object;
   recount(held);
   change.freed = had && held.counted.is_null();
@@ -252,7 +260,7 @@ Value Devices::claim(const std::string& key) const {
 
 std::vector<std::string> Devices::resolve(const Pod& pod, std::string& problem) const {
   std::vector<std::string> made;
-  for (const PodClaimRef& ref : pod.claims) {
+  for (const PodClaimRef& ref : pod.shape->claims) {
     std::string name = ref.claim;
     const bool generated = name.empty();
     if (generated && ref.template_name.empty()) {
@@ -316,7 +324,7 @@ std::string Devices::missing_class(const Value& claim) const {
 
 bool Devices::add_claim(const Pod& pod, const std::string& key, Time now, Duration timeout,
                         DeviceRun& run) {
-  const Held& held = claims_.at(key);
+  Held& held = claims_.at(key);
   PodClaim made;
   made.key = key;
   made.object = held.object;
@@ -347,7 +355,7 @@ bool Devices::add_claim(const Pod& pod, const std::string& key, Time now, Durati
       run.ready = DeviceRun::Ready::rejected;
       return false;
     }
-    for (const alloc::Request& request : held.parsed->requests) {
+    for (const alloc::Request& request : parsed(held)->requests) {
       if (request.prioritized) run.prioritized = true;
     }
     run.open.push_back(run.claims.size());
@@ -357,13 +365,13 @@ bool Devices::add_claim(const Pod& pod, const std::string& key, Time now, Durati
 }
 
 bool Devices::add_extended(const Pod& pod, DeviceRun& run) {
-  for (const auto& [name, amount] : pod.requests.scalars) {
+  for (const auto& [name, amount] : pod.shape->requests.scalars) {
     if (amount > 0 && is_extended_resource(name) && serves(name)) {
       run.extended_resources.push_back(name);
     }
   }
   if (run.extended_resources.empty()) return false;
-  const auto earlier = extended_claims_.find(pod.uid);
+  const auto earlier = extended_claims_.find(std::string(pod.uid));
   if (earlier != extended_claims_.end()) run.stale_extended = earlier->second;
   return true;
 }
@@ -371,7 +379,7 @@ bool Devices::add_extended(const Pod& pod, DeviceRun& run) {
 alloc::Demand Devices::demand_for(const DeviceRun& run, const Value* extra) {
   std::vector<std::shared_ptr<const alloc::Claim>> wanted;
   for (const std::size_t place : run.open) {
-    wanted.push_back(claims_.at(run.claims[place].key).parsed);
+    wanted.push_back(parsed(claims_.at(run.claims[place].key)));
   }
   if (extra != nullptr) {
     wanted.push_back(std::make_shared<const alloc::Claim>(alloc::Claim::read(Value::object(

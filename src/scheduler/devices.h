@@ -138,13 +138,14 @@ class Devices {
 
  private:
   struct Held {
-    json::Value object;  // null: only in flight
-    std::shared_ptr<const alloc::Claim> parsed;
-    json::Value in_flight;  // allocation
-    json::Value counted;    // allocation that the inventory counts for it
+    json::Value object;                          // null: only in flight
+    std::shared_ptr<const alloc::Claim> parsed;  // null until it is needed
+    json::Value in_flight;                       // allocation
+    json::Value counted;                         // allocation that the inventory counts for it
   };
 
   void recount(Held& held);
+  static const std::shared_ptr<const alloc::Claim>& parsed(Held& held);
   void put_marked(const std::string& name, const json::Value& slice);
   void mark_again(const json::Value& rule);
   bool add_claim(const Pod& pod, const std::string& key, Time now, Duration timeout,

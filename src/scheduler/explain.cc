@@ -30,7 +30,7 @@ std::string taints_of(const Pod& pod, const NodeInfo& node) {
   std::vector<std::string> made;
   for (const Taint& taint : node.taints) {
     const bool matters = taint.effect == "NoSchedule" || taint.effect == "NoExecute";
-    if (matters && !tolerates(pod.tolerations, taint)) made.push_back(text_of(taint));
+    if (matters && !tolerates(pod.shape->tolerations, taint)) made.push_back(text_of(taint));
   }
   return join(made, ", ");
 }
@@ -38,7 +38,7 @@ std::string taints_of(const Pod& pod, const NodeInfo& node) {
 /// Labels that the pod's node selector wants and the node does not have.
 std::string labels_of(const Pod& pod, const NodeInfo& node) {
   std::vector<std::string> made;
-  for (const auto& [key, value] : pod.node_selector.members()) {
+  for (const auto& [key, value] : pod.shape->node_selector.members()) {
     const json::Value* label = node.label(key);
     if (label == nullptr || label->as_string() != value.as_string()) {
       made.push_back(cat(key, "=", value.as_string()));
@@ -63,7 +63,7 @@ std::string without_device(std::string_view error) {
 
 std::string ports_of(const Pod& pod, const NodeInfo& node) {
   std::vector<std::string> made;
-  for (const HostPort& wanted : pod.ports) {
+  for (const HostPort& wanted : pod.shape->ports) {
     const bool taken = std::any_of(node.ports.begin(), node.ports.end(),
                                    [&](const HostPort& other) { return wanted.clashes(other); });
     if (taken) made.push_back(cat(wanted.port, "/", wanted.protocol));
@@ -79,7 +79,7 @@ std::string topology_keys(const std::vector<PodTerm>& terms) {
 
 std::string spread_keys(const Pod& pod) {
   std::vector<std::string> made;
-  for (const SpreadConstraint& constraint : pod.spread) {
+  for (const SpreadConstraint& constraint : pod.shape->spread) {
     if (constraint.required) made.push_back(constraint.topology_key);
   }
   return join(made, ", ");
@@ -106,7 +106,7 @@ class Filters {
     for (FilterRun& run : runs_) {
       const Refused* refused = run.check(node);
       if (refused == nullptr) continue;
-      for (const std::string& reason : refused->reasons) {
+      for (const std::string& reason : words_of(*refused, pod_)) {
         made.push_back(about(refused->plugin, reason, node));
       }
     }
@@ -136,8 +136,8 @@ class Filters {
         break;
       case Plugin::inter_pod_affinity:
         made.subject = reason.find("anti-affinity") == std::string::npos
-                           ? topology_keys(pod_.affinity)
-                           : topology_keys(pod_.anti_affinity);
+                           ? topology_keys(pod_.shape->affinity)
+                           : topology_keys(pod_.shape->anti_affinity);
         break;
       default:
         break;
@@ -161,7 +161,7 @@ class Filters {
       if (made.subject == "ephemeral-storage") return of.storage;
       return of.scalar(made.subject);
     };
-    made.wanted = amount(pod_.requests);
+    made.wanted = amount(pod_.shape->requests);
     made.there = amount(node.allocatable);
     made.left = made.there - amount(node.requested);
   }
@@ -180,7 +180,7 @@ class Explainer {
     made_.nodes = state_.nodes().size();
     if (profile_.devices) {
       made_.run = devices_.prepare(pod_, now, profile_.binding_timeout);
-    } else if (!pod_.claims.empty()) {
+    } else if (!pod_.shape->claims.empty()) {
       made_.devices_enabled = false;
     }
     const bool hopeless = made_.run.ready == DeviceRun::Ready::wait ||
@@ -211,7 +211,7 @@ class Explainer {
       NodeDevices found;
       // A pod that names its nodes has nothing to do with others.
       const auto other = std::find_if(obstacles.begin(), obstacles.end(), [&](const Obstacle& one) {
-        return one.plugin == Plugin::node_affinity && pod_.names_nodes;
+        return one.plugin == Plugin::node_affinity && pod_.shape->names_nodes;
       });
       if (other != obstacles.end()) {
         obstacles = {*other};
@@ -221,7 +221,7 @@ class Explainer {
           failure = look_at_devices(found, *node, obstacles);
       }
       if (obstacles.empty()) {
-        candidates_.push_back({node});
+        candidates_.push_back({node->index});
         made_.able.push_back({node->name, 0, std::move(found)});
         continue;
       }
@@ -330,7 +330,7 @@ class Explainer {
                    ? only(cat("bring the node back into order (", obstacle.subject, ")"), kRepair)
                    : only(cat("tolerate the taint ", obstacle.subject, " in the pod"), kTolerate);
       case Plugin::node_affinity:
-        if (pod_.names_nodes) return {};
+        if (pod_.shape->names_nodes) return {};
         return only(obstacle.subject.empty()
                         ? std::string("change the pod's node affinity")
                         : cat("label the node ", obstacle.subject, ", or drop that node selector"),

@@ -1,6 +1,7 @@
 #include "scheduler/filters.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "base/strings.h"
@@ -13,7 +14,7 @@ constexpr const char* kUnschedulableTaint = "node.kubernetes.io/unschedulable";
 bool taints_ok(const Pod& pod, const NodeInfo& node) {
   return std::all_of(node.taints.begin(), node.taints.end(), [&](const Taint& taint) {
     if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") return true;
-    return tolerates(pod.tolerations, taint);
+    return tolerates(pod.shape->tolerations, taint);
   });
 }
 
@@ -43,27 +44,91 @@ const char* plugin_name(Plugin plugin) {
   return "";
 }
 
+const char* words_of(Cause cause) {
+  switch (cause) {
+    case Cause::not_among_named:
+      return "node(s) didn't satisfy plugin(s) [NodeAffinity]";
+    case Cause::unschedulable:
+      return "node(s) were unschedulable";
+    case Cause::other_name:
+      return "node(s) didn't match the requested node name";
+    case Cause::taints:
+      return "node(s) had untolerated taint(s)";
+    case Cause::affinity:
+      return "node(s) didn't match Pod's node affinity/selector";
+    case Cause::ports:
+      return "node(s) didn't have free ports for the requested pod ports";
+    case Cause::resources:
+      break;
+    case Cause::no_topology_label:
+      return "node(s) didn't match pod topology spread constraints (missing required label)";
+    case Cause::spread:
+      return "node(s) didn't match pod topology spread constraints";
+    case Cause::pod_affinity:
+      return "node(s) didn't match pod affinity rules";
+    case Cause::pod_anti_affinity:
+      return "node(s) didn't match pod anti-affinity rules";
+    case Cause::existing_anti_affinity:
+      return "node(s) didn't satisfy existing pods anti-affinity rules";
+  }
+  return "";
+}
+
+const char* words_of_lack(std::size_t number) {
+  constexpr std::array<const char*, kShort> kWords = {
+      "Too many pods", "Insufficient cpu", "Insufficient memory", "Insufficient ephemeral-storage"};
+  return kWords[number];
+}
+
+std::string words_of_scalar(const Pod& pod, std::uint32_t place) {
+  return cat("Insufficient ", pod.shape->requests.scalars[place].first);
+}
+
+std::vector<std::string> words_of(const Refused& refused, const Pod& pod) {
+  if (refused.cause != Cause::resources) return {words_of(refused.cause)};
+  std::vector<std::string> made;
+  for (std::size_t i = 0; i < kShort; ++i) {
+    if ((refused.lacks >> i & 1) != 0) made.emplace_back(words_of_lack(i));
+  }
+  for (const std::uint32_t place : refused.lacks_scalars) {
+    made.push_back(words_of_scalar(pod, place));
+  }
+  return made;
+}
+
 bool matches_node(const Pod& pod, const NodeInfo& node) {
-  for (const auto& [key, value] : pod.node_selector.members()) {
+  for (const auto& [key, value] : pod.shape->node_selector.members()) {
     const json::Value* label = node.label(key);
     if (label == nullptr || label->as_string() != value.as_string()) return false;
   }
-  return !pod.has_node_affinity || pod.node_affinity.matches(node.place);
+  return !pod.shape->has_node_affinity || pod.shape->node_affinity.matches(node.place);
 }
 
 FilterRun::FilterRun(ClusterState& state, const Pod& pod, const Profile& profile,
                      ServedByDevices served_by_devices)
-    : state_(state), pod_(pod), served_by_devices_(std::move(served_by_devices)) {
+    : state_(state),
+      pod_(pod),
+      shape_(*pod.shape),
+      served_by_devices_(std::move(served_by_devices)) {
   for (unsigned i = 0; i <= static_cast<unsigned>(Plugin::dynamic_resources); ++i) {
     const auto plugin = static_cast<Plugin>(i);
     if (profile.filters_by(plugin_name(plugin))) enabled_ |= bit(plugin);
   }
-  if (!pod_.spread.empty() && (enabled_ & bit(Plugin::topology_spread)) != 0) count_spread();
-  if ((enabled_ & bit(Plugin::inter_pod_affinity)) != 0) find_forbidden();
+  const auto on = [this](Plugin plugin) { return (enabled_ & bit(plugin)) != 0; };
+  tolerates_cordon_ = !on(Plugin::node_unschedulable) ||
+                      tolerates(shape_.tolerations, {kUnschedulableTaint, "", "NoSchedule"});
+  if (!shape_.spread.empty() && on(Plugin::topology_spread)) count_spread();
+  if (on(Plugin::inter_pod_affinity)) find_forbidden();
+  const bool by_node = shape_.names_nodes || shape_.node_selector.size() > 0 ||
+                       shape_.has_node_affinity || !pod_.node_name.empty();
+  const bool by_pods =
+      on(Plugin::inter_pod_affinity) &&
+      (!shape_.affinity.empty() || !shape_.anti_affinity.empty() || !forbidden_.empty());
+  is_particular_ = by_node || by_pods || !shape_.ports.empty() || !spread_.empty();
 }
 
 void FilterRun::count_spread() {
-  for (const SpreadConstraint& constraint : pod_.spread) {
+  for (const SpreadConstraint& constraint : shape_.spread) {
     if (!constraint.required) continue;
     SpreadCounts made;
     made.constraint = &constraint;
@@ -106,137 +171,148 @@ void FilterRun::find_forbidden() {
     for (const auto& [value, count] : carried.carriers) places.insert(value);
   }
   // A pod that wants its own kind near, where there is none yet, may go anywhere.
-  first_of_its_kind_ = !pod_.affinity.empty();
-  for (const PodTerm& term : pod_.affinity) {
+  first_of_its_kind_ = !shape_.affinity.empty();
+  for (const PodTerm& term : shape_.affinity) {
     if (!state_.selected_by(term).empty() || !state_.selects(term, pod_)) {
       first_of_its_kind_ = false;
     }
   }
 }
 
-bool FilterRun::refuse(Plugin plugin, bool resolvable, std::string reason) {
+const Refused* FilterRun::refuse(Plugin plugin, Cause cause, bool resolvable) {
   refused_.plugin = plugin;
+  refused_.cause = cause;
   refused_.resolvable = resolvable;
-  refused_.reasons.assign(1, std::move(reason));
+  return &refused_;
+}
+
+bool FilterRun::fits(std::size_t index, const NodeRow& row) {
+  const Resources& wanted = shape_.requests;
+  if (row.has(NodeRow::kNominated) || !wanted.scalars.empty()) {
+    return fits_closely(*state_.nodes()[index]);
+  }
+  std::uint8_t lacks = 0;
+  if (row.free_pods < 1) lacks |= Refused::kPods;
+  if (wanted.cpu > 0 && wanted.cpu > row.cpu - row.used_cpu) lacks |= Refused::kCpu;
+  if (wanted.memory > 0 && wanted.memory > row.memory - row.used_memory) lacks |= Refused::kMemory;
+  if (wanted.storage > 0 && wanted.storage > row.free_storage) lacks |= Refused::kStorage;
+  if (lacks == 0) return true;
+  bool resolvable = true;
+  if ((lacks & Refused::kCpu) != 0 && wanted.cpu > row.cpu) resolvable = false;
+  if ((lacks & Refused::kMemory) != 0 && wanted.memory > row.memory) resolvable = false;
+  if ((lacks & Refused::kStorage) != 0 &&
+      wanted.storage > state_.nodes()[index]->allocatable.storage) {
+    resolvable = false;
+  }
+  refuse(Plugin::resources_fit, Cause::resources, resolvable);
+  refused_.lacks = lacks;
+  refused_.lacks_scalars.clear();
   return false;
 }
 
-bool FilterRun::fits(const NodeInfo& node) {
+bool FilterRun::fits_closely(const NodeInfo& node) {
   Resources used = node.requested;
   for (const PodPtr& other : state_.nominated(node.name)) {
     if (other->key != pod_.key && other->priority >= pod_.priority &&
-        !node.pods.contains(other->key)) {
-      used.add(other->requests);
+        state_.node_of(other->key) != &node) {
+      used.add(other->shape->requests);
     }
   }
-  std::vector<std::string> reasons;
   bool resolvable = true;
-  if (used.pods + 1 > node.allocatable.pods) reasons.emplace_back("Too many pods");
-  const auto check = [&](std::int64_t wanted, std::int64_t taken, std::int64_t there,
-                         std::string_view name) {
-    if (wanted <= 0 || wanted <= there - taken) return;
-    reasons.push_back(cat("Insufficient ", name));
+  std::uint8_t lacks = 0;
+  refused_.lacks_scalars.clear();
+  const auto lacking = [&](std::int64_t wanted, std::int64_t taken, std::int64_t there) {
+    if (wanted <= 0 || wanted <= there - taken) return false;
     if (wanted > there) resolvable = false;
+    return true;
   };
-  check(pod_.requests.cpu, used.cpu, node.allocatable.cpu, "cpu");
-  check(pod_.requests.memory, used.memory, node.allocatable.memory, "memory");
-  check(pod_.requests.storage, used.storage, node.allocatable.storage, "ephemeral-storage");
-  for (const auto& [name, wanted] : pod_.requests.scalars) {
-    const std::int64_t there = node.allocatable.scalar(name);
-    if (there == 0 && served_by_devices_ && served_by_devices_(name)) continue;
-    check(wanted, used.scalar(name), there, name);
+  const Resources& wanted = shape_.requests;
+  const Resources& there = node.allocatable;
+  if (used.pods + 1 > there.pods) lacks |= Refused::kPods;
+  if (lacking(wanted.cpu, used.cpu, there.cpu)) lacks |= Refused::kCpu;
+  if (lacking(wanted.memory, used.memory, there.memory)) lacks |= Refused::kMemory;
+  if (lacking(wanted.storage, used.storage, there.storage)) lacks |= Refused::kStorage;
+  for (std::uint32_t i = 0; i < wanted.scalars.size(); ++i) {
+    const auto& [name, amount] = wanted.scalars[i];
+    const std::int64_t has = there.scalar(name);
+    if (has == 0 && served_by_devices_ && served_by_devices_(name)) continue;
+    if (lacking(amount, used.scalar(name), has)) refused_.lacks_scalars.push_back(i);
   }
-  if (reasons.empty()) return true;
-  refused_.plugin = Plugin::resources_fit;
-  refused_.resolvable = resolvable;
-  refused_.reasons = std::move(reasons);
+  if (lacks == 0 && refused_.lacks_scalars.empty()) return true;
+  refuse(Plugin::resources_fit, Cause::resources, resolvable);
+  refused_.lacks = lacks;
   return false;
 }
 
-bool FilterRun::spreads(const NodeInfo& node) {
+const Refused* FilterRun::against_spread(const NodeInfo& node) {
   for (const SpreadCounts& counts : spread_) {
     const json::Value* value = node.label(counts.constraint->topology_key);
-    if (value == nullptr) {
-      return refuse(
-          Plugin::topology_spread, false,
-          "node(s) didn't match pod topology spread constraints (missing required label)");
-    }
+    if (value == nullptr) return refuse(Plugin::topology_spread, Cause::no_topology_label, false);
     const auto found = counts.domains.find(value->str());
     const std::int64_t here = found != counts.domains.end() ? found->second : 0;
     if (here + (counts.self ? 1 : 0) - counts.smallest > counts.constraint->max_skew) {
-      return refuse(Plugin::topology_spread, true,
-                    "node(s) didn't match pod topology spread constraints");
+      return refuse(Plugin::topology_spread, Cause::spread, true);
     }
   }
-  return true;
+  return nullptr;
 }
 
-bool FilterRun::agrees_with_pods(const NodeInfo& node) {
-  for (const PodTerm& term : pod_.affinity) {
+const Refused* FilterRun::against_pods(const NodeInfo& node) {
+  for (const PodTerm& term : shape_.affinity) {
     const json::Value* value = node.label(term.topology_key);
     const bool near =
         value != nullptr && (first_of_its_kind_ || state_.selected_by(term).contains(value->str()));
-    if (!near) {
-      return refuse(Plugin::inter_pod_affinity, false, "node(s) didn't match pod affinity rules");
-    }
+    if (!near) return refuse(Plugin::inter_pod_affinity, Cause::pod_affinity, false);
   }
-  for (const PodTerm& term : pod_.anti_affinity) {
+  for (const PodTerm& term : shape_.anti_affinity) {
     const json::Value* value = node.label(term.topology_key);
     if (value != nullptr && state_.selected_by(term).contains(value->str())) {
-      return refuse(Plugin::inter_pod_affinity, true,
-                    "node(s) didn't match pod anti-affinity rules");
+      return refuse(Plugin::inter_pod_affinity, Cause::pod_anti_affinity, true);
     }
   }
   for (const auto& [key, values] : forbidden_) {
     const json::Value* value = node.label(key);
     if (value != nullptr && values.contains(value->str())) {
-      return refuse(Plugin::inter_pod_affinity, true,
-                    "node(s) didn't satisfy existing pods anti-affinity rules");
+      return refuse(Plugin::inter_pod_affinity, Cause::existing_anti_affinity, true);
     }
   }
-  return true;
+  return nullptr;
 }
 
-const Refused* FilterRun::check(const NodeInfo& node) {
+const Refused* FilterRun::check_at(std::size_t index) {
   const auto on = [&](Plugin plugin) { return (enabled_ & bit(plugin)) != 0; };
+  const NodeRow& row = state_.rows()[index];
+  const NodeInfo* node = is_particular_ ? state_.nodes()[index] : nullptr;
   // A pod that names its nodes is not even tried on others.
-  if (pod_.names_nodes && on(Plugin::node_affinity) &&
-      std::find(pod_.named_nodes.begin(), pod_.named_nodes.end(), node.name) ==
-          pod_.named_nodes.end()) {
-    refuse(Plugin::node_affinity, false, "node(s) didn't satisfy plugin(s) [NodeAffinity]");
-    return &refused_;
+  if (shape_.names_nodes && on(Plugin::node_affinity) &&
+      std::find(shape_.named_nodes.begin(), shape_.named_nodes.end(), node->name) ==
+          shape_.named_nodes.end()) {
+    return refuse(Plugin::node_affinity, Cause::not_among_named, false);
   }
-  if (node.unschedulable && on(Plugin::node_unschedulable) &&
-      !tolerates(pod_.tolerations, {kUnschedulableTaint, "", "NoSchedule"})) {
-    refuse(Plugin::node_unschedulable, false, "node(s) were unschedulable");
-    return &refused_;
+  if (row.has(NodeRow::kCordoned) && !tolerates_cordon_) {
+    return refuse(Plugin::node_unschedulable, Cause::unschedulable, false);
   }
-  if (!pod_.node_name.empty() && pod_.node_name != node.name && on(Plugin::node_name)) {
-    refuse(Plugin::node_name, false, "node(s) didn't match the requested node name");
-    return &refused_;
+  if (!pod_.node_name.empty() && pod_.node_name != node->name && on(Plugin::node_name)) {
+    return refuse(Plugin::node_name, Cause::other_name, false);
   }
-  if (on(Plugin::taint_toleration) && !taints_ok(pod_, node)) {
-    refuse(Plugin::taint_toleration, false, "node(s) had untolerated taint(s)");
-    return &refused_;
+  if (row.has(NodeRow::kTainted) && on(Plugin::taint_toleration) &&
+      !taints_ok(pod_, *state_.nodes()[index])) {
+    return refuse(Plugin::taint_toleration, Cause::taints, false);
   }
-  if (on(Plugin::node_affinity) && !matches_node(pod_, node)) {
-    refuse(Plugin::node_affinity, false, "node(s) didn't match Pod's node affinity/selector");
-    return &refused_;
+  if (node != nullptr && on(Plugin::node_affinity) && !matches_node(pod_, *node)) {
+    return refuse(Plugin::node_affinity, Cause::affinity, false);
   }
-  if (!pod_.ports.empty() && on(Plugin::node_ports)) {
-    for (const HostPort& wanted : pod_.ports) {
-      for (const HostPort& taken : node.ports) {
-        if (!wanted.clashes(taken)) continue;
-        refuse(Plugin::node_ports, true,
-               "node(s) didn't have free ports for the requested pod ports");
-        return &refused_;
+  if (!shape_.ports.empty() && on(Plugin::node_ports)) {
+    for (const HostPort& wanted : shape_.ports) {
+      for (const HostPort& taken : node->ports) {
+        if (wanted.clashes(taken)) return refuse(Plugin::node_ports, Cause::ports, true);
       }
     }
   }
-  if (on(Plugin::resources_fit) && !fits(node)) return &refused_;
-  if (!spread_.empty() && !spreads(node)) return &refused_;
-  if (on(Plugin::inter_pod_affinity) && !agrees_with_pods(node)) return &refused_;
-  return nullptr;
+  if (on(Plugin::resources_fit) && !fits(index, row)) return &refused_;
+  if (node == nullptr) return nullptr;
+  if (const Refused* refused = against_spread(*node)) return refused;
+  return on(Plugin::inter_pod_affinity) ? against_pods(*node) : nullptr;
 }
 
 }  // namespace dibs::scheduler

@@ -4,9 +4,11 @@
 //
 // A FilterRun holds what can be computed once for a pod (places that affinity allows, counts of the
 // spread constraints) and then judges nodes one at a time. It is valid until the state changes.
+// Most nodes are judged by their row alone (node_row.h), and a refusal is a few numbers: words are
+// made of it by whoever wants to read them.
 
 #include <cstdint>
-#include <set>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -34,13 +36,48 @@ constexpr PluginSet bit(Plugin plugin) { return 1U << static_cast<unsigned>(plug
 /// The name in KubeSchedulerConfiguration and in messages.
 const char* plugin_name(Plugin plugin);
 
+/// What a node can have against a pod.
+enum class Cause : std::uint8_t {
+  not_among_named,
+  unschedulable,
+  other_name,
+  taints,
+  affinity,
+  ports,
+  resources,  // which: see Refused
+  no_topology_label,
+  spread,
+  pod_affinity,
+  pod_anti_affinity,
+  existing_anti_affinity,
+};
+inline constexpr std::size_t kCauses = 12;
+/// The words of a cause other than `resources`.
+const char* words_of(Cause cause);
+
 /// Why a node cannot take a pod.
 struct Refused {
   Plugin plugin = Plugin::node_name;
+  Cause cause = Cause::other_name;
   /// Taking pods away from the node could help.
   bool resolvable = false;
-  std::vector<std::string> reasons;
+  /// What there is too little of, as bits: see kShort; and further ones by their place among the
+  /// scalars of the pod's requests.
+  std::uint8_t lacks = 0;
+  std::vector<std::uint32_t> lacks_scalars;
+
+  static constexpr std::uint8_t kPods = 1;
+  static constexpr std::uint8_t kCpu = 2;
+  static constexpr std::uint8_t kMemory = 4;
+  static constexpr std::uint8_t kStorage = 8;
 };
+inline constexpr std::size_t kShort = 4;
+/// The words for the bit of that number in Refused::lacks.
+const char* words_of_lack(std::size_t number);
+std::string words_of_scalar(const Pod& pod, std::uint32_t place);
+
+/// All that a refusal says, in words.
+std::vector<std::string> words_of(const Refused& refused, const Pod& pod);
 
 inline constexpr const char* kNoVictims = "No preemption victims found for incoming pod";
 inline constexpr const char* kNotHelpful = "Preemption is not helpful for scheduling";
@@ -56,8 +93,11 @@ class FilterRun {
   FilterRun(ClusterState& state, const Pod& pod, const Profile& profile,
             ServedByDevices served_by_devices);
 
-  /// Null when the node is fine. The result is valid until the next call.
-  const Refused* check(const NodeInfo& node);
+  /// Null when the node is fine. The result is valid until the next call. Requires a node that
+  /// exists.
+  const Refused* check(const NodeInfo& node) { return check_at(node.index); }
+  /// The same by its place among the nodes.
+  const Refused* check_at(std::size_t index);
 
   /// Pods matching a constraint by domain, and what the smallest domain has; for scores too.
   struct SpreadCounts {
@@ -68,18 +108,24 @@ class FilterRun {
   };
 
  private:
-  bool refuse(Plugin plugin, bool resolvable, std::string reason);
-  bool fits(const NodeInfo& node);
-  bool spreads(const NodeInfo& node);
-  bool agrees_with_pods(const NodeInfo& node);
+  const Refused* refuse(Plugin plugin, Cause cause, bool resolvable);
+  bool fits(std::size_t index, const NodeRow& row);
+  /// Where more than the row counts: what nominated pods want, and other resources.
+  bool fits_closely(const NodeInfo& node);
+  const Refused* against_spread(const NodeInfo& node);
+  const Refused* against_pods(const NodeInfo& node);
   void count_spread();
   void find_forbidden();
 
   ClusterState& state_;
   const Pod& pod_;
+  const PodShape& shape_;
   PluginSet enabled_ = 0;
   ServedByDevices served_by_devices_;
   Refused refused_;
+  bool tolerates_cordon_ = false;
+  /// The pod wants something of the node's name or labels, its ports, or the pods around it.
+  bool is_particular_ = false;
   std::vector<SpreadCounts> spread_;
   /// Places where assigned pods do not want this one: label key and values.
   std::unordered_map<std::string, std::unordered_set<std::string>> forbidden_;

@@ -1,6 +1,10 @@
 #include "scheduler/pod.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <mutex>
+#include <unordered_map>
 
 #include "base/strings.h"
 #include "client/client.h"
@@ -34,7 +38,7 @@ PodTerm read_term(const json::Value& source, const std::string& name_space, std:
   return made;
 }
 
-void read_affinity(const json::Value& spec, Pod& pod) {
+void read_affinity(const json::Value& spec, const std::string& name_space, PodShape& pod) {
   const json::Value& affinity = spec["affinity"];
   const json::Value& nodes = affinity["nodeAffinity"];
   const json::Value& required = nodes["requiredDuringSchedulingIgnoredDuringExecution"];
@@ -69,22 +73,22 @@ void read_affinity(const json::Value& spec, Pod& pod) {
   const json::Value& with = affinity["podAffinity"];
   const json::Value& without = affinity["podAntiAffinity"];
   for (const json::Value& term : with[kRequired].items()) {
-    pod.affinity.push_back(read_term(term, pod.name_space, 0));
+    pod.affinity.push_back(read_term(term, name_space, 0));
   }
   for (const json::Value& term : without[kRequired].items()) {
-    pod.anti_affinity.push_back(read_term(term, pod.name_space, 0));
+    pod.anti_affinity.push_back(read_term(term, name_space, 0));
   }
   for (const json::Value& term : with[kPreferred].items()) {
     pod.preferred_affinity.push_back(
-        read_term(term["podAffinityTerm"], pod.name_space, term["weight"].as_int()));
+        read_term(term["podAffinityTerm"], name_space, term["weight"].as_int()));
   }
   for (const json::Value& term : without[kPreferred].items()) {
     pod.preferred_affinity.push_back(
-        read_term(term["podAffinityTerm"], pod.name_space, -term["weight"].as_int()));
+        read_term(term["podAffinityTerm"], name_space, -term["weight"].as_int()));
   }
 }
 
-void read_spread(const json::Value& spec, Pod& pod) {
+void read_spread(const json::Value& spec, const json::Value& labels, PodShape& pod) {
   for (const json::Value& source : spec["topologySpreadConstraints"].items()) {
     SpreadConstraint made;
     made.max_skew = source["maxSkew"].as_int(1);
@@ -97,7 +101,7 @@ void read_spread(const json::Value& spec, Pod& pod) {
     if (!source["matchLabelKeys"].empty() && !made.selector.matches_nothing()) {
       std::vector<api::LabelRequirement> all = made.selector.requirements();
       for (const json::Value& key : source["matchLabelKeys"].items()) {
-        const json::Value* value = pod.labels.find(key.as_string());
+        const json::Value* value = labels.find(key.as_string());
         if (value == nullptr) continue;
         all.push_back({key.str(), api::LabelOperator::in, {value->str()}});
       }
@@ -107,7 +111,7 @@ void read_spread(const json::Value& spec, Pod& pod) {
   }
 }
 
-void read_ports(const json::Value& containers, bool only_sidecars, Pod& pod) {
+void read_ports(const json::Value& containers, bool only_sidecars, PodShape& pod) {
   for (const json::Value& container : containers.items()) {
     if (only_sidecars && container["restartPolicy"].as_string() != "Always") continue;
     for (const json::Value& port : container["ports"].items()) {
@@ -123,8 +127,9 @@ void read_ports(const json::Value& containers, bool only_sidecars, Pod& pod) {
   }
 }
 
-std::string make_signature(const Pod& pod, const json::Value& spec) {
-  std::string out = cat(pod.name_space, '\n', pod.scheduler_name, '\n', pod.priority, '\n',
+std::string make_signature(const PodShape& pod, std::string_view name_space,
+                           const json::Value& spec) {
+  std::string out = cat(name_space, '\n', pod.scheduler_name, '\n', spec["priority"].as_int(), '\n',
                         pod.requests.cpu, ',', pod.requests.memory, ',', pod.requests.storage);
   for (const auto& [name, value] : pod.requests.scalars) append(out, ',', name, '=', value);
   for (const char* field :
@@ -133,11 +138,157 @@ std::string make_signature(const Pod& pod, const json::Value& spec) {
     if (spec.contains(field)) json::write_to(out, spec[field]);
   }
   for (const HostPort& port : pod.ports) append(out, '\n', port.ip, port.protocol, port.port);
-  // Others may select it, which counts for it alone where it has terms of its own, and for all
-  // through their anti-affinity.
   out.push_back('\n');
-  json::write_to(out, pod.labels);
   return out;
+}
+
+PodShape read_shape(std::string_view name_space, const json::Value& labels,
+                    const json::Value& spec) {
+  PodShape made;
+  made.scheduler_name = spec["schedulerName"].str();
+  made.requests = pod_requests(spec);
+  made.score = score_requests(spec);
+  read_ports(spec["containers"], false, made);
+  read_ports(spec["initContainers"], true, made);
+  made.node_selector = spec["nodeSelector"];
+  for (const json::Value& t : spec["tolerations"].items()) {
+    made.tolerations.push_back(
+        {t["key"].str(), t["operator"].str(), t["value"].str(), t["effect"].str()});
+  }
+  read_affinity(spec, std::string(name_space), made);
+  read_spread(spec, labels, made);
+  for (const json::Value& entry : spec["resourceClaims"].items()) {
+    // v1alpha2 had the names one level deeper.
+    const json::Value& source = entry["source"].is_object() ? entry["source"] : entry;
+    made.claims.push_back({entry["name"].str(), source["resourceClaimName"].str(),
+                           source["resourceClaimTemplateName"].str()});
+  }
+  made.signature = make_signature(made, name_space, spec);
+  return made;
+}
+
+/// What a shape is read from. Containers are whole here, but only compared by what counts.
+struct ShapeSource {
+  static constexpr std::array<std::string_view, 9> kFields = {
+      "schedulerName", "priority", "nodeSelector", "affinity",
+      "tolerations",   "overhead", "resources",    "topologySpreadConstraints",
+      "resourceClaims"};
+  static constexpr std::array<std::string_view, 3> kContainerFields = {"resources", "ports",
+                                                                       "restartPolicy"};
+
+  std::string name_space;
+  json::Value labels;  // null unless the shape depends on them
+  std::array<json::Value, kFields.size()> fields;
+  json::Value containers;
+  json::Value init_containers;
+
+  ShapeSource(std::string_view in, const json::Value& pod_labels, const json::Value& spec)
+      : name_space(in), containers(spec["containers"]), init_containers(spec["initContainers"]) {
+    for (std::size_t i = 0; i < kFields.size(); ++i) fields[i] = spec[kFields[i]];
+    for (const json::Value& one : spec["topologySpreadConstraints"].items()) {
+      if (!one["matchLabelKeys"].empty()) labels = pod_labels;
+    }
+  }
+
+  std::uint64_t hash() const;
+  friend bool operator==(const ShapeSource& a, const ShapeSource& b);
+};
+
+void mix(std::uint64_t& sum, std::uint64_t more) {
+  sum = (sum ^ more) * 0x9e3779b97f4a7c15U;
+  sum ^= sum >> 29;
+}
+
+/// Keys are left out: comparing follows, and values tell specs apart well enough.
+void mix_tree(std::uint64_t& sum, const json::Value& value) {
+  switch (value.kind()) {
+    case json::Kind::string:
+      mix(sum, std::hash<std::string_view>()(value.as_string()));
+      break;
+    case json::Kind::array:
+      for (const json::Value& item : value.items()) mix_tree(sum, item);
+      break;
+    case json::Kind::object:
+      for (const auto& [key, member] : value.members()) mix_tree(sum, member);
+      break;
+    default:
+      mix(sum, static_cast<std::uint64_t>(value.as_int(value.as_bool() ? 1 : 0)));
+  }
+  mix(sum, static_cast<std::uint64_t>(value.kind()));
+}
+
+std::uint64_t ShapeSource::hash() const {
+  std::uint64_t sum = std::hash<std::string_view>()(name_space);
+  mix_tree(sum, labels);
+  for (const json::Value& field : fields) mix_tree(sum, field);
+  for (const json::Value* list : {&containers, &init_containers}) {
+    for (const json::Value& container : list->items()) {
+      for (const auto field : kContainerFields) mix_tree(sum, container[field]);
+    }
+    mix(sum, list->size());
+  }
+  return sum;
+}
+
+bool same_containers(const json::Value& a, const json::Value& b) {
+  if (a.same_node(b)) return true;
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (const auto field : ShapeSource::kContainerFields) {
+      if (!(a[i][field] == b[i][field])) return false;
+    }
+  }
+  return true;
+}
+
+bool operator==(const ShapeSource& a, const ShapeSource& b) {
+  return a.name_space == b.name_space && a.labels == b.labels && a.fields == b.fields &&
+         same_containers(a.containers, b.containers) &&
+         same_containers(a.init_containers, b.init_containers);
+}
+
+/// The shapes in use, of all schedulers of the process. An entry without a user goes when there
+/// are twice as many as were in use the last time.
+class Shapes {
+ public:
+  std::shared_ptr<const PodShape> get(std::string_view name_space, const json::Value& labels,
+                                      const json::Value& spec) {
+    ShapeSource source(name_space, labels, spec);
+    const std::uint64_t hash = source.hash();
+    std::lock_guard lock(mutex_);
+    auto [at, end] = known_.equal_range(hash);
+    for (; at != end; ++at) {
+      if (!(at->second->source == source)) continue;
+      if (auto shape = at->second->shape.lock()) return shape;
+      known_.erase(at);
+      break;
+    }
+    if (known_.size() >= sweep_at_) sweep();
+    auto shape = std::make_shared<const PodShape>(read_shape(name_space, labels, spec));
+    known_.emplace(hash, std::make_unique<Entry>(Entry{std::move(source), shape}));
+    return shape;
+  }
+
+ private:
+  static constexpr std::size_t kFirstSweep = 256;
+  struct Entry {
+    ShapeSource source;
+    std::weak_ptr<const PodShape> shape;
+  };
+
+  void sweep() {
+    std::erase_if(known_, [](const auto& entry) { return entry.second->shape.expired(); });
+    sweep_at_ = std::max(kFirstSweep, 2 * known_.size());
+  }
+
+  std::mutex mutex_;
+  std::unordered_multimap<std::uint64_t, std::unique_ptr<Entry>> known_;  // guarded by mutex_
+  std::size_t sweep_at_ = kFirstSweep;                                    // guarded by mutex_
+};
+
+Shapes& shapes() {
+  static Shapes all;
+  return all;
 }
 
 }  // namespace
@@ -159,42 +310,39 @@ bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint) {
 std::shared_ptr<const Pod> Pod::read(const json::Value& object) {
   auto pod = std::make_shared<Pod>();
   pod->object = object;
-  const json::Value& metadata = object["metadata"];
-  const json::Value& spec = object["spec"];
-  const json::Value& status = object["status"];
-  pod->name = metadata["name"].str();
-  pod->name_space = metadata["namespace"].str();
-  pod->key = client::key_of(pod->name_space, pod->name);
-  pod->uid = metadata["uid"].str();
+  const json::Value& metadata = pod->object["metadata"];
+  const json::Value& spec = pod->object["spec"];
+  pod->key = client::key_of(metadata["namespace"].as_string(), metadata["name"].as_string());
+  pod->name_space = metadata["namespace"].as_string();
+  pod->name = metadata["name"].as_string();
+  pod->uid = metadata["uid"].as_string();
   pod->labels = metadata["labels"];
-  pod->scheduler_name = spec["schedulerName"].str();
-  pod->node_name = spec["nodeName"].str();
-  pod->nominated_node = status["nominatedNodeName"].str();
+  pod->node_name = spec["nodeName"].as_string();
   pod->priority = spec["priority"].as_int();
   pod->may_preempt = spec["preemptionPolicy"].as_string() != "Never";
   pod->gated = !spec["schedulingGates"].empty();
   pod->terminating = metadata["deletionTimestamp"].is_string();
-  const std::string_view phase = status["phase"].as_string();
+  const std::string_view phase = pod->object["status"]["phase"].as_string();
   pod->finished = phase == "Succeeded" || phase == "Failed";
-  pod->requests = pod_requests(spec);
-  pod->score = score_requests(spec);
-  read_ports(spec["containers"], false, *pod);
-  read_ports(spec["initContainers"], true, *pod);
-  pod->node_selector = spec["nodeSelector"];
-  for (const json::Value& t : spec["tolerations"].items()) {
-    pod->tolerations.push_back(
-        {t["key"].str(), t["operator"].str(), t["value"].str(), t["effect"].str()});
-  }
-  read_affinity(spec, *pod);
-  read_spread(spec, *pod);
-  for (const json::Value& entry : spec["resourceClaims"].items()) {
-    // v1alpha2 had the names one level deeper.
-    const json::Value& source = entry["source"].is_object() ? entry["source"] : entry;
-    pod->claims.push_back({entry["name"].str(), source["resourceClaimName"].str(),
-                           source["resourceClaimTemplateName"].str()});
-  }
-  pod->signature = make_signature(*pod, spec);
+  pod->shape = shapes().get(pod->name_space, pod->labels, spec);
   return pod;
+}
+
+std::string_view Pod::nominated_node() const {
+  return object["status"]["nominatedNodeName"].as_string();
+}
+
+std::string Pod::signature() const {
+  // Others may select it, which counts for it alone where it has terms of its own, and for all
+  // through their anti-affinity.
+  std::string out = shape->signature;
+  json::write_to(out, labels);
+  return out;
+}
+
+bool Pod::same_signature(const Pod& other) const {
+  return (shape == other.shape || shape->signature == other.shape->signature) &&
+         labels == other.labels;
 }
 
 }  // namespace dibs::scheduler

@@ -1,9 +1,13 @@
 #pragma once
 // A pod as scheduling reads it: decoded once, immutable, shared by queue, state and attempts.
+//
+// A cluster has many pods and few kinds of them, so what a spec asks for is a PodShape of its own,
+// found again by its contents, and a pod adds little more than its object.
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "alloc/node.h"
@@ -68,22 +72,10 @@ struct PodClaimRef {
   std::string template_name;
 };
 
-struct Pod {
-  json::Value object;
-  std::string key;  // namespace/name
-  std::string name;
-  std::string name_space;
-  std::string uid;
+/// What pods of one origin have in common: all that a spec asks of nodes. Made once for as long as
+/// a pod of that kind is known; a thousand replicas share it.
+struct PodShape {
   std::string scheduler_name;
-  std::string node_name;
-  std::string nominated_node;
-  json::Value labels;
-  std::int64_t priority = 0;
-  bool may_preempt = true;
-  bool gated = false;
-  bool terminating = false;
-  bool finished = false;
-
   Resources requests;
   ScoreRequests score;
   std::vector<HostPort> ports;
@@ -100,10 +92,36 @@ struct Pod {
   std::vector<PodTerm> preferred_affinity;  // anti-affinity has negative weights
   std::vector<SpreadConstraint> spread;
   std::vector<PodClaimRef> claims;
-  /// Pods of equal signature ask for the same of every node; claims are not in it.
+  /// Of equal shapes equal, claims aside; see Pod::signature().
   std::string signature;
+};
+
+/// One pod: its shape and what is its own. The views are into `object`.
+struct Pod {
+  json::Value object;
+  std::string key;  // namespace/name
+  std::string_view name;
+  std::string_view name_space;
+  std::string_view uid;
+  std::string_view node_name;
+  json::Value labels;
+  std::shared_ptr<const PodShape> shape;  // never null
+  std::int64_t priority = 0;
+  bool may_preempt = true;
+  bool gated = false;
+  bool terminating = false;
+  bool finished = false;
+
+  Pod() = default;
+  Pod(const Pod&) = delete;
+  Pod& operator=(const Pod&) = delete;
 
   static std::shared_ptr<const Pod> read(const json::Value& object);
+
+  std::string_view nominated_node() const;
+  /// Pods of equal signature ask for the same of every node; claims are not in it.
+  std::string signature() const;
+  bool same_signature(const Pod& other) const;
 };
 
 using PodPtr = std::shared_ptr<const Pod>;

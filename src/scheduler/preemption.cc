@@ -67,7 +67,7 @@ class Trial {
   /// False with the reasons when the node cannot be made to fit.
   bool on(NodeInfo& node, Option& option, Reasons& reasons) {
     std::vector<PodPtr> lower;
-    for (const auto& [key, other] : node.pods) {
+    for (const PodPtr& other : node.pods) {
       if (other->priority < pod_->priority) lower.push_back(other);
     }
     if (lower.empty()) {
@@ -151,7 +151,7 @@ Preemption find_victims(ClusterState& state, Devices& devices, const PodPtr& pod
     return made;
   }
   if (NodeInfo* nominated = state.find(state.nominated_node(pod->key))) {
-    for (const auto& [key, other] : nominated->pods) {
+    for (const PodPtr& other : nominated->pods) {
       if (other->priority >= pod->priority || !other->terminating) continue;
       made.message = "preemption: not eligible due to a terminating pod on the nominated node.";
       made.node = nominated->name;
@@ -159,10 +159,8 @@ Preemption find_victims(ClusterState& state, Devices& devices, const PodPtr& pod
     }
   }
   const std::size_t nodes = state.nodes().size();
-  Reasons reasons;
-  for (std::size_t i = candidates.size(); i < nodes; ++i) {
-    reasons.add(kNotHelpful, Plugin::resources_fit);
-  }
+  Reasons reasons(*pod);
+  reasons.add(kNotHelpful, Plugin::resources_fit, nodes - candidates.size());
   std::vector<Option> options;
   Trial trial(state, devices, pod, profile, run, budgets);
   for (NodeInfo* node : candidates) {

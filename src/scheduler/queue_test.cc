@@ -12,7 +12,7 @@ using std::chrono::seconds;
 PodPtr pod(const std::string& name, std::int64_t priority = 0) {
   auto made = std::make_shared<Pod>();
   made->key = name;
-  made->uid = name;
+  made->uid = made->key;
   made->priority = priority;
   return made;
 }

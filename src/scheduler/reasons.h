@@ -1,6 +1,7 @@
 #pragma once
 // Why a pod found no node, in the words of Kubernetes.
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -10,18 +11,27 @@
 
 namespace dibs::scheduler {
 
-/// What the nodes said. "1 Insufficient cpu, 2 node(s) had untolerated taint(s)".
+/// What the nodes said about one pod. "1 Insufficient cpu, 2 node(s) had untolerated taint(s)".
+/// Counts while nodes are asked, and becomes text when somebody wants to read it.
 class Reasons {
  public:
+  explicit Reasons(const Pod& pod) : pod_(&pod) {}
+
   void add(const Refused& refused);
-  void add(std::string reason, Plugin plugin);
+  void add(std::string_view reason, Plugin plugin, std::size_t nodes = 1);
+  /// Nodes that have not the devices.
+  void add_no_devices(std::size_t nodes = 1);
   /// Sorted as text, as upstream does, with the counts in front.
   std::string text() const;
-  bool empty() const { return counts_.empty(); }
   PluginSet plugins() const { return plugins_; }
 
  private:
-  std::map<std::string, std::size_t> counts_;
+  const Pod* pod_;
+  std::array<std::size_t, kCauses> causes_{};
+  std::array<std::size_t, kShort> lacks_{};
+  std::vector<std::size_t> scalars_;  // by place among the pod's
+  std::size_t no_devices_ = 0;
+  std::map<std::string, std::size_t, std::less<>> others_;
   PluginSet plugins_ = 0;
 };
 

@@ -12,34 +12,51 @@ constexpr std::size_t kMostDemands = 256;
 }  // namespace
 
 bool Refusals::Demand::still(const NodeInfo& node) const {
-  if (node.index >= answers_.size()) return false;
-  const Answer& answer = answers_[node.index];
-  return answer.node == &node && answer.all == *all_ && answer.given_in == *answer.state;
+  const std::size_t word = node.index / 64;
+  return word < nodes_.size() && (nodes_[word] >> (node.index % 64) & 1) != 0;
+}
+
+void Refusals::bring_up(Demand& demand) const {
+  if (demand.epoch_ == epoch_) return;
+  demand.epoch_ = epoch_;
+  demand.nodes_.assign(demand.nodes_.size(), 0);
 }
 
 Refusals::Demand& Refusals::of(const std::string& demand) {
   if (demands_.size() >= kMostDemands && !demands_.contains(demand)) demands_.clear();
   Demand& made = demands_[demand];
-  made.all_ = &all_;
+  bring_up(made);
   return made;
 }
 
 void Refusals::note(Demand& demand, const NodeInfo& node) {
-  const std::uint64_t& state = states_[node.name];
-  if (node.index >= demand.answers_.size()) demand.answers_.resize(node.index + 1);
-  demand.answers_[node.index] = {&node, &state, state, all_};
+  bring_up(demand);
+  indexes_[node.name] = static_cast<std::uint32_t>(node.index);
+  const std::size_t word = node.index / 64;
+  if (word >= demand.nodes_.size()) demand.nodes_.resize(word + 1);
+  demand.nodes_[word] |= std::uint64_t{1} << (node.index % 64);
+}
+
+void Refusals::forget(std::uint32_t index) {
+  if (index == kNever) return;
+  const std::size_t word = index / 64;
+  for (auto& [key, demand] : demands_) {
+    if (word < demand.nodes_.size()) demand.nodes_[word] &= ~(std::uint64_t{1} << (index % 64));
+  }
 }
 
 void Refusals::slice_changed(const json::Value& slice) {
   const json::Value& spec = slice["spec"];
   const std::string node = spec["nodeName"].str();
+  const Indexes::value_type* entry =
+      node.empty() ? nullptr : &*indexes_.try_emplace(node, kNever).first;
   std::string pool = cat(spec["driver"].as_string(), '/', spec["pool"]["name"].as_string());
-  const auto [found, fresh] = pools_.try_emplace(std::move(pool), node);
-  if (!fresh && found->second != node) found->second.clear();
-  if (found->second.empty()) {
-    ++all_;
+  const auto [found, fresh] = pools_.try_emplace(std::move(pool), entry);
+  if (!fresh && found->second != entry) found->second = nullptr;
+  if (found->second == nullptr) {
+    ++epoch_;
   } else {
-    ++states_[node];
+    forget(entry->second);
   }
 }
 
@@ -47,14 +64,17 @@ void Refusals::allocation_changed(const json::Value& allocation) {
   for (const json::Value& result : allocation["devices"]["results"].items()) {
     const auto found =
         pools_.find(cat(result["driver"].as_string(), '/', result["pool"].as_string()));
-    if (found == pools_.end() || found->second.empty()) {
-      ++all_;
+    if (found == pools_.end() || found->second == nullptr) {
+      ++epoch_;
     } else {
-      ++states_[found->second];
+      forget(found->second->second);
     }
   }
 }
 
-void Refusals::node_changed(std::string_view name) { ++states_[std::string(name)]; }
+void Refusals::node_changed(std::string_view name) {
+  const auto found = indexes_.find(std::string(name));
+  if (found != indexes_.end()) forget(found->second);
+}
 
 }  // namespace dibs::scheduler

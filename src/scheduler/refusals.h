@@ -2,9 +2,10 @@
 // Nodes that have just refused a demand for devices and would do so again.
 //
 // In a full cluster most nodes refuse, and a node's answer changes only with its devices: when one
-// of them is taken or freed, a slice or the node itself changes. So an answer is kept with the
-// state of the node that it was given in, a number that grows with every change. Devices that are
-// not of one node (a slice for many, a class, a rule of taints) change the state of all nodes.
+// of them is taken or freed, a slice or the node itself changes. So the nodes that refused are kept
+// per demand, a bit each, until something of theirs changes: an attempt passes by 64 of them at a
+// time. Devices that are not of one node (a slice for many, a class, a rule of taints) change the
+// answer of all nodes.
 //
 // One owner: the scheduler's serial executor.
 
@@ -27,17 +28,13 @@ class Refusals {
    public:
     /// The node refused, and nothing has changed for it since.
     bool still(const NodeInfo& node) const;
+    /// The nodes that still refuse, as of the last of(), as bits by their index. May be too short.
+    const std::vector<std::uint64_t>& nodes() const { return nodes_; }
 
    private:
     friend class Refusals;
-    struct Answer {
-      const NodeInfo* node = nullptr;
-      const std::uint64_t* state = nullptr;
-      std::uint64_t given_in = 0;
-      std::uint64_t all = 0;
-    };
-    const std::uint64_t* all_ = nullptr;
-    std::vector<Answer> answers_;  // by the index of the node
+    std::uint64_t epoch_ = 0;
+    std::vector<std::uint64_t> nodes_;
   };
 
   /// `demand`: equal for equal demands.
@@ -48,12 +45,21 @@ class Refusals {
   /// An allocation was made or taken back.
   void allocation_changed(const json::Value& allocation);
   void node_changed(std::string_view name);
-  void all_changed() { ++all_; }
+  /// Also when nodes get other indexes.
+  void all_changed() { ++epoch_; }
 
  private:
-  std::uint64_t all_ = 1;
-  std::unordered_map<std::string, std::uint64_t> states_;  // by node; they stay where they are
-  std::unordered_map<std::string, std::string> pools_;     // node by driver and pool, "" for many
+  /// The index that a node refused under; kNever before that.
+  static constexpr std::uint32_t kNever = 0xffffffff;
+  using Indexes = std::unordered_map<std::string, std::uint32_t>;
+
+  void bring_up(Demand& demand) const;
+  void forget(std::uint32_t index);
+
+  std::uint64_t epoch_ = 1;
+  Indexes indexes_;  // by node; entries stay where they are
+  /// Node by driver and pool; null for one of many nodes, or of none.
+  std::unordered_map<std::string, const Indexes::value_type*> pools_;
   std::unordered_map<std::string, Demand> demands_;
 };
 

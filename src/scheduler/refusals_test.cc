@@ -75,6 +75,27 @@ TEST_F(RefusalsTest, APoolOfTwoNodesChangesAll) {
   EXPECT_FALSE(still("a", two));
 }
 
+TEST_F(RefusalsTest, AreKeptAsBitsByIndex) {
+  NodeInfo far;
+  far.name = "far";
+  far.index = 70;
+  refusals.note(refusals.of("a"), far);
+  EXPECT_EQ(refusals.of("a").nodes(), (std::vector<std::uint64_t>{3, 64}));
+  refusals.node_changed("one");
+  EXPECT_EQ(refusals.of("a").nodes(), (std::vector<std::uint64_t>{2, 64}));
+}
+
+TEST_F(RefusalsTest, AreForgottenWhenNodesGetOtherIndexes) {
+  refusals.all_changed();
+  two.index = 0;
+  EXPECT_FALSE(still("a", two));
+  refusals.note(refusals.of("a"), two);
+  // What was at the index before has nothing to do with it any more.
+  EXPECT_TRUE(still("a", two));
+  refusals.node_changed("two");
+  EXPECT_FALSE(still("a", two));
+}
+
 TEST_F(RefusalsTest, ManyDemandsAreForgotten) {
   for (int i = 0; i < 1000; ++i) refusals.of(std::to_string(i));
   EXPECT_FALSE(still("a", one));

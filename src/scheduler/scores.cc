@@ -21,27 +21,27 @@ std::int64_t free_share(std::int64_t wanted, std::int64_t there) {
   return (there - wanted) * kMost / there;
 }
 
-std::int64_t least_allocated(const Pod& pod, const NodeInfo& node) {
+std::int64_t least_allocated(const ScoreRequests& wanted, const NodeRow& row) {
   std::int64_t sum = 0;
   std::int64_t weights = 0;
-  if (node.allocatable.cpu > 0) {
-    sum += free_share(node.scored.cpu + pod.score.cpu, node.allocatable.cpu);
+  if (row.cpu > 0) {
+    sum += free_share(row.scored_cpu + wanted.cpu, row.cpu);
     ++weights;
   }
-  if (node.allocatable.memory > 0) {
-    sum += free_share(node.scored.memory + pod.score.memory, node.allocatable.memory);
+  if (row.memory > 0) {
+    sum += free_share(row.scored_memory + wanted.memory, row.memory);
     ++weights;
   }
   return weights > 0 ? sum / weights : 0;
 }
 
-std::int64_t balanced(const Pod& pod, const NodeInfo& node) {
-  const auto share = [](std::int64_t wanted, std::int64_t there) {
-    return std::min(1.0, static_cast<double>(wanted) / static_cast<double>(there));
+std::int64_t balanced(const Resources& wanted, const NodeRow& row) {
+  const auto share = [](std::int64_t amount, std::int64_t there) {
+    return std::min(1.0, static_cast<double>(amount) / static_cast<double>(there));
   };
-  if (node.allocatable.cpu <= 0 || node.allocatable.memory <= 0) return kMost;
-  const double cpu = share(node.requested.cpu + pod.requests.cpu, node.allocatable.cpu);
-  const double memory = share(node.requested.memory + pod.requests.memory, node.allocatable.memory);
+  if (row.cpu <= 0 || row.memory <= 0) return kMost;
+  const double cpu = share(row.used_cpu + wanted.cpu, row.cpu);
+  const double memory = share(row.used_memory + wanted.memory, row.memory);
   return static_cast<std::int64_t>((1.0 - std::abs(cpu - memory) / 2) * kMost);
 }
 
@@ -55,23 +55,32 @@ void add_share_of_most(const Scores& raw, bool reverse, std::int64_t weight,
   }
 }
 
-Scores unwanted_taints(const Pod& pod, const std::vector<Candidate>& candidates) {
-  Scores made;
-  made.reserve(candidates.size());
-  for (const Candidate& candidate : candidates) {
-    made.push_back(std::count_if(
-        candidate.node->taints.begin(), candidate.node->taints.end(), [&](const Taint& taint) {
-          return taint.effect == "PreferNoSchedule" && !tolerates(pod.tolerations, taint);
-        }));
+void add_taints(const ClusterState& state, const Pod& pod, std::int64_t weight,
+                std::vector<Candidate>& candidates) {
+  const std::vector<NodeRow>& rows = state.rows();
+  const bool none = std::none_of(
+      candidates.begin(), candidates.end(),
+      [&](const Candidate& candidate) { return rows[candidate.index].has(NodeRow::kAvoided); });
+  if (none) {
+    for (Candidate& candidate : candidates) candidate.score += weight * kMost;
+    return;
   }
-  return made;
+  Scores raw;
+  raw.reserve(candidates.size());
+  for (const Candidate& candidate : candidates) {
+    const std::vector<Taint>& taints = state.nodes()[candidate.index]->taints;
+    raw.push_back(std::count_if(taints.begin(), taints.end(), [&](const Taint& taint) {
+      return taint.effect == "PreferNoSchedule" && !tolerates(pod.shape->tolerations, taint);
+    }));
+  }
+  add_share_of_most(raw, true, weight, candidates);
 }
 
 void add_inter_pod(ClusterState& state, const Pod& pod, std::int64_t weight,
                    std::vector<Candidate>& candidates) {
   // By label key and value.
   std::unordered_map<std::string, std::unordered_map<std::string, std::int64_t>> worth;
-  for (const PodTerm& term : pod.preferred_affinity) {
+  for (const PodTerm& term : pod.shape->preferred_affinity) {
     for (const auto& [value, count] : state.selected_by(term)) {
       worth[term.topology_key][value] += term.weight * count;
     }
@@ -90,7 +99,7 @@ void add_inter_pod(ClusterState& state, const Pod& pod, std::int64_t weight,
   for (const Candidate& candidate : candidates) {
     std::int64_t sum = 0;
     for (const auto& [key, values] : worth) {
-      const json::Value* value = candidate.node->label(key);
+      const json::Value* value = state.nodes()[candidate.index]->label(key);
       if (value == nullptr) continue;
       const auto found = values.find(value->str());
       if (found != values.end()) sum += found->second;
@@ -109,13 +118,16 @@ void add_spread(ClusterState& state, const Pod& pod, std::int64_t weight,
   std::vector<double> raw(candidates.size(), 0);
   std::vector<bool> ignored(candidates.size(), false);
   bool any = false;
-  for (const SpreadConstraint& constraint : pod.spread) {
+  const auto label_of = [&](std::size_t i, const SpreadConstraint& constraint) {
+    return state.nodes()[candidates[i].index]->label(constraint.topology_key);
+  };
+  for (const SpreadConstraint& constraint : pod.shape->spread) {
     if (constraint.required) continue;
     any = true;
     const auto& pods = state.selected_by_node(pod.name_space, constraint.selector);
     std::unordered_map<std::string, std::int64_t> domains;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      const json::Value* value = candidates[i].node->label(constraint.topology_key);
+      const json::Value* value = label_of(i, constraint);
       if (value == nullptr) {
         ignored[i] = true;
       } else {
@@ -133,7 +145,7 @@ void add_spread(ClusterState& state, const Pod& pod, std::int64_t weight,
     const double factor = std::log(static_cast<double>(domains.size() + 2));
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       if (ignored[i]) continue;
-      const auto here = domains[candidates[i].node->label(constraint.topology_key)->str()];
+      const auto here = domains[label_of(i, constraint)->str()];
       raw[i] += static_cast<double>(here) * factor + static_cast<double>(constraint.max_skew - 1);
     }
   }
@@ -159,22 +171,24 @@ void score_nodes(ClusterState& state, const Pod& pod, const Profile& profile,
                  std::vector<Candidate>& candidates) {
   if (candidates.size() < 2) return;
   const std::int64_t fit = profile.weight("NodeResourcesFit");
-  const bool asks = pod.requests.cpu > 0 || pod.requests.memory > 0;
+  const bool asks = pod.shape->requests.cpu > 0 || pod.shape->requests.memory > 0;
   const std::int64_t balance = asks ? profile.weight("NodeResourcesBalancedAllocation") : 0;
   for (Candidate& candidate : candidates) {
-    candidate.score = fit * least_allocated(pod, *candidate.node);
-    if (balance > 0) candidate.score += balance * balanced(pod, *candidate.node);
+    const NodeRow& row = state.rows()[candidate.index];
+    candidate.score = fit * least_allocated(pod.shape->score, row);
+    if (balance > 0) candidate.score += balance * balanced(pod.shape->requests, row);
   }
   if (const std::int64_t weight = profile.weight("TaintToleration"); weight > 0) {
-    add_share_of_most(unwanted_taints(pod, candidates), true, weight, candidates);
+    add_taints(state, pod, weight, candidates);
   }
   if (const std::int64_t weight = profile.weight("NodeAffinity");
-      weight > 0 && !pod.preferred_nodes.empty()) {
+      weight > 0 && !pod.shape->preferred_nodes.empty()) {
     Scores raw;
     for (const Candidate& candidate : candidates) {
       std::int64_t sum = 0;
-      for (const PreferredNodes& preferred : pod.preferred_nodes) {
-        if (preferred.selector.matches(candidate.node->place)) sum += preferred.weight;
+      for (const PreferredNodes& preferred : pod.shape->preferred_nodes) {
+        if (preferred.selector.matches(state.nodes()[candidate.index]->place))
+          sum += preferred.weight;
       }
       raw.push_back(sum);
     }
@@ -184,7 +198,7 @@ void score_nodes(ClusterState& state, const Pod& pod, const Profile& profile,
     add_inter_pod(state, pod, weight, candidates);
   }
   if (const std::int64_t weight = profile.weight("PodTopologySpread");
-      weight > 0 && !pod.spread.empty()) {
+      weight > 0 && !pod.shape->spread.empty()) {
     add_spread(state, pod, weight, candidates);
   }
 }

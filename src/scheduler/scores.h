@@ -11,7 +11,7 @@
 namespace dibs::scheduler {
 
 struct Candidate {
-  NodeInfo* node = nullptr;
+  std::size_t index = 0;  // of the node
   std::int64_t score = 0;
   /// Of prioritized lists: the sum over requests of how early the alternative stands.
   std::int64_t preference = 0;

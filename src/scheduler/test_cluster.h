@@ -13,13 +13,8 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "client/client.h"
-#include "client/transport.h"
-#include "json/parse.h"
-#include "runtime/sim_runtime.h"
+#include "client/test_api.h"
 #include "scheduler/scheduler.h"
-#include "server/api_server.h"
-#include "store/memory_store.h"
 
 namespace dibs::scheduler::test {
 
@@ -32,16 +27,7 @@ inline const Gvr kClaimsOf = {"resource.k8s.io", "v1", "resourceclaims"};
 inline const Gvr kClasses = {"resource.k8s.io", "v1", "deviceclasses"};
 inline const Gvr kSlices = {"resource.k8s.io", "v1", "resourceslices"};
 
-/// JSON with ' in place of ".
-inline Value from_text(std::string text) {
-  std::replace(text.begin(), text.end(), '\'', '"');
-  auto value = json::parse(text);
-  if (!value) {
-    ADD_FAILURE() << value.error().message() << " in " << text;
-    return {};
-  }
-  return std::move(value).value();
-}
+using client::test::from_text;
 
 /// Passes requests on until it is cut off; then nothing gets through, as after a kill.
 class CutTransport : public client::Transport {
@@ -84,28 +70,16 @@ class CutTransport : public client::Transport {
   int writes_ = 0;
 };
 
-class TestCluster {
+class TestCluster : public client::test::TestApi {
  public:
   explicit TestCluster(Options options = {}, const runtime::SimOptions& world = {})
-      : sim(world), options_(std::move(options)) {
-    store_ = store::make_memory_store({});
-    auto opened = server::ApiServer::open(sim.runtime(), *store_, {});
-    if (!opened) {
-      ADD_FAILURE() << opened.error().message();
-      std::abort();
-    }
-    server_ = std::move(opened).value();
-    client::InProcessOptions in_process;
-    in_process.pump = [this] { return sim.run_until_idle() > 0; };
-    transport_ = client::make_in_process_transport(server_->handler(), sim.runtime(), in_process);
-    api = std::make_unique<client::Client>(*transport_);
+      : TestApi({}, world), options_(std::move(options)) {
     create({"", "v1", "serviceaccounts"}, "default", "{'metadata':{'name':'default'}}");
     start();
   }
   ~TestCluster() {
     stop();
-    server_->close();
-    sim.run_until_idle();
+    close();
   }
 
   void start() {
@@ -127,24 +101,10 @@ class TestCluster {
 
   void settle(Duration time = std::chrono::milliseconds(100)) { sim.advance(time); }
 
-  Value create(const Gvr& gvr, const std::string& name_space, const std::string& text) {
-    return expect(api->create(gvr, name_space, from_text(text)));
-  }
-  Value get(const Gvr& gvr, const std::string& name_space, const std::string& name) {
-    auto found = api->get(gvr, name_space, name);
-    return found ? *found : Value();
-  }
-  Value patch(const Gvr& gvr, const std::string& name_space, const std::string& name,
-              const std::string& text, const std::string& subresource = "") {
-    client::WriteOptions write;
-    write.subresource = subresource;
-    return expect(
-        api->patch(gvr, name_space, name, client::PatchType::merge, from_text(text), write));
-  }
   void remove(const Gvr& gvr, const std::string& name_space, const std::string& name) {
     client::DeleteOptions now;
     now.grace_period_seconds = 0;
-    expect(api->remove(gvr, name_space, name, now));
+    TestApi::remove(gvr, name_space, name, now);
   }
 
   void add_node(const std::string& name,
@@ -208,14 +168,7 @@ class TestCluster {
     return "";
   }
   std::vector<std::string> events(const std::string& name) {
-    std::vector<std::string> out;
-    auto found = api->list({"events.k8s.io", "v1", "events"}, "default");
-    for (const Value& event : found->items) {
-      if (event["regarding"]["name"].as_string() != name) continue;
-      out.push_back(cat(event["type"].as_string(), " ", event["reason"].as_string(), " ",
-                        event["note"].as_string()));
-    }
-    return out;
+    return TestApi::events("default", name);
   }
   /// Every device that a claim holds, "pool/device", sorted.
   std::vector<std::string> held_devices() {
@@ -230,29 +183,12 @@ class TestCluster {
     return out;
   }
 
-  runtime::SimRuntime sim;
-
- private:
-  static Value expect(Result<Value> answer) {
-    if (!answer) {
-      ADD_FAILURE() << answer.error().message();
-      return {};
-    }
-    return std::move(answer).value();
-  }
-
-  Options options_;
-  std::unique_ptr<store::Store> store_;
-  std::unique_ptr<server::ApiServer> server_;
-  std::unique_ptr<client::Transport> transport_;
-  std::vector<std::unique_ptr<CutTransport>> old_cuts_;
-  std::vector<std::unique_ptr<client::Client>> old_;
-
- public:
-  std::unique_ptr<client::Client> api;
   std::unique_ptr<CutTransport> cut;
 
  private:
+  Options options_;
+  std::vector<std::unique_ptr<CutTransport>> old_cuts_;
+  std::vector<std::unique_ptr<client::Client>> old_;
   std::unique_ptr<client::Client> client_;
   std::unique_ptr<Scheduler> scheduler_;
 };

@@ -17,8 +17,8 @@ Result<> AdmissionChain::choose(const std::vector<std::string>& enabled,
   for (const auto* names : {&enabled, &disabled}) {
     for (const std::string& name : *names) {
       if (!has(known, name)) {
-        return Error::bad_request(cat("admission plugin ", quoted(name),
-                                      " is unknown; known are ", join(known, ", ")));
+        return Error::bad_request(
+            cat("admission plugin ", quoted(name), " is unknown; known are ", join(known, ", ")));
       }
     }
   }
@@ -32,9 +32,8 @@ Result<> AdmissionChain::choose(const std::vector<std::string>& enabled,
 
 Result<> AdmissionChain::mutate(AdmissionRequest& request) const {
   if (request.operation == Operation::create && request.resource.ending) {
-    return forbidden_error(
-        request.resource.group, request.resource.plural, request.name,
-        "create not allowed while custom resource definition is terminating");
+    return forbidden_error(request.resource.group, request.resource.plural, request.name,
+                           "create not allowed while custom resource definition is terminating");
   }
   for (const auto& plugin : plugins_) DIBS_CHECK(plugin->mutate(request));
   return success();

@@ -77,6 +77,12 @@ constexpr int kLaterTries = 20;
 net::Response not_found_page() { return text_response(404, "404 page not found\n"); }
 
 net::Response error_response(const Context& context, const Error& error) {
+  if (context.request.wants_value) {
+    net::Response response;
+    response.status = http_status(error.code());
+    response.value = status_value(error);
+    return response;
+  }
   net::Response response = status_response(error);
   auto answer = negotiate_answer(context.request, context.target, AnswerTo::one);
   bool asks_yaml = media_type(context.request.headers.get("Accept")) == "application/yaml";
@@ -279,8 +285,9 @@ void ApiServer::Parts::commit(const ContextPtr& context, const ExchangePtr& exch
     // The store's writer answers in passing where that is a copy; all else is for another thread.
     constexpr std::size_t kSmall = 64 * 1024;
     const DeferredWrite& write = *context->deferred;
-    const bool copies = write.answer || (presents_bytes(*context, *context->resource) &&
-                                         write.op.value->size() < kSmall);
+    const SharedBytes& bytes = write.shown ? write.shown : write.op.value;
+    const bool copies =
+        write.answer || (presents_bytes(*context, *context->resource) && bytes->size() < kSmall);
     if (revision.ok() && copies) return committed(context, *exchange, revision);
     runtime.executor.post(
         [this, context, exchange, revision] { committed(context, *exchange, revision); });
@@ -293,9 +300,11 @@ void ApiServer::Parts::committed(const ContextPtr& context, net::Exchange& excha
   if (revision.ok()) {
     write->stored();
     return respond(context, exchange,
-                   write->answer ? write->answer()
-                                 : present_written(*context, *context->resource, write->status,
-                                                   write->object, *write->op.value, *revision));
+                   write->answer
+                       ? write->answer()
+                       : present_written(*context, *context->resource, write->status, write->object,
+                                         write->shown ? *write->shown : *write->op.value,
+                                         write->shown_at != 0 ? write->shown_at : *revision));
   }
   write->roll_back();
   if (revision.error().code() != Code::conflict) {

@@ -110,8 +110,8 @@ std::vector<Named> wanted_objects(const Options& options) {
                         {"data", Value::object({{"client-ca-file", options.ca_pem}})}})});
   }
   auth::DeviceModels models = options.release.empty() ? auth::DeviceModels::both
-                              : options.minor() <= 30   ? auth::DeviceModels::classic
-                                                        : auth::DeviceModels::structured;
+                              : options.minor() <= 30 ? auth::DeviceModels::classic
+                                                      : auth::DeviceModels::structured;
   for (const Value& object : auth::bootstrap_roles(models)) {
     out.push_back({"rbac.authorization.k8s.io", {}, object});
   }

@@ -43,8 +43,7 @@ std::string deprecation_of(const api::ResourceInfo& info, int minor) {
 const api::KindRules* rules_for(const api::ResourceInfo& info) {
   // Definitions stand above the other kinds: judging one means compiling schemas.
   if (info.group == "apiextensions.k8s.io" && info.kind == "CustomResourceDefinition") {
-    static const api::KindRules definitions =
-        api::make_definition_rules(api::make_cel_checker());
+    static const api::KindRules definitions = api::make_definition_rules(api::make_cel_checker());
     return &definitions;
   }
   // So do the kinds of admission, whose expressions are compiled.
@@ -67,8 +66,8 @@ api::KindRules device_rules(const api::ResourceInfo& info, const api::Features& 
 
 /// An object of these kinds may be stored in the form of another version or model.
 void add_device_versions(Resource& resource) {
-  auto conversion = std::make_shared<const api::Conversion>(resource.kind, resource.version,
-                                                            resource.release);
+  auto conversion =
+      std::make_shared<const api::Conversion>(resource.kind, resource.version, resource.release);
   bool other_form = resource.version != resource.hub_version ||
                     (resource.release != 0 && conversion->shown_as_stored().empty());
   if (!other_form && !api::has_two_models(resource.kind)) return;
@@ -86,8 +85,7 @@ ResourcePtr make_resource(const api::ResourceInfo& info, const FeaturesPtr& feat
   resource->features = features;
   resource->deprecation = deprecation_of(info, features->minor());
   if (info.group == kDevices) {
-    resource->own_rules =
-        std::make_shared<const api::KindRules>(device_rules(info, *features));
+    resource->own_rules = std::make_shared<const api::KindRules>(device_rules(info, *features));
     resource->rules = resource->own_rules.get();
     add_device_versions(*resource);
     return resource;

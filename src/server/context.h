@@ -21,11 +21,14 @@ namespace dibs::server {
 /// thread that waits, and then makes the answer.
 struct DeferredWrite {
   store::Op op;
-  Value object;  // as it will be, but for its resourceVersion
-  Value old;     // null when it is new
+  Value object;  // as it will be, but for its resourceVersion; of a deletion: as it is shown
+  /// Of a deletion: the object's bytes, and the version it is shown at; 0: that of the write.
+  SharedBytes shown = {};
+  store::Revision shown_at = 0;
+  Value old;  // null when it is new
   std::function<void()> stored;
-  std::function<void()> roll_back;  // it was not committed
-  int status = 200;                 // of an answer with the object
+  std::function<void()> roll_back;             // it was not committed
+  int status = 200;                            // of an answer with the object
   std::function<net::Response()> answer = {};  // where that is another one
 };
 

@@ -103,7 +103,7 @@ Result<> Definitions::load() {
       auto kind = compile_definition(*definition);
       if (kind.ok()) entry->kind = std::move(kind).value();
     }
-    entries_[record->key] = std::move(entry);
+    entries_[std::string(record->key)] = std::move(entry);
   }
   if (!entries_.empty()) publish();
   auto watch = store_.watch(resource_->storage_prefix, listing.revision, [this] { wake(); });
@@ -159,13 +159,13 @@ void Definitions::follow() {
 void Definitions::take(const store::Event& event) {
   if (event.now) {
     auto definition = decode_stored(*event.now);
-    if (definition.ok()) settle(event.key(), *definition);
+    if (definition.ok()) settle(std::string(event.key()), *definition);
     return;
   }
   Value gone;
   {
     std::lock_guard lock(mutex_);
-    auto found = entries_.find(event.key());
+    auto found = entries_.find(std::string(event.key()));
     if (found == entries_.end()) return;
     gone = found->second->definition;
     entries_.erase(found);

@@ -123,8 +123,8 @@ TEST_F(DefinitionsTest, nothing_is_made_while_the_definition_goes) {
   api.sim.run_until_idle();
 
   Reply made = api.post(kThings, thing("b"));
-  Reply applied = api.patch(cat(kThings, "/c?fieldManager=m"), "apply",
-                            "{apiVersion: e.com/v1, kind: Thing}");
+  Reply applied =
+      api.patch(cat(kThings, "/c?fieldManager=m"), "apply", "{apiVersion: e.com/v1, kind: Thing}");
 
   EXPECT_EQ(made.status, 403) << made.text;
   EXPECT_EQ(made.message(),
@@ -165,9 +165,11 @@ TEST_F(DefinitionsTest, watches_end_with_a_change_of_the_definition) {
 TEST_F(DefinitionsTest, rules_in_expressions_are_compiled_and_kept) {
   Value with_rules = definition();
   Value schema = definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-  schema.mut("properties").mut("spec").set(
-      "x-kubernetes-validations",
-      from_text("[{'rule':'self.replicas < 5','message':'too many','fieldPath':'.replicas'}]"));
+  schema.mut("properties")
+      .mut("spec")
+      .set(
+          "x-kubernetes-validations",
+          from_text("[{'rule':'self.replicas < 5','message':'too many','fieldPath':'.replicas'}]"));
   with_rules.mut("spec").mut("versions").mut(0).mut("schema").set("openAPIV3Schema", schema);
   define(with_rules);
 
@@ -178,8 +180,9 @@ TEST_F(DefinitionsTest, rules_in_expressions_are_compiled_and_kept) {
             "Thing.e.com \"b\" is invalid: spec.replicas: Invalid value: too many");
 
   // What was there before the rule only warns.
-  schema.mut("properties").mut("spec").set("x-kubernetes-validations",
-                                           from_text("[{'rule':'self.replicas < 3'}]"));
+  schema.mut("properties")
+      .mut("spec")
+      .set("x-kubernetes-validations", from_text("[{'rule':'self.replicas < 3'}]"));
   with_rules = get("things.e.com");
   with_rules.mut("spec").mut("versions").mut(0).mut("schema").set("openAPIV3Schema", schema);
   ASSERT_EQ(api.put(cat(kDefinitions, "/things.e.com"), with_rules).status, 200);

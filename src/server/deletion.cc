@@ -182,8 +182,24 @@ Result<Deleted> Objects::remove(Context& context, const Resource& resource,
       return at_once ? Deleted{old, true} : Deleted{std::move(object), !waits};
     }
     if (waits && object == old) return Deleted{old, false};
-    auto revision =
-        store_.commit({{key, waits ? share(encode_stored(object)) : nullptr, record->modified}});
+    store::Op op = waits ? stored_op(key, object, record->modified)
+                         : store::Op{key, nullptr, record->modified};
+    if (context.may_defer) {
+      const Deleted out{at_once ? old : std::move(object), !waits};
+      auto write = std::make_shared<DeferredWrite>();
+      write->object = out.object;
+      // A pod that goes at once is shown at the version that it had.
+      if (!waits) {
+        write->shown = share("");
+        if (!at_once) write->shown_at = record->modified;
+      }
+      write->op = std::move(op);
+      write->stored = [] {};
+      write->roll_back = [] {};
+      context.deferred = std::move(write);
+      return out;
+    }
+    auto revision = store_.commit({std::move(op)});
     if (revision.ok()) {
       if (waits) object.mut("metadata").set("resourceVersion", cat(*revision));
       if (at_once) {

@@ -53,6 +53,30 @@ TEST(DeviceIndex, gives_a_device_to_one_claim) {
   EXPECT_EQ(index.held_devices(), 0U);
 }
 
+TEST(DeviceIndex, takes_a_claim_that_names_a_device_twice) {
+  DeviceIndex index;
+  const std::string twice = cat(share("1"), ",", share("2"));
+  index.put_claim("n/a", holding(twice));
+  EXPECT_EQ(index.held_devices(), 1U);
+  EXPECT_EQ(holder(index, "n/b", holding(share("1"))), "n/a");
+  index.remove_claim("n/a");
+  EXPECT_EQ(index.held_devices(), 0U);
+  EXPECT_EQ(holder(index, "n/b", holding(share("1"))), "");
+}
+
+TEST(DeviceIndex, keeps_who_holds_a_device_that_is_no_longer_published) {
+  DeviceIndex index;
+  index.put_slice("s", slice("1", "{'name':'gpu'}"));
+  index.put_claim("n/a", holding(device("gpu")));
+  index.remove_slice("s");
+  EXPECT_EQ(holder(index, "n/b", holding(device("gpu"))), "n/a");
+  index.put_slice("s", slice("2", "{'name':'gpu'}"));
+  index.clear_claims();
+  EXPECT_EQ(index.held_devices(), 0U);
+  index.clear_slices();
+  EXPECT_EQ(holder(index, "n/b", holding(device("gpu"))), "");
+}
+
 TEST(DeviceIndex, does_not_count_access_for_administration) {
   DeviceIndex index;
   index.put_claim("n/admin", holding(device("gpu", ",'adminAccess':true")));
@@ -102,8 +126,7 @@ TEST(DeviceIndex, gives_out_no_more_than_there_is) {
   EXPECT_EQ(holder(index, "n/b", holding(share("2", "2Gi"))), "");
   auto conflict = index.conflict("n/b", holds_of(holding(share("2", "2049Mi"))));
   ASSERT_TRUE(conflict);
-  EXPECT_EQ(conflict->why,
-            "together they would use 3073Mi of its d/memory, which is 3Gi");
+  EXPECT_EQ(conflict->why, "together they would use 3073Mi of its d/memory, which is 3Gi");
 
   // The share of a write counts once, though it is stored by now.
   int write = 0;

@@ -67,7 +67,7 @@ std::size_t EventExpiry::sweep() {
   for (const auto& record : listing->records) {
     auto event = decode_stored(*record);
     if (!event.ok() || last_seen(*event) >= before) continue;
-    ops.push_back({record->key, nullptr, record->modified});
+    ops.push_back({std::string(record->key), nullptr, record->modified});
     if (ops.size() == kGroup) flush();
   }
   flush();

@@ -20,8 +20,9 @@ ResourcePtr of_version(const Context& context, const Resource& resource,
 
 /// Through the stored form. Versions that are not served are not known.
 api::VersionConverter converter(const Context& context, const Resource& resource) {
-  return [&context, &resource](const Value& object, std::string_view api_version)
-             -> Result<std::optional<api::VersionedObject>> {
+  return [&context, &resource](
+             const Value& object,
+             std::string_view api_version) -> Result<std::optional<api::VersionedObject>> {
     ResourcePtr target = of_version(context, resource, api_version);
     ResourcePtr source = of_version(context, resource, object["apiVersion"].as_string());
     if (!target || !source) return std::optional<api::VersionedObject>();
@@ -44,20 +45,22 @@ WriterOf::WriterOf(const Context& context, const Resource& resource)
       context.info.subresource == "status" || context.info.subresource == "approval";
   if (resource.custom || has_own_form(resource)) api_version_ = resource.api_version();
   if (has_own_form(resource)) convert_ = converter(context, resource);
+  static const api::FieldSet spec = api::FieldSet::of({{"spec"}});
+  static const api::FieldSet status = api::FieldSet::of({{"status"}});
+  static const api::FieldSet both = spec.united(status);
   if (status_write && resource.schema) {
     for (const api::Field& field : resource.schema->fields) {
       if (field.name == "status" || field.name == "metadata" || field.name == "kind" ||
           field.name == "apiVersion") {
         continue;
       }
-      api::FieldPath path{api::PathElement::field(field.name)};
-      reset_.insert(path);
+      reset_ = reset_.united(field.name == "spec" ? spec : api::FieldSet::of({{field.name}}));
     }
   } else if (resource.kind == "CertificateSigningRequest" &&
              resource.hub_group == "certificates.k8s.io") {
-    reset_ = api::FieldSet::of({{"spec"}, {"status"}});
+    reset_ = both;
   } else if (resource.rules->has_status) {
-    reset_ = api::FieldSet::of({{"status"}});
+    reset_ = status;
   }
   writer_.schema = resource.schema;
   writer_.api_version = api_version_;

@@ -96,7 +96,8 @@ Result<Answer> negotiate_answer(const net::Request& request, const net::Target& 
   for (std::string_view value : request.headers.all("Accept")) {
     append(header, header.empty() ? "" : ",", value);
   }
-  if (trim(header).empty()) return plain;
+  // What most clients send needs no clauses.
+  if (trim(header).empty() || header == "application/json") return plain;
 
   std::vector<Clause> clauses;
   for (std::string_view text : split(header, ',')) {

@@ -82,8 +82,7 @@ class Objects {
   void defer(Context& context, const AdmissionPtr& held, store::Op op, Value object,
              const Value* old) const;
   Result<Value> prepare_update(Context& context, const Resource& resource,
-                               AdmissionRequest& admission, Value object,
-                               const Value& old);
+                               AdmissionRequest& admission, Value object, const Value& old);
 
   runtime::Runtime& runtime_;
   store::Store& store_;

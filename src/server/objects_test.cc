@@ -1,4 +1,4 @@
-// The write path of a whole server: what a client sees of create, read, update and delete.
+// Creates and updates as a client sees them, and the races between updates.
 #include "server/objects.h"
 
 #include <gmock/gmock.h>
@@ -14,31 +14,18 @@ namespace {
 using test::config_map;
 using test::from_text;
 using test::kConfigMaps;
-using test::kPods;
-using test::names_of;
 using test::Reply;
-using test::simple_pod;
-using test::strings_of;
 using test::TestServer;
 using test::to_text;
+using test::version_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
 const std::string kOne = cat(kConfigMaps, "/a");
 
-std::int64_t version_of(const Value& object) {
-  return std::stoll(object["metadata"]["resourceVersion"].str());
-}
-
 class Writes : public testing::Test {
  protected:
-  Value make(std::string_view name, std::string_view data = "{}") {
-    Reply made = api.post(kConfigMaps, config_map(name, data));
-    EXPECT_EQ(made.status, 201) << made.text;
-    return made.body;
-  }
-
   TestServer api;
 };
 
@@ -73,7 +60,7 @@ TEST_F(Writes, create_does_not_take_what_the_server_keeps_from_a_client) {
 }
 
 TEST_F(Writes, create_of_what_exists_is_refused) {
-  make("a");
+  api.add_config_map("a");
 
   Reply again = api.post(kConfigMaps, config_map("a"));
 
@@ -152,7 +139,7 @@ TEST_F(Writes, a_generated_name_is_not_too_long) {
 }
 
 TEST_F(Writes, a_dry_run_changes_nothing) {
-  const Value made = make("a", "{'k':'v'}");
+  const Value made = api.add_config_map("a", "{'k':'v'}");
   const std::int64_t before = api.store->revision();
 
   Reply create = api.post(cat(kConfigMaps, "?dryRun=All"), config_map("b"));
@@ -179,7 +166,7 @@ TEST_F(Writes, a_dry_run_is_still_judged) {
 }
 
 TEST_F(Writes, update_gives_a_new_version) {
-  Value object = make("a", "{'k':'v'}");
+  Value object = api.add_config_map("a", "{'k':'v'}");
   const std::int64_t before = version_of(object);
   object.set("data", from_text("{'k':'w'}"));
 
@@ -192,7 +179,7 @@ TEST_F(Writes, update_gives_a_new_version) {
 }
 
 TEST_F(Writes, an_update_that_changes_nothing_keeps_the_version) {
-  Value object = make("a", "{'k':'v'}");
+  Value object = api.add_config_map("a", "{'k':'v'}");
   const std::int64_t before = api.store->revision();
   api.sim.advance(std::chrono::seconds(10));
 
@@ -208,7 +195,7 @@ TEST_F(Writes, an_update_that_changes_nothing_keeps_the_version) {
 }
 
 TEST_F(Writes, an_update_of_an_old_version_conflicts) {
-  Value old = make("a", "{'k':'v'}");
+  Value old = api.add_config_map("a", "{'k':'v'}");
   api.patch(kOne, "merge", "{'data':{'k':'w'}}");
 
   Reply put = api.put(kOne, old);
@@ -228,7 +215,7 @@ TEST_F(Writes, an_update_of_an_old_version_conflicts) {
 }
 
 TEST_F(Writes, an_update_without_a_version_is_unconditional) {
-  make("a", "{'k':'v'}");
+  api.add_config_map("a", "{'k':'v'}");
 
   Reply put = api.put(kOne, config_map("a", "{'k':'w'}"));
 
@@ -237,7 +224,7 @@ TEST_F(Writes, an_update_without_a_version_is_unconditional) {
 }
 
 TEST_F(Writes, an_update_of_another_uid_conflicts) {
-  Value object = make("a");
+  Value object = api.add_config_map("a");
   object.mut("metadata").set("uid", "other");
 
   Reply put = api.put(kOne, object);
@@ -248,7 +235,7 @@ TEST_F(Writes, an_update_of_another_uid_conflicts) {
 }
 
 TEST_F(Writes, an_update_must_name_its_object) {
-  Value object = make("a");
+  Value object = api.add_config_map("a");
   Value other = object;
   other.mut("metadata").set("name", "b");
   Value nameless = object;
@@ -295,113 +282,6 @@ TEST_F(Writes, the_generation_counts_changes_of_the_spec_alone) {
       << "the status does not go through this one";
 }
 
-struct PatchCase {
-  const char* type;
-  const char* body;
-  int status;
-  const char* data;  // afterwards
-};
-
-class Patches : public testing::TestWithParam<PatchCase> {};
-
-TEST_P(Patches, do_what_their_type_says) {
-  TestServer api;
-  api.post(kConfigMaps, config_map("a", "{'k':'v','x':'y'}"));
-
-  Reply patched = api.patch(
-      kOne + (std::string_view(GetParam().type) == "apply" ? "?fieldManager=m&force=true" : ""),
-      GetParam().type, GetParam().body);
-
-  EXPECT_EQ(patched.status, GetParam().status) << patched.text;
-  EXPECT_EQ(api.get(kOne).body["data"], from_text(GetParam().data));
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    All, Patches,
-    testing::Values(
-        PatchCase{"json", "[{'op':'replace','path':'/data/k','value':'w'}]", 200,
-                  "{'k':'w','x':'y'}"},
-        PatchCase{"json",
-                  "[{'op':'test','path':'/data/k','value':'v'},{'op':'remove','path':'/data/x'}]",
-                  200, "{'k':'v'}"},
-        PatchCase{"json",
-                  "[{'op':'remove','path':'/data/x'},{'op':'test','path':'/data/k','value':'no'}]",
-                  422, "{'k':'v','x':'y'}"},
-        PatchCase{"json", "{}", 400, "{'k':'v','x':'y'}"},
-        PatchCase{"json", "[{'op':'replace','path':'/metadata/name','value':'b'}]", 400,
-                  "{'k':'v','x':'y'}"},
-        PatchCase{"merge", "{'data':{'k':null,'n':'1'}}", 200, "{'n':'1','x':'y'}"},
-        PatchCase{"merge", "[]", 400, "{'k':'v','x':'y'}"},
-        PatchCase{"merge", "{'data':{'k':3}}", 422, "{'k':'v','x':'y'}"},
-        PatchCase{"strategic", "{'data':{'$patch':'replace','n':'1'}}", 200, "{'n':'1'}"},
-        PatchCase{"strategic", "{'data':{'k':null}}", 200, "{'x':'y'}"},
-        PatchCase{"apply", "{apiVersion: v1, kind: ConfigMap, data: {k: w}}", 200,
-                  "{'k':'w','x':'y'}"},
-        PatchCase{"apply", "{apiVersion: v1, kind: Secret}", 400, "{'k':'v','x':'y'}"}));
-
-TEST_F(Writes, a_patch_of_another_media_type_is_refused) {
-  make("a");
-
-  Reply patched = api.send(test::make_request("PATCH", kOne, "{}", "application/json"));
-
-  EXPECT_EQ(patched.status, 415) << patched.text;
-}
-
-TEST_F(Writes, a_strategic_patch_merges_lists_by_their_key) {
-  api.add_account("default");
-  api.post(kPods, simple_pod("p"));
-
-  Reply patched = api.patch(cat(kPods, "/p"), "strategic",
-                            "{'spec':{'containers':[{'name':'c','image':'new'}]}}");
-
-  ASSERT_EQ(patched.status, 200) << patched.text;
-  EXPECT_EQ(patched.body["spec"]["containers"].size(), 1U);
-  EXPECT_EQ(patched.body["spec"]["containers"][0]["image"].as_string(), "new");
-  EXPECT_EQ(patched.body["spec"]["containers"][0]["terminationMessagePath"].as_string(),
-            "/dev/termination-log");
-}
-
-TEST_F(Writes, apply_creates_and_remembers_who_applied) {
-  Reply applied = api.patch(kOne + "?fieldManager=one", "apply",
-                            "{apiVersion: v1, kind: ConfigMap, data: {k: v}}");
-
-  EXPECT_EQ(applied.status, 201) << applied.text;
-  const Value& entry = applied.body["metadata"]["managedFields"][0];
-  EXPECT_EQ(entry["manager"].as_string(), "one");
-  EXPECT_EQ(entry["operation"].as_string(), "Apply");
-}
-
-TEST_F(Writes, apply_conflicts_over_a_field_of_another_manager) {
-  api.patch(kOne + "?fieldManager=one", "apply", "{apiVersion: v1, kind: ConfigMap, data: {k: v}}");
-  const char* other = "{apiVersion: v1, kind: ConfigMap, data: {k: w}}";
-
-  Reply refused = api.patch(kOne + "?fieldManager=two", "apply", other);
-  Reply forced = api.patch(kOne + "?fieldManager=two&force=true", "apply", other);
-
-  EXPECT_EQ(refused.status, 409);
-  EXPECT_EQ(refused.message(), "Apply failed with 1 conflict: conflict with \"one\": .data.k");
-  EXPECT_EQ(forced.status, 200);
-  EXPECT_EQ(to_text(forced.body["data"]), "{'k':'w'}");
-}
-
-TEST_F(Writes, apply_removes_what_it_no_longer_mentions) {
-  api.patch(kOne + "?fieldManager=one", "apply",
-            "{apiVersion: v1, kind: ConfigMap, data: {k: v, x: y}}");
-
-  Reply applied = api.patch(kOne + "?fieldManager=one", "apply",
-                            "{apiVersion: v1, kind: ConfigMap, data: {k: v}}");
-
-  EXPECT_EQ(to_text(applied.body["data"]), "{'k':'v'}");
-}
-
-TEST_F(Writes, apply_needs_a_manager) {
-  Reply applied = api.patch(kOne, "apply", "{apiVersion: v1, kind: ConfigMap}");
-
-  EXPECT_EQ(applied.status, 422);
-  EXPECT_THAT(applied.message(),
-              HasSubstr("fieldManager: Required value: is required for apply patch"));
-}
-
 TEST_F(Writes, unknown_fields_are_treated_as_the_client_asks) {
   Value object = config_map("a");
   object.set("odd", 1);
@@ -417,345 +297,6 @@ TEST_F(Writes, unknown_fields_are_treated_as_the_client_asks) {
   EXPECT_EQ(warned.status, 201);
   EXPECT_THAT(warned.warnings(), ElementsAre("299 - \"unknown field \\\"odd\\\"\""));
   EXPECT_FALSE(warned.body.contains("odd"));
-}
-
-TEST_F(Writes, delete_says_what_it_removed) {
-  Value object = make("a");
-
-  Reply removed = api.remove(kOne);
-
-  EXPECT_EQ(removed.status, 200);
-  EXPECT_EQ(removed.body["kind"].as_string(), "Status");
-  EXPECT_EQ(removed.body["status"].as_string(), "Success");
-  EXPECT_EQ(removed.body["details"]["uid"], object["metadata"]["uid"]);
-  EXPECT_EQ(api.get(kOne).status, 404);
-  EXPECT_EQ(api.remove(kOne).status, 404);
-}
-
-TEST_F(Writes, delete_keeps_to_its_preconditions) {
-  Value object = make("a");
-
-  Reply uid = api.remove(kOne, "{'preconditions':{'uid':'other'}}");
-  Reply version = api.remove(kOne, "{'preconditions':{'resourceVersion':'1'}}");
-  Reply right =
-      api.remove(kOne, cat("{'preconditions':{'uid':'", object["metadata"]["uid"].str(), "'}}"));
-
-  EXPECT_EQ(uid.status, 409);
-  EXPECT_THAT(uid.message(),
-              HasSubstr("the UID in the precondition (other) does not match the UID in record ("));
-  EXPECT_EQ(version.status, 409);
-  EXPECT_THAT(version.message(),
-              HasSubstr("the ResourceVersion in the precondition (1) does not match"));
-  EXPECT_EQ(right.status, 200);
-}
-
-TEST_F(Writes, finalizers_hold_an_object_until_the_last_is_gone) {
-  Value object = config_map("a");
-  object.mut("metadata").set("finalizers", from_text("['e.com/one','e.com/two']"));
-  api.post(kConfigMaps, object);
-
-  Reply removed = api.remove(kOne);
-  EXPECT_EQ(removed.status, 200);
-  EXPECT_EQ(removed.body["kind"].as_string(), "ConfigMap");
-  EXPECT_EQ(removed.body["metadata"]["deletionTimestamp"].as_string(),
-            format_rfc3339(api.sim.now()));
-  EXPECT_EQ(removed.body["metadata"]["deletionGracePeriodSeconds"].as_int(-1), 0);
-  EXPECT_EQ(api.get(kOne).status, 200);
-
-  EXPECT_EQ(api.patch(kOne, "merge", "{'metadata':{'finalizers':['e.com/two']}}").status, 200);
-  EXPECT_EQ(api.get(kOne).status, 200);
-  EXPECT_EQ(api.patch(kOne, "merge", "{'metadata':{'finalizers':null}}").status, 200);
-  EXPECT_EQ(api.get(kOne).status, 404);
-}
-
-TEST_F(Writes, an_object_that_goes_away_takes_no_new_finalizers) {
-  Value object = config_map("a");
-  object.mut("metadata").set("finalizers", from_text("['e.com/one']"));
-  api.post(kConfigMaps, object);
-  api.remove(kOne);
-
-  Reply patched = api.patch(kOne, "merge", "{'metadata':{'finalizers':['e.com/one','e.com/new']}}");
-
-  EXPECT_EQ(patched.status, 422);
-  EXPECT_THAT(patched.message(),
-              HasSubstr("no new finalizers can be added if the object is being deleted"));
-}
-
-TEST_F(Writes, a_second_delete_of_a_held_object_changes_nothing) {
-  Value object = config_map("a");
-  object.mut("metadata").set("finalizers", from_text("['e.com/one']"));
-  api.post(kConfigMaps, object);
-  Reply first = api.remove(kOne);
-  api.sim.advance(std::chrono::seconds(5));
-
-  Reply second = api.remove(kOne);
-
-  EXPECT_EQ(second.status, 200);
-  EXPECT_EQ(second.body, first.body);
-}
-
-TEST_F(Writes, propagation_is_a_finalizer_of_its_own) {
-  struct {
-    const char* options;
-    const char* finalizer;
-  } cases[] = {{"{'propagationPolicy':'Foreground'}", "foregroundDeletion"},
-               {"{'propagationPolicy':'Orphan'}", "orphan"},
-               {"{'orphanDependents':true}", "orphan"}};
-  for (const auto& one : cases) {
-    make("a");
-    Reply removed = api.remove(kOne, one.options);
-    EXPECT_THAT(strings_of(removed.body["metadata"]["finalizers"]), ElementsAre(one.finalizer))
-        << one.options;
-    EXPECT_EQ(api.patch(kOne, "merge", "{'metadata':{'finalizers':null}}").status, 200);
-    EXPECT_EQ(api.get(kOne).status, 404);
-  }
-}
-
-TEST_F(Writes, delete_options_that_make_no_sense_are_refused) {
-  make("a");
-
-  EXPECT_EQ(api.remove(kOne, "{'propagationPolicy':'Odd'}").status, 422);
-  EXPECT_EQ(api.remove(kOne, "{'propagationPolicy':'Orphan','orphanDependents':true}").status, 422);
-  EXPECT_EQ(api.remove(kOne, "{'dryRun':['Some']}").status, 422);
-  EXPECT_EQ(api.get(kOne).status, 200);
-}
-
-class PodDeletion : public testing::Test {
- protected:
-  PodDeletion() { api.add_account("default"); }
-  const std::string target = cat(kPods, "/p");
-  TestServer api;
-};
-
-TEST_F(PodDeletion, gives_a_running_pod_its_grace_period) {
-  api.run_pod("p");
-
-  Reply removed = api.remove(target);
-
-  EXPECT_EQ(removed.status, 200);
-  EXPECT_EQ(removed.body["metadata"]["deletionGracePeriodSeconds"].as_int(), 30);
-  EXPECT_EQ(removed.body["metadata"]["deletionTimestamp"].as_string(),
-            format_rfc3339(api.sim.now() + std::chrono::seconds(30)));
-  EXPECT_EQ(api.get(target).status, 200);
-}
-
-TEST_F(PodDeletion, removes_a_pod_that_is_on_no_node_at_once) {
-  api.post(kPods, simple_pod("p"));
-
-  Reply removed = api.remove(target);
-
-  EXPECT_EQ(removed.body["kind"].as_string(), "Pod");
-  EXPECT_EQ(api.get(target).status, 404);
-}
-
-TEST_F(PodDeletion, removes_a_pod_that_has_ended_at_once) {
-  api.run_pod("p");
-  api.patch(target + "/status", "merge", "{'status':{'phase':'Succeeded'}}");
-
-  api.remove(target);
-
-  EXPECT_EQ(api.get(target).status, 404);
-}
-
-TEST_F(PodDeletion, removes_at_once_when_told_so) {
-  api.run_pod("p");
-
-  api.remove(target, "{'gracePeriodSeconds':0}");
-
-  EXPECT_EQ(api.get(target).status, 404);
-}
-
-TEST_F(PodDeletion, may_be_hurried_but_not_delayed) {
-  api.run_pod("p");
-  api.remove(target);
-
-  Reply longer = api.remove(target, "{'gracePeriodSeconds':60}");
-  Reply again = api.remove(target);
-  Reply shorter = api.remove(target, "{'gracePeriodSeconds':5}");
-
-  EXPECT_EQ(longer.body["metadata"]["deletionGracePeriodSeconds"].as_int(), 30);
-  EXPECT_EQ(again.body["metadata"]["deletionGracePeriodSeconds"].as_int(), 30);
-  EXPECT_EQ(shorter.body["metadata"]["deletionGracePeriodSeconds"].as_int(), 5);
-  EXPECT_EQ(shorter.body["metadata"]["deletionTimestamp"].as_string(),
-            format_rfc3339(api.sim.now() + std::chrono::seconds(5)));
-  EXPECT_EQ(api.get(target).status, 200);
-  api.remove(target, "{'gracePeriodSeconds':0}");
-  EXPECT_EQ(api.get(target).status, 404);
-}
-
-class Reads : public testing::Test {
- protected:
-  Reads() {
-    for (const char* name : {"a", "b", "c", "d", "e"}) {
-      Value object = config_map(name);
-      object.mut("metadata").mut("labels").set("odd", name[0] % 2 ? "yes" : "no");
-      api.post(kConfigMaps, object);
-    }
-  }
-  TestServer api;
-};
-
-TEST_F(Reads, list_is_in_order_of_names_at_one_version) {
-  Reply list = api.get(kConfigMaps);
-
-  EXPECT_EQ(list.body["kind"].as_string(), "ConfigMapList");
-  EXPECT_THAT(names_of(list.body), ElementsAre("a", "b", "c", "d", "e"));
-  EXPECT_EQ(version_of(list.body), api.store->revision());
-  EXPECT_FALSE(list.body["items"][0].contains("kind"));
-}
-
-TEST_F(Reads, selectors_choose) {
-  struct {
-    const char* query;
-    std::vector<std::string> names;
-  } cases[] = {
-      {"labelSelector=odd%3Dyes", {"a", "c", "e"}},
-      {"labelSelector=odd%21%3Dyes", {"b", "d"}},
-      {"labelSelector=none", {}},
-      {"fieldSelector=metadata.name%3Db", {"b"}},
-      {"fieldSelector=metadata.name%21%3Db,metadata.namespace%3Ddefault", {"a", "c", "d", "e"}},
-      {"labelSelector=odd%3Dyes&fieldSelector=metadata.name%3Db", {}}};
-  for (const auto& one : cases)
-    EXPECT_EQ(names_of(api.get(cat(kConfigMaps, "?", one.query)).body), one.names) << one.query;
-  EXPECT_EQ(api.get(cat(kConfigMaps, "?labelSelector=a%20b")).status, 400);
-  EXPECT_EQ(api.get(cat(kConfigMaps, "?fieldSelector=data.x%3D1")).status, 400);
-}
-
-TEST_F(Reads, pages_show_the_state_of_the_first) {
-  Reply first = api.get(cat(kConfigMaps, "?limit=2"));
-  EXPECT_THAT(names_of(first.body), ElementsAre("a", "b"));
-  EXPECT_EQ(first.body["metadata"]["remainingItemCount"].as_int(), 3);
-  api.remove(cat(kConfigMaps, "/c"));
-  api.post(kConfigMaps, config_map("bb"));
-
-  Reply second =
-      api.get(cat(kConfigMaps, "?limit=2&continue=", first.body["metadata"]["continue"].str()));
-  Reply third =
-      api.get(cat(kConfigMaps, "?limit=2&continue=", second.body["metadata"]["continue"].str()));
-
-  EXPECT_THAT(names_of(second.body), ElementsAre("c", "d"));
-  EXPECT_EQ(version_of(second.body), version_of(first.body));
-  EXPECT_THAT(names_of(third.body), ElementsAre("e"));
-  EXPECT_FALSE(third.body["metadata"].contains("continue"));
-}
-
-TEST_F(Reads, pages_with_a_selector_do_not_count_the_rest) {
-  Reply first = api.get(cat(kConfigMaps, "?limit=2&labelSelector=odd%3Dyes"));
-  Reply second = api.get(cat(kConfigMaps, "?limit=2&labelSelector=odd%3Dyes&continue=",
-                             first.body["metadata"]["continue"].str()));
-
-  EXPECT_THAT(names_of(first.body), ElementsAre("a", "c"));
-  EXPECT_FALSE(first.body["metadata"].contains("remainingItemCount"));
-  EXPECT_THAT(names_of(second.body), ElementsAre("e"));
-}
-
-TEST_F(Reads, a_page_of_a_forgotten_state_is_gone_and_tells_how_to_go_on) {
-  Reply first = api.get(cat(kConfigMaps, "?limit=2"));
-  api.post(kConfigMaps, config_map("bb"));
-  ASSERT_TRUE(api.store->compact(api.store->revision()).ok());
-
-  Reply second =
-      api.get(cat(kConfigMaps, "?limit=2&continue=", first.body["metadata"]["continue"].str()));
-
-  EXPECT_EQ(second.status, 410);
-  EXPECT_EQ(second.reason(), "Expired");
-}
-
-TEST_F(Reads, an_exact_version_shows_the_past) {
-  const std::string before = api.get(kConfigMaps).body["metadata"]["resourceVersion"].str();
-  api.remove(cat(kConfigMaps, "/a"));
-
-  Reply past = api.get(cat(kConfigMaps, "?resourceVersionMatch=Exact&resourceVersion=", before));
-  Reply not_older =
-      api.get(cat(kConfigMaps, "?resourceVersionMatch=NotOlderThan&resourceVersion=", before));
-
-  EXPECT_THAT(names_of(past.body), ElementsAre("a", "b", "c", "d", "e"));
-  EXPECT_THAT(names_of(not_older.body), ElementsAre("b", "c", "d", "e"));
-}
-
-TEST_F(Reads, a_version_of_the_future_times_out) {
-  const std::string future = cat(api.store->revision() + 100);
-
-  EXPECT_EQ(api.get(cat(kConfigMaps, "?resourceVersion=", future)).status, 504);
-  EXPECT_EQ(api.get(cat(kOne, "?resourceVersion=", future)).status, 504);
-}
-
-TEST_F(Reads, come_in_the_form_asked_for) {
-  constexpr const char* kTable = "application/json;as=Table;v=v1;g=meta.k8s.io";
-
-  Reply table = api.get(kConfigMaps, kTable);
-  Reply metadata = api.get(kOne, "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io");
-  Reply yaml = api.get(kOne, "application/yaml");
-
-  EXPECT_EQ(table.body["kind"].as_string(), "Table");
-  EXPECT_EQ(table.body["rows"].size(), 5U);
-  EXPECT_EQ(table.body["rows"][0]["cells"][0].as_string(), "a");
-  EXPECT_EQ(metadata.body["kind"].as_string(), "PartialObjectMetadata");
-  EXPECT_EQ(metadata.body["metadata"]["name"].as_string(), "a");
-  EXPECT_FALSE(metadata.body.contains("data"));
-  EXPECT_THAT(yaml.text, HasSubstr("kind: ConfigMap\n"));
-  EXPECT_EQ(yaml.headers.get("Content-Type"), "application/yaml");
-}
-
-TEST_F(Reads, a_collection_is_deleted_by_its_selector) {
-  Reply removed =
-      api.send(test::make_request("DELETE", cat(kConfigMaps, "?labelSelector=odd%3Dyes")));
-
-  EXPECT_EQ(removed.status, 200);
-  EXPECT_THAT(names_of(removed.body), ElementsAre("a", "c", "e"));
-  EXPECT_THAT(names_of(api.get(kConfigMaps).body), ElementsAre("b", "d"));
-}
-
-TEST_F(Reads, what_is_not_served_is_not_found) {
-  struct {
-    const char* method;
-    const char* target;
-    int status;
-  } cases[] = {{"GET", "/api/v1/oddities", 404},
-               {"GET", "/apis/odd.io/v1/things", 404},
-               {"GET", "/api/v1/namespaces/default/nodes", 404},
-               {"GET", "/api/v1/namespaces/default/configmaps/a/odd", 404},
-               {"POST", "/api/v1/configmaps", 405},
-               {"PUT", "/api/v1/namespaces/default/configmaps", 405},
-               {"DELETE", "/api/v1/configmaps", 405},
-               {"POST", "/api/v1/namespaces/default/configmaps/a", 405}};
-  for (const auto& one : cases) {
-    EXPECT_EQ(api.send(test::make_request(one.method, one.target)).status, one.status)
-        << one.method << " " << one.target;
-  }
-}
-
-TEST(Senders, without_rights_are_refused) {
-  TestServer api;
-  net::Request request = test::make_request("GET", kConfigMaps);
-  request.peer.common_name = "nobody";
-  request.peer.organizations.clear();
-
-  Reply refused = api.send(request);
-
-  EXPECT_EQ(refused.status, 403);
-  EXPECT_EQ(refused.message(),
-            "configmaps is forbidden: User \"nobody\" cannot list resource \"configmaps\" in API "
-            "group \"\" in the namespace "
-            "\"default\"");
-}
-
-TEST(Senders, are_turned_away_by_a_closed_server) {
-  TestServer api;
-  api.server->close();
-
-  EXPECT_EQ(api.get(kConfigMaps).status, 503);
-}
-
-TEST(Restart, keeps_objects_and_versions) {
-  TestServer api;
-  Reply made = api.post(kConfigMaps, config_map("a"));
-  const std::int64_t before = api.store->revision();
-
-  api.restart();
-
-  EXPECT_EQ(api.get(kOne).body, made.body);
-  EXPECT_EQ(api.store->revision(), before) << "what is there is not written again";
 }
 
 /// Objects without a server around it, where a race can be staged.

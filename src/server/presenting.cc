@@ -183,11 +183,11 @@ bool presents_bytes(const Context& context, const Resource& resource) {
 
 net::Response present_written(const Context& context, const Resource& resource, int status,
                               Value stored, std::string_view bytes, store::Revision revision) {
+  if (plain_form(context) && context.request.wants_value && resource.shows_stored(bytes)) {
+    stored.mut("metadata").set("resourceVersion", cat(revision));
+    return with_value(context, status, std::move(stored));
+  }
   if (presents_bytes(context, resource)) {
-    if (context.request.wants_value) {
-      stored.mut("metadata").set("resourceVersion", cat(revision));
-      return with_value(context, status, std::move(stored));
-    }
     std::string body;
     body.reserve(bytes.size() + 48);
     append_wire(body, bytes, cat(revision));
@@ -200,7 +200,7 @@ net::Response present_written(const Context& context, const Resource& resource, 
 
 Result<net::Response> present_record(const Context& context, const Resource& resource,
                                      const store::Record& record) {
-  if (plain_form(context) && resource.shows_stored(*record.value)) {
+  if (plain_form(context) && resource.shows_stored(record.value)) {
     if (context.request.wants_value) {
       DIBS_TRY(Value object, decode_stored(record));
       return with_value(context, 200, std::move(object));
@@ -245,9 +245,37 @@ net::Response present_values(const Context& context, const Resource& resource,
   return present_value(context, 200, list);
 }
 
+namespace {
+
+/// For a caller in this process, whose client puts kind and apiVersion into items anyway.
+Result<net::Response> list_of_values(const Context& context, const Resource& resource,
+                                     const std::vector<store::RecordPtr>& records,
+                                     const ListMeta& meta) {
+  Value items = Value::array();
+  for (const auto& record : records) {
+    DIBS_TRY(Value object, read_record(context, *record));
+    items.push(resource.shows_stored(record->value) ? std::move(object)
+                                                    : to_served(resource, object));
+  }
+  return with_value(context, 200,
+                    Value::object({{"kind", resource.list_kind},
+                                   {"apiVersion", resource.api_version()},
+                                   {"metadata", list_metadata(meta, resource.custom)},
+                                   {"items", std::move(items)}}));
+}
+
+}  // namespace
+
+Result<Value> read_record(const Context& context, const store::Record& record) {
+  return context.request.omits_managed_fields ? decode_kept(record) : decode_stored(record);
+}
+
 Result<net::Response> present_list(const Context& context, const Resource& resource,
                                    const std::vector<store::RecordPtr>& records,
                                    const ListMeta& meta) {
+  if (plain_form(context) && context.request.wants_value) {
+    return list_of_values(context, resource, records, meta);
+  }
   if (plain_form(context) && (!resource.from_storage || !resource.shown_as_stored.empty())) {
     std::size_t total = 256;
     for (const auto& record : records) total += record->value->size() + 48;
@@ -258,16 +286,21 @@ Result<net::Response> present_list(const Context& context, const Resource& resou
     json::write_to(body, list_metadata(meta, resource.custom));
     body.append(",\"items\":[");
     bool first = true;
+    std::string bytes;
     for (const auto& record : records) {
       if (!first) body.push_back(',');
       first = false;
-      if (!resource.shows_stored(*record->value)) {
+      if (!resource.shows_stored(record->value)) {
         DIBS_TRY(Value object, decode_stored(*record));
         json::write_to(body, as_item(resource, to_served(resource, object)));
-      } else if (resource.custom) {
-        append_wire(body, *record->value, cat(record->modified));
+        continue;
+      }
+      bytes.clear();
+      record->value->append_to(bytes);
+      if (resource.custom) {
+        append_wire(body, bytes, cat(record->modified));
       } else {
-        append_wire_item(body, *record->value, cat(record->modified));
+        append_wire_item(body, bytes, cat(record->modified));
       }
     }
     body.append("]}\n");
@@ -276,10 +309,14 @@ Result<net::Response> present_list(const Context& context, const Resource& resou
   std::vector<Value> objects;
   objects.reserve(records.size());
   for (const auto& record : records) {
-    DIBS_TRY(Value object, decode_stored(*record));
+    DIBS_TRY(Value object, read_record(context, *record));
     objects.push_back(std::move(object));
   }
   return present_values(context, resource, objects, meta);
+}
+
+Value event_value(const Context& context, const Resource& resource, const Value& stored) {
+  return in_form(context, resource, to_served(resource, stored));
 }
 
 std::string present_event(const Context& context, const Resource& resource, std::string_view type,

@@ -39,6 +39,10 @@ Result<net::Response> present_list(const Context& context, const Resource& resou
 net::Response present_values(const Context& context, const Resource& resource,
                              const std::vector<Value>& objects, const ListMeta& meta);
 
+/// Reads a record for a caller in this process: without managedFields where it does not want them.
+Result<Value> read_record(const Context& context, const store::Record& record);
+/// The object of an event in the form of the context, which is not a Table.
+Value event_value(const Context& context, const Resource& resource, const Value& stored);
 /// {"type":…,"object":…}\n in the form of the context; `columns`: with column definitions, for the
 /// first event of a Table watch.
 std::string present_event(const Context& context, const Resource& resource, std::string_view type,

@@ -1,5 +1,8 @@
 #include "server/request_info.h"
 
+#include <span>
+#include <vector>
+
 #include "base/strings.h"
 
 namespace dibs::server {
@@ -50,14 +53,13 @@ RequestInfo parse_request_info(std::string_view method, const net::Target& targe
     ++next;
   }
 
-  std::vector<std::string_view> rest(parts.begin() + static_cast<std::ptrdiff_t>(next),
-                                     parts.end());
+  std::span<const std::string_view> rest = std::span(parts).subspan(next);
   if (rest[0] == "namespaces" && rest.size() > 1) {
     info.name_space = rest[1];
     // /namespaces/x and /namespaces/x/status are about the Namespace itself.
     bool of_namespace = rest.size() == 2 || (info.core && rest.size() == 3 &&
                                              (rest[2] == "status" || rest[2] == "finalize"));
-    if (!of_namespace) rest.erase(rest.begin(), rest.begin() + 2);
+    if (!of_namespace) rest = rest.subspan(2);
   }
   info.resource = rest[0];
   if (rest.size() > 1) info.name = rest[1];

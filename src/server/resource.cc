@@ -18,6 +18,13 @@ std::string Resource::namespace_prefix(std::string_view name_space) const {
   return namespaced && !name_space.empty() ? cat(storage_prefix, name_space, "/") : storage_prefix;
 }
 
+bool Resource::shows_stored(const store::ValueBytes& value) const {
+  if (!from_storage) return true;
+  if (shown_as_stored.empty()) return false;
+  constexpr std::size_t kHead = 512;
+  return shows_stored(std::string_view(value.head(kHead)));
+}
+
 bool Resource::shows_stored(std::string_view bytes) const {
   if (!from_storage) return true;
   if (shown_as_stored.empty()) return false;

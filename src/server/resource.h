@@ -13,6 +13,7 @@
 #include "api/schema/features.h"
 #include "api/schema/kind.h"
 #include "base/result.h"
+#include "store/value_bytes.h"
 
 namespace dibs::server {
 
@@ -48,6 +49,7 @@ struct Resource : api::ResourceInfo {
   std::string namespace_prefix(std::string_view name_space) const;
   /// True when stored bytes are what this version shows.
   bool shows_stored(std::string_view bytes) const;
+  bool shows_stored(const store::ValueBytes& value) const;
 };
 using ResourcePtr = std::shared_ptr<const Resource>;
 

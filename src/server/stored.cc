@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "json/parse.h"
+#include "server/object_forms.h"
 
 namespace dibs::server {
 
@@ -14,35 +15,35 @@ using json::Value;
 
 namespace {
 
+using FormsPtr = std::shared_ptr<const ObjectForms>;
+
 /// Objects that are read again and again though nobody has written them lately: namespaces, nodes,
 /// classes. One place per hash of the key, so it never grows.
 class RecentlyRead {
  public:
-  Value find(const store::Record& record) {
+  FormsPtr find(const store::Record& record) {
     Place& place = place_of(record.key);
     std::lock_guard lock(place.mutex);
-    return place.bytes == record.value ? place.object : Value();
+    return place.serial == record.serial ? place.forms : nullptr;
   }
 
-  void keep(const store::Record& record, const Value& object) {
+  void keep(const store::Record& record, FormsPtr forms) {
     if (record.value->size() > kLargest) return;
     Place& place = place_of(record.key);
-    Value before = object;
-    SharedBytes bytes = record.value;
     std::lock_guard lock(place.mutex);
-    place.bytes.swap(bytes);
-    std::swap(place.object, before);
+    place.serial = record.serial;
+    place.forms.swap(forms);  // what it was is freed after unlocking
   }
 
  private:
   static constexpr std::size_t kLargest = 16 * 1024;
   struct Place {
     std::mutex mutex;
-    SharedBytes bytes;  // which record's: held, so no other has the same address
-    Value object;
+    std::uint64_t serial = 0;  // of the record
+    FormsPtr forms;
   };
-  Place& place_of(const std::string& key) {
-    return places_[std::hash<std::string>()(key) % places_.size()];
+  Place& place_of(std::string_view key) {
+    return places_[std::hash<std::string_view>()(key) % places_.size()];
   }
   std::array<Place, 1024> places_;
 };
@@ -100,27 +101,40 @@ std::string encode_stored(const Value& object) {
   return out;
 }
 
-store::Op stored_op(std::string key, const Value& object, store::Revision expected) {
-  return {std::move(key), share(encode_stored(object)), expected,
-          std::make_shared<const Value>(object)};
-}
+namespace {
 
-Result<Value> decode_stored(const store::Record& record) {
-  Result<Value> object = Value();
-  if (const auto known = record.attachment.get()) {
-    object = *static_cast<const Value*>(known.get());
-  } else {
-    object = recently_read().find(record);
-    if (object->is_null()) {
-      object = json::parse(*record.value);
-      if (object.ok()) recently_read().keep(record, *object);
-    }
+Result<FormsPtr> forms_of(const store::Record& record) {
+  if (auto known = std::static_pointer_cast<const ObjectForms>(record.attachment.get())) {
+    return known;
   }
+  if (auto known = recently_read().find(record)) return known;
+  auto object = json::parse(*record.value);
   if (!object.ok() || !object->is_object()) {
     return Error::internal(cat("stored value of ", record.key, " cannot be read"));
   }
-  object->mut("metadata").set("resourceVersion", cat(record.modified));
-  return object;
+  auto forms = std::make_shared<const ObjectForms>(std::move(object).value());
+  recently_read().keep(record, forms);
+  return forms;
+}
+
+}  // namespace
+
+store::Attachment::Ptr attachment_for(const Value& object) {
+  return std::make_shared<const ObjectForms>(object);
+}
+
+store::Op stored_op(std::string key, const Value& object, store::Revision expected) {
+  return {std::move(key), share(encode_stored(object)), expected, attachment_for(object)};
+}
+
+Result<Value> decode_stored(const store::Record& record) {
+  DIBS_TRY(const FormsPtr forms, forms_of(record));
+  return forms->whole(record.modified);
+}
+
+Result<Value> decode_kept(const store::Record& record) {
+  DIBS_TRY(const FormsPtr forms, forms_of(record));
+  return forms->kept(record.modified);
 }
 
 namespace {

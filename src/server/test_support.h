@@ -25,6 +25,7 @@ std::string to_text(const Value& value);
 std::vector<std::string> strings_of(const Value& list);
 /// The names of a list's items.
 std::vector<std::string> names_of(const Value& list);
+std::int64_t version_of(const Value& object);
 /// The condition of that type in status.conditions, or null.
 Value condition_of(const Value& object, std::string_view type);
 
@@ -86,6 +87,7 @@ class TestServer {
   /// A stream is expected.
   std::shared_ptr<FakeStream> watch(std::string target, std::string accept = {});
 
+  Value add_config_map(std::string_view name, std::string_view data = "{}");
   /// A namespace with its default service account, so that pods can be made.
   void add_namespace(std::string_view name);
   void add_account(std::string_view name_space, std::string_view name = "default");

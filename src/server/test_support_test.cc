@@ -73,6 +73,10 @@ std::vector<std::string> names_of(const Value& list) {
   return out;
 }
 
+std::int64_t version_of(const Value& object) {
+  return std::stoll(object["metadata"]["resourceVersion"].str());
+}
+
 Value condition_of(const Value& object, std::string_view type) {
   for (const Value& condition : object["status"]["conditions"].items()) {
     if (condition["type"].as_string() == type) return condition;
@@ -223,6 +227,12 @@ std::shared_ptr<FakeStream> TestServer::watch(std::string target, std::string ac
     std::abort();
   }
   return reply.stream;
+}
+
+Value TestServer::add_config_map(std::string_view name, std::string_view data) {
+  Reply made = post(kConfigMaps, config_map(name, data));
+  EXPECT_EQ(made.status, 201) << made.text;
+  return made.body;
 }
 
 void TestServer::add_namespace(std::string_view name) {

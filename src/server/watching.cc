@@ -132,7 +132,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
  private:
   const Resource& resource() const { return *context_->resource; }
   bool plain(const store::Record& record) const {
-    return context_->answer.form == Form::object && resource().shows_stored(*record.value) &&
+    return context_->answer.form == Form::object && resource().shows_stored(record.value) &&
            !context_->answer.pretty;
   }
 
@@ -280,12 +280,13 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     // What leaves the selection is shown as it was, at the version of the change.
     const store::Record& record =
         *change == Change::deleted && event.before ? *event.before : *event.now;
-    if (!first_ && body_->takes_events() && plain(record)) {
-      auto object = decode_stored(record);
+    if (body_->takes_events() && context_->answer.form != Form::table) {
+      auto object = read_record(*context_, record);
       if (object.ok()) {
         if (record.modified != event.revision) {
           object->mut("metadata").set("resourceVersion", cat(event.revision));
         }
+        if (!plain(record)) object = event_value(*context_, resource(), *object);
         return body_->write_event(change_name(*change), std::move(object).value(),
                                   record.value->size());
       }

@@ -243,6 +243,7 @@ Result<net::Response> handle_patch(Context& context, Objects& objects) {
 
 Result<net::Response> handle_delete(Context& context, Objects& objects) {
   const Resource& resource = *context.resource;
+  context.may_defer = context.can_defer;
   DIBS_TRY(DeleteOptions options, read_delete_options(context));
   if (resource.group == "batch" && resource.plural == "jobs" && options.propagation.empty() &&
       !options.orphan_dependents) {
@@ -251,11 +252,21 @@ Result<net::Response> handle_delete(Context& context, Objects& objects) {
   DIBS_TRY(Deleted deleted,
            objects.remove(context, resource, context.info.name_space, context.info.name, options));
   if (!deleted.removed || answers_with_object(resource)) {
-    return present_object(context, resource, 200, deleted.object);
+    if (!context.deferred) return present_object(context, resource, 200, deleted.object);
+    DeferredWrite& write = *context.deferred;
+    if (!write.op.value && presents_bytes(context, resource) && !context.request.wants_value) {
+      write.shown = share(encode_stored(deleted.object));
+    }
+    return net::Response();
   }
-  return present_value(context, 200,
-                       success_status(context.info.name, resource.group, resource.plural,
-                                      deleted.object["metadata"]["uid"].as_string()));
+  const auto answer = [&context, uid = deleted.object["metadata"]["uid"].str()] {
+    const Resource& kind = *context.resource;
+    return present_value(context, 200,
+                         success_status(context.info.name, kind.group, kind.plural, uid));
+  };
+  if (!context.deferred) return answer();
+  context.deferred->answer = answer;
+  return net::Response();
 }
 
 Result<net::Response> handle_delete_collection(Context& context, Objects& objects) {

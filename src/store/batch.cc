@@ -78,20 +78,14 @@ Result<Revision> Batch::add(std::vector<Op> ops) {
     Change change;
     change.revision = revision_;
     if (op.value) {
-      auto record = std::make_shared<Record>();
-      record->created = current[i] ? current[i]->created : revision_;
-      record->modified = revision_;
-      // Copies: what is kept for long lies in blocks of its own size, all from the thread that
-      // writes. Among what each caller's thread allocates for a moment it would leave holes of no
-      // use.
-      record->key = op.key;
-      record->value = std::make_shared<const std::string>(*op.value);
+      auto record = std::make_shared<const Record>(
+          op.key, *op.value, current[i] ? current[i]->created : revision_, revision_);
       if (op.attachment) record->attachment.set(std::move(op.attachment));
       change.now = std::move(record);
     } else {
       change.removed = std::move(op.key);
     }
-    changed_[change.key()] = change.now;
+    changed_[std::string(change.key())] = change.now;
     changes_.push_back(std::move(change));
   }
   return revision_;

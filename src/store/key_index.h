@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "store/store.h"
@@ -24,14 +23,40 @@ struct Version {
 
 struct KeyBlock;
 
-struct KeyEntry {
-  std::string key;
-  std::vector<Version> versions;  // oldest first; never empty once in the index
-  KeyBlock* block = nullptr;
-
+/// One key. Most have one version, so that has a place of its own, and the key is that of a record:
+/// a removal always has one before it.
+class KeyEntry {
+ public:
+  std::string_view key() const { return (newest_.record ? newest_ : older_->back()).record->key; }
   /// The record as of `at`, or null.
   const RecordPtr& visible(Revision at) const;
-  const RecordPtr& latest() const { return versions.back().record; }
+  const Version& newest() const { return newest_; }
+  const RecordPtr& latest() const { return newest_.record; }
+
+ private:
+  friend class KeyIndex;
+  friend class KeyTable;
+  Version newest_;
+  std::unique_ptr<std::vector<Version>> older_;  // oldest first; null when there is none
+  KeyBlock* block_ = nullptr;
+  std::size_t hash_ = 0;
+};
+
+/// Entries by hash: open addressing, a pointer each.
+class KeyTable {
+ public:
+  KeyEntry* find(std::string_view key) const;
+  /// It must not be there.
+  void add(KeyEntry* entry);
+  void remove(const KeyEntry* entry);
+  std::size_t size() const { return size_; }
+
+ private:
+  std::size_t home_of(std::size_t hash) const;
+  void grow();
+
+  std::vector<KeyEntry*> slots_;  // a power of two of them, a quarter at least null
+  std::size_t size_ = 0;
 };
 
 struct KeyBlock {
@@ -42,10 +67,15 @@ struct KeyBlock {
 
 class KeyIndex {
  public:
-  KeyEntry* find(std::string_view key) const;
-  /// Appends a version to `entry`, which is what find(key) gave; makes the entry when that was
-  /// null.
-  void add(KeyEntry* entry, const std::string& key, Version version);
+  KeyIndex() = default;
+  ~KeyIndex();
+  KeyIndex(const KeyIndex&) = delete;
+  KeyIndex& operator=(const KeyIndex&) = delete;
+
+  KeyEntry* find(std::string_view key) const { return by_key_.find(key); }
+  /// Appends a version to `entry`, which is what find() gave for its key. Null makes an entry; then
+  /// the version has a record.
+  void add(KeyEntry* entry, Version version);
   /// Drops all versions of the key older than `revision`, and the one of `revision` too when it is
   /// a removal; then an entry without versions goes. What was dropped is moved to `dropped`, so
   /// that the caller can free it after unlocking.
@@ -59,7 +89,7 @@ class KeyIndex {
     for (; block < blocks_.size(); ++block, offset = 0) {
       const auto& entries = blocks_[block]->entries;
       for (; offset < entries.size(); ++offset) {
-        if (!std::string_view(entries[offset]->key).starts_with(prefix)) return;
+        if (!entries[offset]->key().starts_with(prefix)) return;
         if (!visit(*entries[offset])) return;
       }
     }
@@ -76,10 +106,11 @@ class KeyIndex {
   };
   /// The first entry with a key >= `key`; {blocks_.size(), 0} when there is none.
   Position lower_bound(std::string_view key) const;
-  KeyEntry* insert(const std::string& key);
-  void erase(KeyEntry* entry);
+  KeyEntry* insert(Version version);
+  /// Out of the order and the table; the entry is still whole.
+  void unlink(KeyEntry* entry);
 
-  std::unordered_map<std::string_view, std::unique_ptr<KeyEntry>> by_key_;
+  KeyTable by_key_;                                // owns them
   std::vector<std::unique_ptr<KeyBlock>> blocks_;  // none of them empty
 };
 

@@ -73,8 +73,8 @@ void expect_same(const Store& store, const Model& model, Revision at, const std:
       ++want.remaining;
       continue;
     }
-    want.records.push_back(std::make_shared<const Record>(
-        Record{key, share(entry.value), entry.created, entry.modified}));
+    want.records.push_back(
+        std::make_shared<const Record>(key, entry.value, entry.created, entry.modified));
   }
   auto got = store.range({prefix, from, limit, at == model.revision() ? 0 : at});
   ASSERT_TRUE(got.ok()) << got.error().message();

@@ -16,10 +16,11 @@ constexpr std::size_t kTrimPiece = 256;
 constexpr std::size_t kEventOverhead = 256;
 /// Records that keep their attachment.
 constexpr std::size_t kMostAttached = 4096;
+/// Events that keep their encoded forms: watchers that are further behind are few.
+constexpr std::size_t kMostMemos = 4096;
 
 std::size_t cost_of(const Event& event) {
-  return kEventOverhead + (event.now ? event.now->value->size() : 0) +
-         (event.before ? event.before->value->size() : 0);
+  return kEventOverhead + (event.before ? event.before->value->memory() : 0);
 }
 
 Error compacted_error() { return Error::expired("required revision has been compacted"); }
@@ -88,7 +89,7 @@ bool Mvcc::read_piece(const RangeQuery& query, Revision at, std::string& from,
   bool done = true;
   index_.walk(query.prefix, from, [&](const KeyEntry& entry) {
     if (++seen > kReadPiece) {
-      from = entry.key;
+      from = entry.key();
       done = false;
       return false;
     }
@@ -96,7 +97,7 @@ bool Mvcc::read_piece(const RangeQuery& query, Revision at, std::string& from,
     if (!record) return true;
     if (query.limit != 0 && listing.records.size() == query.limit) {
       listing.more = true;
-      listing.remaining = index_.count(query.prefix, entry.key, at);
+      listing.remaining = index_.count(query.prefix, entry.key(), at);
       return false;
     }
     listing.records.push_back(record);
@@ -182,9 +183,10 @@ void Mvcc::apply_one(Change change, Wakeups& wakeups) {
   event->revision = change.revision;
   event->now = change.now;
   event->before = std::move(before);
-  index_.add(entry, event->key(), {change.revision, std::move(change.now)});
+  index_.add(entry, {change.revision, std::move(change.now)});
   history_bytes_ += cost_of(*event);
-  history_.push_back(event);
+  history_.push_back(std::move(event));
+  if (history_.size() > kMostMemos) history_[history_.size() - kMostMemos - 1]->memo.forget();
   hub_.feed(history_.back(), wakeups);
 }
 
@@ -202,13 +204,12 @@ void Mvcc::load(Change change, std::vector<Garbage>& garbage) {
     return;
   }
   KeyEntry* entry = index_.find(change.key());
-  if (entry != nullptr) {
-    garbage.push_back({entry->versions.back().revision, change.key()});
-  }
-  const std::string key = change.key();
+  const std::string key(change.key());
+  if (entry != nullptr) garbage.push_back({entry->newest().revision, key});
   const Revision revision = change.revision;
   if (!change.now) garbage.push_back({revision, key});
-  index_.add(entry, key, {revision, std::move(change.now)});
+  if (!change.now && entry == nullptr) return;
+  index_.add(entry, {revision, std::move(change.now)});
   std::vector<RecordPtr> dropped;
   index_.trim(key, revision, dropped);
 }
@@ -235,8 +236,8 @@ Result<std::vector<Garbage>> Mvcc::compact(Revision revision) {
       index_.trim(event.key(), event.revision, dropped);
       hub_.trim(event);
       history_bytes_ -= cost_of(event);
-      if (event.before) garbage.push_back({event.before->modified, event.key()});
-      if (!event.now) garbage.push_back({event.revision, event.key()});
+      if (event.before) garbage.push_back({event.before->modified, std::string(event.key())});
+      if (!event.now) garbage.push_back({event.revision, std::string(event.key())});
       events.push_back(std::move(history_.front()));
       history_.pop_front();
     }

@@ -27,7 +27,9 @@ namespace dibs::store {
 /// How much history to keep at most, whatever its age.
 struct HistoryLimits {
   std::size_t events = 100'000;
-  std::size_t bytes = std::size_t{256} << 20;  // of values, about
+  /// Of what is in memory for the history alone, about: events, and the values that they replaced
+  /// or removed.
+  std::size_t bytes = std::size_t{64} << 20;
 };
 
 /// One operation with its outcome: `now` as it will be read, or null and the key that goes.
@@ -36,7 +38,7 @@ struct Change {
   RecordPtr now;
   std::string removed;
 
-  const std::string& key() const { return now ? now->key : removed; }
+  std::string_view key() const { return now ? now->key : std::string_view(removed); }
 };
 
 /// A version that no read can reach any more.

@@ -130,7 +130,7 @@ Result<> make_private(const std::string& path) {
   return success();
 }
 
-void bind_text(sqlite3_stmt* statement, int index, const std::string& text) {
+void bind_text(sqlite3_stmt* statement, int index, std::string_view text) {
   sqlite3_bind_text(statement, index, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
 }
 
@@ -237,6 +237,12 @@ Result<> SqliteLog::Impl::prepare_file(int max_pages) {
   }
   if (max_pages > 0) DIBS_CHECK(run(cat("PRAGMA max_page_count = ", max_pages).c_str()));
   DIBS_TRY(checkpointer, connect());
+  // A connection that has never read does not know of the write-ahead log, and would move nothing.
+  if (const int result = sqlite3_exec(checkpointer.get(), "SELECT count(*) FROM sqlite_schema",
+                                      nullptr, nullptr, nullptr);
+      result != SQLITE_OK) {
+    return failure(path, checkpointer.get(), result);
+  }
   sqlite3_wal_hook(
       writer.get(),
       [](void* self, sqlite3*, const char*, int pages) {
@@ -280,14 +286,12 @@ Result<> SqliteLog::Impl::load(const Loader& loader) {
     if (removed) {
       change.removed.assign(key, key_size);
     } else {
-      auto record = std::make_shared<Record>();
-      record->key.assign(key, key_size);
       const auto* bytes = static_cast<const char*>(sqlite3_column_blob(row, 2));
       const auto size = static_cast<std::size_t>(sqlite3_column_bytes(row, 2));
-      record->value = share(bytes == nullptr ? std::string() : std::string(bytes, size));
-      record->created = created;
-      record->modified = change.revision;
-      change.now = std::move(record);
+      change.now = std::make_shared<const Record>(
+          std::string_view(key, key_size),
+          bytes == nullptr ? std::string_view() : std::string_view(bytes, size), created,
+          change.revision);
     }
     loader.change(std::move(change));
   }
@@ -300,7 +304,9 @@ int SqliteLog::Impl::put(const Change& change, std::int64_t position) const {
   sqlite3_bind_int64(statement, 1, position);
   bind_text(statement, 2, change.key());
   if (change.now) {
-    const std::string& value = *change.now->value;
+    thread_local std::string value;  // until the statement has run
+    value.clear();
+    change.now->value->append_to(value);
     sqlite3_bind_blob64(statement, 3, value.data(), value.size(), SQLITE_STATIC);
     sqlite3_bind_int64(statement, 4, change.now->created);
   } else {

@@ -210,7 +210,11 @@ class SqliteStore : public Store {
   }
 
   void request_chores() {
-    const bool checkpoint = log_->wal_pages() >= options_.checkpoint_pages;
+    // Once for every so many pages: each time costs two waits for the disk.
+    const std::size_t pages = log_->wal_pages();
+    if (pages < asked_at_) asked_at_ = 0;
+    const bool checkpoint = pages >= asked_at_ + options_.checkpoint_pages;
+    if (checkpoint) asked_at_ = pages;
     const bool compact = mvcc_->compaction_due() != 0;
     if (checkpoint || compact) {
       {
@@ -256,6 +260,9 @@ class SqliteStore : public Store {
   bool checkpoint_wanted_ = false;  // guarded by mutex_
   bool compact_wanted_ = false;     // guarded by mutex_
   bool closing_ = false;            // guarded by mutex_
+
+  // Of the writer alone.
+  std::size_t asked_at_ = 0;  // the length of the write-ahead log when a checkpoint was asked for
 
   std::mutex compact_mutex_;  // one compaction at a time; taken before mutex_
   std::mutex close_mutex_;

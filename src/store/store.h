@@ -10,10 +10,10 @@
 // where the log is kept (memory: nowhere; SQLite: a file; etcd: a cluster whose watch feeds the
 // memory). Thread-safe.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +21,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "store/value_bytes.h"
 
 namespace dibs::store {
 
@@ -43,23 +44,35 @@ class Attachment {
 };
 
 /// One version of one key. Immutable but for its attachment.
-struct Record {
-  std::string key;
-  SharedBytes value;      // never null
-  Revision created = 0;   // the revision that made the key (again)
-  Revision modified = 0;  // the revision of this value
-  Attachment attachment = {};
+class Record {
+ public:
+  Record(std::string_view key_bytes, std::string_view value_bytes, Revision created_at,
+         Revision modified_at);
+
+  const ValueBytes value;
+  const std::string_view key;
+  const Revision created;      // the revision that made the key (again)
+  const Revision modified;     // the revision of this value
+  const std::uint64_t serial;  // no other record of the process has had it
+  const Attachment attachment;
 };
 using RecordPtr = std::shared_ptr<const Record>;
 
 /// Encoded forms of an event, each made once by whoever asks first and shared by all watchers.
 class Memo {
  public:
+  Memo() = default;
+  ~Memo();
+  Memo(const Memo&) = delete;
+  Memo& operator=(const Memo&) = delete;
+
   SharedBytes get(std::uint64_t form, const std::function<std::string()>& make) const;
+  /// Who asks again makes it again.
+  void forget() const;
 
  private:
-  mutable std::mutex mutex_;
-  mutable std::vector<std::pair<std::uint64_t, SharedBytes>> forms_;
+  struct Forms;
+  mutable std::atomic<Forms*> forms_{nullptr};  // as a rule nobody asks
 };
 
 /// One change of one key. `now` is null for a removal, `before` null for a creation.
@@ -69,7 +82,7 @@ struct Event {
   RecordPtr before;
   Memo memo;
 
-  const std::string& key() const { return now ? now->key : before->key; }
+  std::string_view key() const { return now ? now->key : before->key; }
 };
 using EventPtr = std::shared_ptr<const Event>;
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/strings.h"
 #include "store/store.h"
 
 namespace dibs::store::testing {
@@ -45,7 +46,7 @@ inline std::string show(const Listing& listing) {
   std::string out;
   for (const auto& record : listing.records) {
     if (!out.empty()) out += ' ';
-    out += record->key + "=" + *record->value;
+    out += cat(record->key, "=", *record->value);
   }
   return out;
 }
@@ -58,7 +59,7 @@ inline std::string show(const std::vector<EventPtr>& events) {
     out += std::to_string(event->revision);
     out += !event->now ? '-' : event->before ? '~' : '+';
     out += event->key();
-    if (event->now) out += "=" + *event->now->value;
+    if (event->now) out += cat("=", *event->now->value);
   }
   return out;
 }

@@ -81,7 +81,7 @@ Channel& WatchHub::open(std::string_view prefix, Revision from,
     const auto begin = first_above(history, from);
     for (auto at = first_above(history, channel.since); at != begin;) {
       --at;
-      if (!std::string_view((*at)->key()).starts_with(prefix)) continue;
+      if (!(*at)->key().starts_with(prefix)) continue;
       channel.events.push_front(*at);
       --channel.first;
     }

@@ -22,9 +22,7 @@ class Part:
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([cluster.binary(), *self.arguments, "--kubeconfig", self.kubeconfig],
-                                            stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=cluster.die_with_parent,
-                                            # A handshake that the server's death cuts off sometimes leaves OpenSSL objects behind.
-                                            env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0"))
+                                            stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=cluster.die_with_parent)
 
     def keep(self):
         """Starts it again where it ended by itself: a scheduler does when it loses the lease."""

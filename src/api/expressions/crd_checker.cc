@@ -102,13 +102,12 @@ class Checker {
   bool has_faults(const Path& path) const {
     if (check_.faults.empty()) return false;
     const std::string prefix = path.str();
-    return std::any_of(check_.faults.errors().begin(), check_.faults.errors().end(),
-                       [&](const FieldError& fault) {
-                         if (!fault.field.starts_with(prefix)) return false;
-                         const std::size_t end = prefix.size();
-                         return fault.field.size() == end || fault.field[end] == '.' ||
-                                fault.field[end] == '[';
-                       });
+    return std::any_of(
+        check_.faults.errors().begin(), check_.faults.errors().end(), [&](const FieldError& fault) {
+          if (!fault.field.starts_with(prefix)) return false;
+          const std::size_t end = prefix.size();
+          return fault.field.size() == end || fault.field[end] == '.' || fault.field[end] == '[';
+        });
   }
 
   void check_rules(const Value& schema, const TypedSchema* typed, const Path& path,
@@ -117,8 +116,8 @@ class Checker {
     std::unique_ptr<TypedSchema> alone;
     if (typed == nullptr) {
       // Below what has no type there may be something that has one.
-      alone = make_typed_schema(schema, schema["x-kubernetes-embedded-resource"].as_bool(),
-                                "selfType");
+      alone =
+          make_typed_schema(schema, schema["x-kubernetes-embedded-resource"].as_bool(), "selfType");
       typed = alone.get();
     }
     if (!typed->has_type) {
@@ -129,8 +128,7 @@ class Checker {
       return;
     }
     // Where no limit is declared, what fits into a request counts.
-    const std::uint64_t often =
-        cardinality.value_or(kMaxRequestBytes / (typed->min_bytes + 1));
+    const std::uint64_t often = cardinality.value_or(kMaxRequestBytes / (typed->min_bytes + 1));
     const std::vector<RuleProgram> programs =
         alone ? RuleCompiler(*alone).compile(*alone) : compiler_->compile(*typed);
     for (std::size_t i = 0; i < programs.size(); ++i)
@@ -169,8 +167,7 @@ class Checker {
   }
 
   void invalid(const Path& path, const RuleProgram& program, std::string_view detail) {
-    errors_.add(Fault::invalid, path,
-                cat("Invalid value: ", go_rule(program.rule), ": ", detail));
+    errors_.add(Fault::invalid, path, cat("Invalid value: ", go_rule(program.rule), ": ", detail));
   }
 
   void observe(const Path& path, std::uint64_t cost) {

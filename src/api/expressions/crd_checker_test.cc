@@ -47,8 +47,7 @@ constexpr std::string_view kHint =
     "maps, and strings are declared)";
 
 TEST(CelChecker, tells_what_does_not_compile) {
-  const std::string begin =
-      "schema.x-kubernetes-validations[0].rule: Invalid value: {\"Rule\":\"";
+  const std::string begin = "schema.x-kubernetes-validations[0].rule: Invalid value: {\"Rule\":\"";
   const std::string end =
       "\",\"Message\":\"\",\"MessageExpression\":\"\",\"Reason\":null,\"FieldPath\":\"\","
       "\"OptionalOldSelf\":null}: ";
@@ -217,9 +216,9 @@ TEST(CelChecker, names_the_most_expensive_rules) {
   std::string rules;
   for (int i = 0; i < 8; ++i)
     append(rules, i == 0 ? "" : ",", R"j({"rule":"self.all(x, x != ')j", i, R"j(')"})j");
-  const std::string found = check(
-      cat(R"j({"type":"object","properties":{"l":{"type":"array","maxItems":3000000,)j",
-          R"j("items":{"type":"string"},"x-kubernetes-validations":[)j", rules, "]}}}"));
+  const std::string found =
+      check(cat(R"j({"type":"object","properties":{"l":{"type":"array","maxItems":3000000,)j",
+                R"j("items":{"type":"string"},"x-kubernetes-validations":[)j", rules, "]}}}"));
   std::size_t contributed = 0;
   for (std::string_view line : split(found, '\n'))
     contributed += line.find("contributed to") != std::string_view::npos;

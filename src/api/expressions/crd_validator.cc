@@ -263,9 +263,8 @@ class Walk {
       }
       if (rule.program == nullptr) continue;
       if (rule.is_transition && old == nullptr && !rule.is_optional) continue;
-      const bool passed = evaluate(rule, rule.is_optional ? std::span<const cel::Value>(optional)
-                                                          : plain,
-                                   path, type);
+      const bool passed = evaluate(
+          rule, rule.is_optional ? std::span<const cel::Value>(optional) : plain, path, type);
       if (budget_ < 0) return;
       if (!passed) fail(node, rule, value, plain, path, ratchet);
       if (budget_ < 0) return;
@@ -325,17 +324,16 @@ class Walk {
     if (rule.message != nullptr) {
       const std::string fault = evaluate_message(rule, variables, message);
       if (!fault.empty()) {
-        tell(forgiven, Fault::invalid, at,
-             cat("Invalid value: ", quoted(type), ": ", fault));
+        tell(forgiven, Fault::invalid, at, cat("Invalid value: ", quoted(type), ": ", fault));
         budget_ = -1;
         return;
       }
     }
     if (message.empty()) message = default_message(rule.rule);
     const bool shows = type != "object" && type != "array";
-    const std::string value_text =
-        !shows ? "" : cat(": ", value.is_string() ? quoted(value.as_string())
-                                                  : json::write(value, true));
+    const std::string value_text = !shows ? ""
+                                          : cat(": ", value.is_string() ? quoted(value.as_string())
+                                                                        : json::write(value, true));
     const std::string_view reason = rule.rule["reason"].as_string();
     if (reason == "FieldValueForbidden") {
       tell(forgiven, Fault::forbidden, at, cat("Forbidden: ", message));

@@ -159,8 +159,8 @@ TEST(CelValidator, lists_compare_and_add_by_their_type) {
   for (const char* kept :
        {"self.s == self.t", "self.s == self.l", "self.l != self.s", "self.s == [2, 1]",
         "self.s + [2, 3] == [3, 2, 1]", "(self.s + [3]).size() == 3",
-        "(self.s + self.t).size() == 2",
-        "self.s + [3, 3] + [4] == [1, 2, 3, 4]", "self.l + [2] == [2, 1, 2]", "self.s != [1, 3]",
+        "(self.s + self.t).size() == 2", "self.s + [3, 3] + [4] == [1, 2, 3, 4]",
+        "self.l + [2] == [2, 1, 2]", "self.s != [1, 3]",
         // What is added may be looked at by position again.
         "(self.s + [7])[2] == 7", "1 in self.s", "self.s.all(i, i > 0)"})
     EXPECT_EQ(rule(kept).create(kSpec), "") << kept;

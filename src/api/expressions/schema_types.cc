@@ -25,9 +25,9 @@ constexpr std::uint64_t kBytesPerCharacter = 4;
 constexpr std::int64_t kNameMax = 253;
 
 constexpr std::array<std::string_view, 21> kReserved = {
-    "true", "false",    "null", "in",     "as",  "break", "const",   "continue",  "else",   "for",
-    "if",   "function", "let",  "import", "var", "loop",  "package", "namespace", "return", "void",
-    "while"};
+    "true",     "false", "null",    "in",        "as",       "break", "const",
+    "continue", "else",  "for",     "if",        "function", "let",   "import",
+    "var",      "loop",  "package", "namespace", "return",   "void",  "while"};
 
 bool is_reserved(std::string_view name) {
   return std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
@@ -73,12 +73,11 @@ Value resource_schema(const Value& schema) {
   const Value text = Value::object({{"type", "string"}});
   const Value& names = metadata["properties"];
   // A generated name has one more character at least.
-  const Value own =
-      Value::object({{"type", "object"},
-                     {"properties",
-                      Value::object({{"name", capped_string(names["name"], kNameMax)},
-                                     {"generateName",
-                                      capped_string(names["generateName"], kNameMax - 1)}})}});
+  const Value own = Value::object(
+      {{"type", "object"},
+       {"properties",
+        Value::object({{"name", capped_string(names["name"], kNameMax)},
+                       {"generateName", capped_string(names["generateName"], kNameMax - 1)}})}});
   Value properties = declared.is_object() ? declared : Value::object();
   properties.set("kind", with_rules_of(text, declared["kind"]));
   properties.set("apiVersion", with_rules_of(text, declared["apiVersion"]));
@@ -124,7 +123,7 @@ void make_string(TypedSchema& schema) {
     return set_type(schema, cel::TypeKind::timestamp, kDateTimeMin, kDateTimeMax);
   }
   schema.shape = TypedShape::string;
-  const std::uint64_t longest = length                  ? *length * kBytesPerCharacter
+  const std::uint64_t longest = length                   ? *length * kBytesPerCharacter
                                 : source["enum"].empty() ? kStringMax
                                                          : longest_enum(source["enum"]);
   set_type(schema, cel::TypeKind::string, kStringMin, longest);
@@ -216,8 +215,7 @@ std::optional<std::string> unescape_name(std::string_view escaped) {
     const bool opens = escaped.substr(i, 2) == "__";
     const std::size_t word = i + 2;
     const std::size_t end = opens ? escaped.find('_', word) : std::string_view::npos;
-    if (!opens || end == std::string_view::npos || end == word ||
-        escaped.substr(end, 2) != "__") {
+    if (!opens || end == std::string_view::npos || end == word || escaped.substr(end, 2) != "__") {
       made += escaped[i++];
       continue;
     }

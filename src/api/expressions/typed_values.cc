@@ -299,11 +299,10 @@ bool wordy_duration(std::string_view text, std::int64_t& nanoseconds) {
   constexpr std::int64_t kHour = 60 * kMinute;
   constexpr std::int64_t kDay = 24 * kHour;
   static constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
-      {"nano", 1},           {"ns", 1},        {"micro", 1000},  {"us", 1000},
-      {"\u00b5s", 1000},     {"ms", 1000'000}, {"sec", kSecond}, {"milli", 1000'000},
-      {"min", kMinute},      {"hour", kHour},  {"hr", kHour},    {"day", kDay},
-      {"week", 7 * kDay},    {"s", kSecond},   {"m", kMinute},   {"h", kHour},
-      {"wk", 7 * kDay},      {"d", kDay},      {"w", 7 * kDay}};
+      {"nano", 1},      {"ns", 1},        {"micro", 1000},     {"us", 1000},     {"\u00b5s", 1000},
+      {"ms", 1000'000}, {"sec", kSecond}, {"milli", 1000'000}, {"min", kMinute}, {"hour", kHour},
+      {"hr", kHour},    {"day", kDay},    {"week", 7 * kDay},  {"s", kSecond},   {"m", kMinute},
+      {"h", kHour},     {"wk", 7 * kDay}, {"d", kDay},         {"w", 7 * kDay}};
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   bool any = false;
   std::size_t i = 0;

@@ -10,6 +10,7 @@
 #include "api/kinds/names.h"
 #include "api/kinds/pod_spec.h"
 #include "api/kinds/rule_table.h"
+#include "api/kinds/workload_parts.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -221,15 +222,6 @@ void validate_job_update(const Value& job, const Value& old, FieldErrors& errors
   check_hostnames(job, errors);
 }
 
-std::vector<std::string> name_warnings(const Value& object) {
-  Faults faults = is_dns1123_label(object["metadata"]["name"].as_string());
-  if (faults.empty()) return {};
-  return {
-      cat("metadata.name: this is used in Pod names and hostnames, which can result in "
-          "surprising behavior; a DNS label is recommended: [",
-          join(faults, " "), "]")};
-}
-
 /// About a job's spec at `path`; `old` is null on create.
 void append_spec_warnings(const Value& spec, const Path& path, const Value* old,
                           std::vector<std::string>& warnings) {
@@ -263,7 +255,7 @@ KindRules job_rules() {
   rules.validate_status = validate_job_status;
   rules.warnings = [](const Value& job, const Value* old) {
     std::vector<std::string> warnings;
-    if (!old) warnings = name_warnings(job);
+    if (!old) warnings = workload::pod_name_warnings(job);
     Path path("spec");
     if (!old || !(job["spec"] == (*old)["spec"])) {
       append_spec_warnings(job["spec"], path, old ? &(*old)["spec"] : nullptr, warnings);
@@ -373,7 +365,7 @@ void validate_cron_job_spec(const Value& spec, const Value* old_spec, FieldError
 
 std::vector<std::string> cron_job_warnings(const Value& object, const Value* old) {
   std::vector<std::string> warnings;
-  if (!old) warnings = name_warnings(object);
+  if (!old) warnings = workload::pod_name_warnings(object);
   Path spec("spec");
   Path job_template = spec.child("jobTemplate");
   Path path = job_template.child("spec");

@@ -2,8 +2,8 @@
 //
 // With its gate off a field is as good as unknown: it is dropped before anything is judged, so even
 // a wrong one is accepted. An object that has it already keeps it.
-#include "api/kinds/checks.h"
 #include "api/kinds/pod_claim_gates.h"
+#include "api/kinds/checks.h"
 #include "api/schema/features.h"
 
 namespace dibs::api {

@@ -194,8 +194,9 @@ TEST(Quota, counts_devices_under_the_names_of_extended_resources) {
             "count/resourceclaims.resource.k8s.io=1 gpu.deviceclass.resource.k8s.io/devices=2 "
             "requests.deviceclass.resource.kubernetes.io/gpu=2 requests.example.com/gpu=2 ");
   // Made for a pod, which has been charged.
-  claim.mut("metadata").mut("annotations").set("resource.kubernetes.io/extended-resource-claim",
-                                               "true");
+  claim.mut("metadata")
+      .mut("annotations")
+      .set("resource.kubernetes.io/extended-resource-claim", "true");
   EXPECT_EQ(counts(name_of), counts({}));
 }
 

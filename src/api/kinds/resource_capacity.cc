@@ -36,9 +36,9 @@ void check_values(const Value& capacity, const Value& policy, const Path& path, 
     for (std::size_t i = 0; i < values.size(); ++i) {
       Quantity amount = quantity_of(values[i]);
       if (amount > total) {
-        found.errors.invalid(path.index(i), values[i],
-                             cat("option is larger than capacity value: ",
-                                 capacity["value"].as_string()));
+        found.errors.invalid(
+            path.index(i), values[i],
+            cat("option is larger than capacity value: ", capacity["value"].as_string()));
       }
       offered = offered || amount == standard;
     }
@@ -83,9 +83,9 @@ void check_step(const Range& range, bool milli, const Path& path, Findings& foun
   std::int64_t min = amount(range.min);
   for (const Value* value : {&range.standard, &range.max}) {
     if (value->is_null() || (amount(*value) - min) % step == 0) continue;
-    found.errors.invalid(path, *value,
-                         cat(kOffStep, range.step.as_string(), ") from (", range.min.as_string(),
-                             ")"));
+    found.errors.invalid(
+        path, *value,
+        cat(kOffStep, range.step.as_string(), ") from (", range.min.as_string(), ")"));
   }
 }
 
@@ -98,8 +98,7 @@ bool check_whole(const Range& range, const Path& path, Findings& found) {
       found.errors.invalid(path.child(name), value, "must be greater than or equal to 0");
       fine = false;
     } else if (amount > Quantity(std::numeric_limits<std::int64_t>::max())) {
-      found.errors.invalid(path.child(name), value,
-                           "must not be larger than 9223372036854775807");
+      found.errors.invalid(path.child(name), value, "must not be larger than 9223372036854775807");
       fine = false;
     }
   });

@@ -127,8 +127,7 @@ bool is_scalar(const cel::Type& type) {
 }
 
 // An expression whose value stands in for an attribute; gives its estimated cost.
-std::uint64_t check_derived_expression(const Value& expression, const Path& path,
-                                       Findings& found) {
+std::uint64_t check_derived_expression(const Value& expression, const Path& path, Findings& found) {
   Selector made = compile_selector(expression.as_string(), environment(found, false));
   if (made.fault == SelectorFault::too_long) {
     found.errors.too_long(path, kSelectorLengthLimit);
@@ -182,8 +181,8 @@ struct Claim {
   std::uint64_t derived_cost = 0;
 };
 
-void check_request_body(const Value& request, std::string_view name, Claim& claim,
-                        bool alternative, const Path& path, Findings& found) {
+void check_request_body(const Value& request, std::string_view name, Claim& claim, bool alternative,
+                        const Path& path, Findings& found) {
   check_class_name(request, path.child("deviceClassName"), found, alternative);
   check_selectors(request["selectors"], false, path.child("selectors"), found);
   check_derived_attributes(request["derivedAttributes"], name, claim.devices, claim.derived_cost,

@@ -183,10 +183,9 @@ void check_claim_parameters(const Value& object, const Value* old, FieldErrors& 
 
 void check_class_parameters(const Value& object, FieldErrors& errors) {
   check_reference(object["generatedFrom"], true, Path("generatedFrom"), errors);
-  check_by_driver(object["filters"], Path("filters"), errors,
-                  [&](const Value& filter, const Path& at) {
-                    check_selector(filter, false, at, errors);
-                  });
+  check_by_driver(
+      object["filters"], Path("filters"), errors,
+      [&](const Value& filter, const Path& at) { check_selector(filter, false, at, errors); });
   check_by_driver(object["vendorParameters"], Path("vendorParameters"), errors,
                   [](const Value&, const Path&) {});
 }
@@ -271,8 +270,8 @@ std::string shown_allocation(const Value& allocation) {
     handles += "{";
     bool first = true;
     for (const Value& handle : allocation["resourceHandles"].items()) {
-      append(handles, first ? "" : ", ", "resource.ResourceHandle{DriverName:",
-             quoted(handle["driverName"].as_string()),
+      append(handles, first ? "" : ", ",
+             "resource.ResourceHandle{DriverName:", quoted(handle["driverName"].as_string()),
              ", Data:", quoted(handle["data"].as_string()), "}");
       first = false;
     }
@@ -296,15 +295,16 @@ std::string shown_map(const Value& map) {
 }
 
 std::string shown_template(const Value& spec) {
-  return cat("resource.ResourceClaimTemplateSpec{ObjectMeta:v1.ObjectMeta{Name:\"\", "
-             "GenerateName:\"\", Namespace:\"\", SelfLink:\"\", UID:\"\", ResourceVersion:\"\", "
-             "Generation:0, CreationTimestamp:time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC), "
-             "DeletionTimestamp:<nil>, DeletionGracePeriodSeconds:(*int64)(nil), Labels:",
-             shown_map(spec["metadata"]["labels"]),
-             ", Annotations:", shown_map(spec["metadata"]["annotations"]),
-             ", OwnerReferences:[]v1.OwnerReference(nil), Finalizers:[]string(nil), "
-             "ManagedFields:[]v1.ManagedFieldsEntry(nil)}, Spec:",
-             shown_spec(spec["spec"]), "}");
+  return cat(
+      "resource.ResourceClaimTemplateSpec{ObjectMeta:v1.ObjectMeta{Name:\"\", "
+      "GenerateName:\"\", Namespace:\"\", SelfLink:\"\", UID:\"\", ResourceVersion:\"\", "
+      "Generation:0, CreationTimestamp:time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC), "
+      "DeletionTimestamp:<nil>, DeletionGracePeriodSeconds:(*int64)(nil), Labels:",
+      shown_map(spec["metadata"]["labels"]),
+      ", Annotations:", shown_map(spec["metadata"]["annotations"]),
+      ", OwnerReferences:[]v1.OwnerReference(nil), Finalizers:[]string(nil), "
+      "ManagedFields:[]v1.ManagedFieldsEntry(nil)}, Spec:",
+      shown_spec(spec["spec"]), "}");
 }
 
 void immutable(const Path& path, const std::string& shown, FieldErrors& errors) {

@@ -534,9 +534,8 @@ json::Value in_api_order(const json::Value& value) {
   }
   if (!value.is_object()) return value;
   std::vector<std::string> keys = sorted_keys(value);
-  std::stable_sort(keys.begin(), keys.end(), [](const std::string& a, const std::string& b) {
-    return place(a) < place(b);
-  });
+  std::stable_sort(keys.begin(), keys.end(),
+                   [](const std::string& a, const std::string& b) { return place(a) < place(b); });
   Value out = Value::object();
   for (const std::string& key : keys) {
     if (key == "data") {

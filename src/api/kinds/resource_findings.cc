@@ -23,8 +23,7 @@ void tell(const Findings& found, const FieldErrors& declared, FieldErrors& out) 
     bool covered =
         std::find(found.covered.begin(), found.covered.end(), i) != found.covered.end() &&
         std::any_of(declared.errors().begin(), declared.errors().end(), [&](const FieldError& d) {
-          return d.fault == errors[i].fault &&
-                 plain_field(d.field) == plain_field(errors[i].field);
+          return d.fault == errors[i].fault && plain_field(d.field) == plain_field(errors[i].field);
         });
     if (!covered) out.add(errors[i].fault, Path(errors[i].field), errors[i].text);
   }

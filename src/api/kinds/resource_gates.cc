@@ -159,9 +159,9 @@ void drop_disabled_claim_status(Value& claim, const Value& old, const Features& 
       is_set(claim["status"], "devices")) {
     claim.mut("status").erase("devices");
   }
-  bool shares = any_result(old, {"shareID", "consumedCapacity"}) ||
-                any(old["status"]["devices"],
-                    [](const Value& device) { return is_set(device, "shareID"); });
+  bool shares =
+      any_result(old, {"shareID", "consumedCapacity"}) ||
+      any(old["status"]["devices"], [](const Value& device) { return is_set(device, "shareID"); });
   if (off("DRAConsumableCapacity") && !uses_capacity(old["spec"]) && !shares) {
     drop_from_results(claim, {"shareID", "consumedCapacity"});
     if (is_set(claim["status"], "devices")) {
@@ -180,8 +180,8 @@ void drop_disabled_claim_status(Value& claim, const Value& old, const Features& 
 void drop_disabled_slice(Value& spec, const Value* old, const Features& features) {
   auto off = [&](const char* gate) { return !features.on(gate); };
   if (off("DRADeviceTaints") && !any_device(old, {"taints"})) drop_from_devices(spec, {"taints"});
-  bool partitions = old != nullptr && (is_set(*old, "sharedCounters") ||
-                                       is_set(*old, "perDeviceNodeSelection"));
+  bool partitions =
+      old != nullptr && (is_set(*old, "sharedCounters") || is_set(*old, "perDeviceNodeSelection"));
   if (off("DRAPartitionableDevices") && !partitions &&
       !any_device(old, {"consumesCounters", "nodeName", "nodeSelector", "allNodes"})) {
     spec.erase("sharedCounters");

@@ -165,8 +165,9 @@ KindRules claim_rules(const Written& written) {
       validate_classic("ResourceClaim", claim, *written.features, errors);
       return;
     }
-    judge("ResourceClaim", claim, nullptr, written,
-          [&](Findings& found) { check_claim_spec(claim["spec"], Path("spec"), found); }, errors);
+    judge(
+        "ResourceClaim", claim, nullptr, written,
+        [&](Findings& found) { check_claim_spec(claim["spec"], Path("spec"), found); }, errors);
   };
   rules.validate_update = [written](const Value& claim, const Value& old, FieldErrors& errors) {
     if (is_classic(claim)) {
@@ -189,8 +190,9 @@ KindRules claim_rules(const Written& written) {
       validate_classic_status("ResourceClaim", claim, old, *written.features, errors);
       return;
     }
-    judge("ResourceClaim", claim, &old, written,
-          [&](Findings& found) { check_claim_status(claim, old, found); }, errors);
+    judge(
+        "ResourceClaim", claim, &old, written,
+        [&](Findings& found) { check_claim_status(claim, old, found); }, errors);
   };
   return rules;
 }
@@ -217,8 +219,7 @@ KindRules template_rules(const Written& written) {
     judge(
         "ResourceClaimTemplate", object, nullptr, written,
         [&](Findings& found) {
-          check_template_metadata(object["spec"]["metadata"], path.child("metadata"),
-                                  found.errors);
+          check_template_metadata(object["spec"]["metadata"], path.child("metadata"), found.errors);
           check_claim_spec(object["spec"]["spec"], path.child("spec"), found);
         },
         errors);
@@ -265,9 +266,10 @@ KindRules slice_rules(const Written& written) {
       validate_classic("ResourceSlice", slice, *written.features, errors);
       return;
     }
-    judge("ResourceSlice", slice, nullptr, written,
-          [&](Findings& found) { check_slice_spec(slice["spec"], nullptr, Path("spec"), found); },
-          errors);
+    judge(
+        "ResourceSlice", slice, nullptr, written,
+        [&](Findings& found) { check_slice_spec(slice["spec"], nullptr, Path("spec"), found); },
+        errors);
   };
   rules.validate_update = [written](const Value& slice, const Value& old, FieldErrors& errors) {
     if (is_classic(slice)) {
@@ -308,9 +310,10 @@ KindRules class_rules(const Written& written) {
     drop(object, &old);
   };
   rules.validate = [written](const Value& object, FieldErrors& errors) {
-    judge("DeviceClass", object, nullptr, written,
-          [&](Findings& found) { check_class_spec(object["spec"], nullptr, Path("spec"), found); },
-          errors);
+    judge(
+        "DeviceClass", object, nullptr, written,
+        [&](Findings& found) { check_class_spec(object["spec"], nullptr, Path("spec"), found); },
+        errors);
   };
   rules.validate_update = [written](const Value& object, const Value& old, FieldErrors& errors) {
     judge(
@@ -467,8 +470,7 @@ void set_device_claim_defaults(Value& object) {
   }
   set_spec_defaults(spec);
   if (!object["status"]["allocation"]["devices"]["results"].is_array()) return;
-  Value& results =
-      object.mut("status").mut("allocation").mut("devices").mut("results");
+  Value& results = object.mut("status").mut("allocation").mut("devices").mut("results");
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results[i].is_object()) set_operator(results.mut(i));
   }

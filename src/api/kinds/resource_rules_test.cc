@@ -48,9 +48,10 @@ std::vector<std::string> faults(const KindRules& rules, const Value& object,
 }
 
 Value claim(std::string_view requests, std::string_view status = "{}") {
-  return parsed(cat("{'apiVersion':'resource.k8s.io/v1','kind':'ResourceClaim','metadata':{'name':"
-                    "'c','namespace':'n'},'spec':{'devices':{'requests':",
-                    requests, "}},'status':", status, "}"));
+  return parsed(
+      cat("{'apiVersion':'resource.k8s.io/v1','kind':'ResourceClaim','metadata':{'name':"
+          "'c','namespace':'n'},'spec':{'devices':{'requests':",
+          requests, "}},'status':", status, "}"));
 }
 
 constexpr const char* kGpu =
@@ -144,10 +145,10 @@ TEST(ResourceClaims, show_a_duplicate_as_the_version_writes_it) {
               ElementsAre("spec.devices.requests[1]: Duplicate value: {\"name\":\"a\",\"exactly\":{"
                           "\"deviceClassName\":\"c\",\"allocationMode\":\"ExactCount\",\"count\":1}"
                           "}"));
-  EXPECT_THAT(faults(make_resource_rules("ResourceClaim", "v1beta1", gates()), claim(twice)),
-              ElementsAre("spec.devices.requests[1]: Duplicate value: {\"name\":\"a\","
-                          "\"deviceClassName\":\"c\",\"allocationMode\":\"ExactCount\",\"count\":1}"
-                          ));
+  EXPECT_THAT(
+      faults(make_resource_rules("ResourceClaim", "v1beta1", gates()), claim(twice)),
+      ElementsAre("spec.devices.requests[1]: Duplicate value: {\"name\":\"a\","
+                  "\"deviceClassName\":\"c\",\"allocationMode\":\"ExactCount\",\"count\":1}"));
   EXPECT_THAT(faults(make_resource_rules("ResourceClaim", gates("1.36")), claim(twice)),
               ElementsAre("spec.devices.requests[1]: Duplicate value: \"a\""));
 }
@@ -166,8 +167,12 @@ TEST(ResourceClaims, have_an_allocation_set_or_taken_away_but_not_changed) {
   Value free = claim(kGpu);
   Value allocated = claim(kGpu, kAllocated);
   Value other = allocated;
-  other.mut("status").mut("allocation").mut("devices").mut("results").mut(std::size_t{0}).set(
-      "device", "h");
+  other.mut("status")
+      .mut("allocation")
+      .mut("devices")
+      .mut("results")
+      .mut(std::size_t{0})
+      .set("device", "h");
   EXPECT_THAT(faults(rules, allocated, &free, true), IsEmpty());
   EXPECT_THAT(faults(rules, free, &allocated, true), IsEmpty());
   EXPECT_THAT(faults(rules, other, &allocated, true),
@@ -207,10 +212,10 @@ TEST(ResourceClaims, want_derived_attributes_to_be_used) {
   Features features = gates("1.37", "DRADerivedAttributes=true");
   KindRules rules = make_resource_rules("ResourceClaim", features);
   auto with = [&](std::string_view expression, std::string_view constraint) {
-    Value object = claim(cat(
-        "[{'name':'a','exactly':{'deviceClassName':'c','allocationMode':'ExactCount','count':1,"
-        "'derivedAttributes':[{'name':'d/x','expression':'",
-        expression, "'}]}}]"));
+    Value object = claim(
+        cat("[{'name':'a','exactly':{'deviceClassName':'c','allocationMode':'ExactCount','count':1,"
+            "'derivedAttributes':[{'name':'d/x','expression':'",
+            expression, "'}]}}]"));
     object.mut("spec").mut("devices").set("constraints", parsed(std::string(constraint)));
     return faults(rules, object);
   };
@@ -281,12 +286,12 @@ TEST(PoolStatusRequests, have_their_status_written_once) {
 TEST(ClassicClaims, follow_the_rules_of_their_model) {
   KindRules rules = make_resource_rules("ResourceClaim", "v1alpha2", gates("1.30"));
   auto classic = [](std::string_view spec, std::string_view status = "{}") {
-    return parsed(cat("{'apiVersion':'resource.k8s.io/v1alpha2','kind':'ResourceClaim','metadata':{"
-                      "'name':'c'},'spec':",
-                      spec, ",'status':", status, "}"));
+    return parsed(
+        cat("{'apiVersion':'resource.k8s.io/v1alpha2','kind':'ResourceClaim','metadata':{"
+            "'name':'c'},'spec':",
+            spec, ",'status':", status, "}"));
   };
-  constexpr const char* spec =
-      "{'resourceClassName':'c','allocationMode':'WaitForFirstConsumer'}";
+  constexpr const char* spec = "{'resourceClassName':'c','allocationMode':'WaitForFirstConsumer'}";
   Value object = classic("{'resourceClassName':'c'}");
   rules.set_defaults(object);
   EXPECT_EQ(object["spec"], parsed(spec));
@@ -344,8 +349,8 @@ TEST(PodClaimGates, make_a_status_without_health) {
       "'extendedResourceClaimStatus':{}}");
   Value old = parsed("{'spec':{},'status':{}}");
   Value fresh = status;
-  drop_disabled_pod_status(
-      fresh, old, gates("1.36", "ResourceHealthStatus=false,DRAExtendedResource=false"));
+  drop_disabled_pod_status(fresh, old,
+                           gates("1.36", "ResourceHealthStatus=false,DRAExtendedResource=false"));
   EXPECT_EQ(fresh, parsed("{'containerStatuses':[{'name':'c'}]}"));
   Value on = status;
   drop_disabled_pod_status(on, old, gates());

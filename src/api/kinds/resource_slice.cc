@@ -94,8 +94,8 @@ void check_nodes(const Value& spec, const Path& path, Findings& found) {
 }
 
 void check_device_nodes(const Value& device, bool per_device, const Path& path, Findings& found) {
-  bool any = is_set(device, "nodeName") || is_set(device, "nodeSelector") ||
-             is_set(device, "allNodes");
+  bool any =
+      is_set(device, "nodeName") || is_set(device, "nodeSelector") || is_set(device, "allNodes");
   if (!per_device) {
     if (any) {
       found.errors.invalid(path, Value(),
@@ -285,8 +285,7 @@ void check_node_resources(const Value& device, const Path& path, Findings& found
     if (overhead.is_null()) continue;
     Path overhead_at = at.child("overhead");
     if (!is_set(overhead, "perPod") && !is_set(overhead, "perContainer")) {
-      found.errors.invalid(overhead_at, "",
-                           "at least one of perPod or perContainer must be set");
+      found.errors.invalid(overhead_at, "", "at least one of perPod or perContainer must be set");
       continue;
     }
     for (const char* key : {"perPod", "perContainer"}) {

@@ -2,32 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 
 #include "api/kinds/metadata.h"
 #include "api/kinds/resource_rules.h"
 #include "base/strings.h"
+#include "base/test_data.h"
 #include "json/parse.h"
 
 namespace dibs::api {
 namespace {
-
-std::filesystem::path vectors() {
-  if (const char* set = std::getenv("DIBS_CONFORMANCE")) {
-    return std::filesystem::path(set) / "validation/resource.json";
-  }
-  for (auto at = std::filesystem::current_path(); at != at.root_path(); at = at.parent_path()) {
-    for (const char* below : {"shared/conformance", "../shared/conformance"}) {
-      auto path = at / below / "validation/resource.json";
-      if (std::filesystem::exists(path)) return path;
-    }
-  }
-  return {};
-}
 
 // Gates as the case has them; one that the release has locked keeps its value, which no rule of
 // validation asks for.
@@ -41,32 +25,6 @@ Features features_of(const Value& gates) {
   auto features = Features::parse("1.36", changes);
   EXPECT_TRUE(features.ok()) << changes;
   return std::move(features).value();
-}
-
-std::string_view type_of(Fault fault) {
-  switch (fault) {
-    case Fault::required:
-      return "FieldValueRequired";
-    case Fault::invalid:
-      return "FieldValueInvalid";
-    case Fault::not_supported:
-      return "FieldValueNotSupported";
-    case Fault::duplicate:
-      return "FieldValueDuplicate";
-    case Fault::forbidden:
-      return "FieldValueForbidden";
-    case Fault::too_long:
-      return "FieldValueTooLong";
-    case Fault::too_many:
-      return "FieldValueTooMany";
-    case Fault::not_found:
-      return "FieldValueNotFound";
-    case Fault::type_invalid:
-      return "FieldValueTypeInvalid";
-    case Fault::internal:
-      return "InternalError";
-  }
-  return "";
 }
 
 // The file was written by encoders that lost three things upstream had before it: the blank behind
@@ -117,19 +75,18 @@ std::vector<std::string> faults_of(const Value& test) {
     (op == "Update" ? rules.validate_update : rules.validate_status)(object, old, errors);
   }
   std::vector<std::string> texts;
-  for (const FieldError& error : errors.errors()) {
-    texts.push_back(cat(type_of(error.fault), " ", error.field, ": ", error.text));
+  const Error told = errors.to_error(kind, "", "");
+  for (const Cause& cause : told.details()->causes) {
+    texts.push_back(cat(cause.reason, " ", cause.field, ": ", cause.message));
   }
   std::sort(texts.begin(), texts.end());
   return texts;
 }
 
 TEST(ResourceVectors, find_the_same_faults) {
-  std::filesystem::path path = vectors();
+  const auto path = dibs::test::conformance_data("validation/resource.json");
   if (path.empty()) GTEST_SKIP() << "the conformance data is not here";
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  auto cases = json::parse(text);
+  auto cases = json::parse(dibs::test::read_file(path));
   ASSERT_TRUE(cases.ok());
 
   std::size_t same = 0;

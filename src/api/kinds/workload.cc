@@ -28,15 +28,6 @@ void validate_replica_template(const Value& spec, const Path& spec_path, const V
   check_restarts_always(spec, spec_path, "ReplicaSet", errors);
 }
 
-std::vector<std::string> pod_name_warnings(const Value& object) {
-  Faults faults = is_dns1123_label(object["metadata"]["name"].as_string());
-  if (faults.empty()) return {};
-  return {
-      cat("metadata.name: this is used in Pod names and hostnames, which can result in "
-          "surprising behavior; a DNS label is recommended: [",
-          join(faults, " "), "]")};
-}
-
 std::vector<std::string> replica_warnings(const Value& object, const Value* old) {
   std::vector<std::string> warnings;
   if (!old) warnings = pod_name_warnings(object);

@@ -72,6 +72,15 @@ Value shown_strategy(const Value& strategy) {
   return Value::object({{"Type", strategy["type"].str()}, {"RollingUpdate", nullptr}});
 }
 
+std::vector<std::string> pod_name_warnings(const Value& object) {
+  Faults faults = is_dns1123_label(object["metadata"]["name"].as_string());
+  if (faults.empty()) return {};
+  return {
+      cat("metadata.name: this is used in Pod names and hostnames, which can result in "
+          "surprising behavior; a DNS label is recommended: [",
+          join(faults, " "), "]")};
+}
+
 std::vector<std::string> template_warnings(const Value& object, const Value* old) {
   if (old && object["spec"] == (*old)["spec"]) return {};
   Path spec("spec");

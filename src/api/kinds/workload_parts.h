@@ -1,5 +1,5 @@
 #pragma once
-// What the rules of workloads with a pod template have in common. For workload*.cc only.
+// What the rules of workloads with a pod template have in common. For workload*.cc and job.cc only.
 
 #include <initializer_list>
 #include <string>
@@ -35,6 +35,8 @@ void check_collisions(const Value& object, const Value& old, FieldErrors& errors
 /// The internal form of a strategy with an unknown type, as messages show it.
 Value shown_strategy(const Value& strategy);
 
+/// A name that makes no hostname of the pods that are called by it.
+std::vector<std::string> pod_name_warnings(const Value& object);
 /// Warnings about the pod template; on update only if the spec changed.
 std::vector<std::string> template_warnings(const Value& object, const Value* old);
 

@@ -33,11 +33,9 @@ std::string group_version_kind(const Value& object) {
   return cat(version.find('/') == std::string_view::npos ? "/" : "", version, ", Kind=", kind);
 }
 
-Value without_managed_fields(const Value& object) {
-  if (!object["metadata"].contains("managedFields")) return object;
-  Value out = object;
-  out.mut("metadata").erase("managedFields");
-  return out;
+Value without_managed_fields(Value object) {
+  if (object["metadata"].contains("managedFields")) object.mut("metadata").erase("managedFields");
+  return object;
 }
 
 void set_managed_fields(Value& object, Value entries) {
@@ -98,43 +96,53 @@ class Tracker {
 
   // Fits the sets of all managers to the schema; drops those of unknown versions.
   Result<> reconcile(const Value& live, Managers& managers) const {
-    std::vector<Manager> known;
-    for (Manager& manager : managers.list()) {
-      DIBS_TRY(auto versioned, convert(live, manager.api_version));
-      if (!versioned) continue;
-      manager.fields = reconciled(manager.fields, *versioned->schema);
-      known.push_back(std::move(manager));
+    const std::string_view live_version = live["apiVersion"].as_string();
+    for (auto manager = managers.list().begin(); manager != managers.list().end();) {
+      const Schema* schema = writer_.schema;
+      const std::string_view version = manager->version();
+      if (version != writer_.api_version || version != live_version) {
+        DIBS_TRY(auto versioned, convert(live, version));
+        if (!versioned) {
+          manager = managers.list().erase(manager);
+          continue;
+        }
+        schema = versioned->schema;
+      }
+      manager->fields = reconciled(manager->fields, *schema);
+      ++manager;
     }
-    managers.list() = std::move(known);
     return success();
   }
 
   // Takes from the managers what the write removed or changed, but from `self` nothing; what is
-  // `allowed` is taken without force. Returns what differs in the writer's version.
+  // `allowed` is taken without force. Returns what differs in the writer's version; with force what
+  // is modified is among what is added.
   Result<Comparison> update(const Value& live, const Value& object, Managers& managers,
                             const Manager* self, bool force, const FieldSet& allowed = {}) const {
-    DIBS_TRY(auto own, compared(live, object, *writer_.schema));
+    DIBS_TRY(auto own, compared(live, object, *writer_.schema, force));
     std::vector<std::pair<std::string, Comparison>> others;
     std::vector<Conflict> conflicts;
     for (Manager& manager : managers.list()) {
       if (self != nullptr && manager.is(*self)) continue;
       const Comparison* comparison = &own;
-      if (manager.api_version != writer_.api_version && writer_.convert != nullptr) {
+      const std::string_view version = manager.version();
+      if (version != writer_.api_version && writer_.convert != nullptr) {
         auto known = std::find_if(others.begin(), others.end(),
-                                  [&](const auto& o) { return o.first == manager.api_version; });
+                                  [&](const auto& o) { return o.first == version; });
         if (known == others.end()) {
-          DIBS_TRY(auto before, convert(live, manager.api_version));
-          DIBS_TRY(auto after, convert(object, manager.api_version));
+          DIBS_TRY(auto before, convert(live, version));
+          DIBS_TRY(auto after, convert(object, version));
           if (!before || !after) {
             manager.fields = FieldSet();
             continue;
           }
-          DIBS_TRY(auto other, compared(before->object, after->object, *after->schema));
-          others.emplace_back(manager.api_version, std::move(other));
+          DIBS_TRY(auto other, compared(before->object, after->object, *after->schema, force));
+          others.emplace_back(version, std::move(other));
           known = others.end() - 1;
         }
         comparison = &known->second;
       }
+      if (force) continue;
       FieldSet taken = manager.fields.common(comparison->modified)
                            .united(manager.fields.common(comparison->added));
       if (!taken.empty()) conflicts.push_back({&manager, std::move(taken)});
@@ -146,9 +154,8 @@ class Tracker {
     }
     for (Manager& manager : managers.list()) {
       if (self != nullptr && manager.is(*self)) continue;
-      const auto known = std::find_if(others.begin(), others.end(), [&](const auto& o) {
-        return o.first == manager.api_version;
-      });
+      const auto known = std::find_if(others.begin(), others.end(),
+                                      [&](const auto& o) { return o.first == manager.version(); });
       const Comparison& comparison = known == others.end() ? own : known->second;
       manager.fields = manager.fields.without(comparison.modified)
                            .without(comparison.added)
@@ -206,7 +213,7 @@ class Tracker {
 
   Manager entry(std::string_view name, bool applies) const {
     Manager manager;
-    manager.name = name.empty() ? "unknown" : name;
+    manager.name = name.empty() ? Value("unknown") : Value(name);
     manager.applies = applies;
     manager.api_version = writer_.api_version;
     manager.subresource = writer_.subresource;
@@ -214,8 +221,9 @@ class Tracker {
   }
 
  private:
-  Result<Comparison> compared(const Value& before, const Value& after, const Schema& schema) const {
-    DIBS_TRY(auto comparison, compare_objects(before, after, schema));
+  Result<Comparison> compared(const Value& before, const Value& after, const Schema& schema,
+                              bool joined) const {
+    DIBS_TRY(auto comparison, compare_objects(before, after, schema, joined));
     if (writer_.reset != nullptr) comparison.ignore(*writer_.reset);
     return comparison;
   }
@@ -227,12 +235,12 @@ class Tracker {
 
   // Removes what the manager applied last time, not this time, and nobody else owns.
   Result<Value> prune(const Value& object, const Managers& managers, const Manager& last) const {
-    DIBS_TRY(auto merged, convert(object, last.api_version));
+    DIBS_TRY(auto merged, convert(object, last.version()));
     if (!merged) return object;
     const FieldSet last_set = with_named_fields(last.fields, *merged->schema);
     const Value bare = remove_items(merged->object, last_set, *merged->schema);
-    DIBS_TRY(auto owned, with_owned(merged->object, bare, last.api_version, managers));
-    DIBS_TRY(auto pruned, convert(owned, last.api_version));
+    DIBS_TRY(auto owned, with_owned(merged->object, bare, last.version(), managers));
+    DIBS_TRY(auto pruned, convert(owned, last.version()));
     if (!pruned) return object;
     // Whatever went away but was not the manager's stays: it is owned by nobody.
     DIBS_TRY(auto merged_set, named_set(*merged));
@@ -248,8 +256,7 @@ class Tracker {
                            const Managers& managers) const {
     std::vector<std::pair<std::string, FieldSet>> owned = {{std::string(version), FieldSet()}};
     for (const Manager& manager : managers.list()) {
-      const std::string& key =
-          writer_.convert == nullptr ? owned.front().first : manager.api_version;
+      const std::string key(writer_.convert == nullptr ? owned.front().first : manager.version());
       auto at =
           std::find_if(owned.begin(), owned.end(), [&](const auto& o) { return o.first == key; });
       if (at == owned.end()) at = owned.insert(owned.end(), {key, FieldSet()});
@@ -274,10 +281,10 @@ class Tracker {
 };
 
 Value first_state(const FieldWriter& writer) {
-  Value object = writer.custom ? Value::object() : zero_object(*writer.schema);
-  object.set("apiVersion", writer.api_version);
-  object.set("kind", writer.kind);
-  return object;
+  if (writer.custom) {
+    return Value::object({{"apiVersion", writer.api_version}, {"kind", writer.kind}});
+  }
+  return zero_object(*writer.schema, writer.api_version, writer.kind);
 }
 
 // kubectl's annotation tells what it applied before it applied at the server: of that it may take
@@ -342,12 +349,13 @@ Value track_update(const FieldWriter& writer, const Value* live, Value object, b
     if (!decoded.ok() || decoded->empty()) decoded = Managers::decode(live_entries);
     if (decoded.ok()) managers = std::move(decoded).value();
   }
-  object = without_managed_fields(object);
+  object = without_managed_fields(std::move(object));
   if (managers.empty() && live != nullptr && !(*live)["metadata"]["uid"].as_string().empty()) {
     return object;
   }
   const Tracker tracker(writer);
-  const Value before = live != nullptr ? without_managed_fields(*live) : first_state(writer);
+  // What compares them does not look at the entries that the live object has.
+  const Value before = live != nullptr ? *live : first_state(writer);
   if (tracker.record_update(before, object, managers, writer.manager).ok()) {
     set_managed_fields(object, managers.encode());
   } else {

@@ -482,5 +482,57 @@ TEST(ManagedFields, keep_their_times_when_only_times_differ) {
   EXPECT_EQ(keep_times(old, changed)["metadata"]["managedFields"][0]["time"].as_string(), "2");
 }
 
+TEST(CompareObjects, joins_what_is_modified_with_what_is_added) {
+  test::SchemaBuilder schemas;
+  const Schema& thing = schemas.thing();
+  const char* specs[] = {
+      "{}",
+      "{'replicas':1,'ports':[{'port':1,'x':1},{'port':2,'x':2}]}",
+      "{'replicas':2,'ports':[{'port':2,'x':2},{'port':1,'x':3}]}",
+      "{'ports':[{'port':1,'x':1},{'port':2,'x':3}],'set':['a','b']}",
+      "{'ports':[{'port':1,'x':1},{'port':1,'x':2}],'set':['b','a'],'labels':{'a':'b'}}",
+      "{'ports':[{'port':1,'x':1},{'port':1,'x':3}],'set':['a','a'],'labels':{}}",
+      "{'ports':[{'port':1,'protocol':'TCP'}],'any':{'x':[1]},'opaque':{'x':1}}",
+      "{'ports':[],'any':{'x':{'y':1}},'opaque':{'x':2},'args':['x']}",
+  };
+  for (const char* before : specs) {
+    for (const char* after : specs) {
+      const Value left = Value::object({{"spec", from_text(before)}});
+      const Value right = Value::object({{"spec", from_text(after)}});
+      const auto apart = compare_objects(left, right, thing);
+      const auto joined = compare_objects(left, right, thing, true);
+      ASSERT_TRUE(apart.ok() && joined.ok());
+      EXPECT_TRUE(joined->modified.empty());
+      EXPECT_EQ(joined->added, apart->added.united(apart->modified)) << before << after;
+      EXPECT_EQ(joined->removed, apart->removed);
+    }
+  }
+}
+
+TEST(CompareObjects, tells_the_same_whether_items_stay_in_place_or_not) {
+  test::SchemaBuilder schemas;
+  const Value before = from_text(
+      "{'spec':{'ports':[{'port':1,'protocol':'TCP','x':1},{'port':2,'protocol':'TCP'}]}}");
+  for (const char* ports : {"[{'port':1,'protocol':'TCP','x':2},{'port':2,'protocol':'TCP'}]",
+                            "[{'port':2,'protocol':'TCP'},{'port':1,'protocol':'TCP','x':2}]",
+                            "[{'port':1,'x':2},{'port':2,'protocol':'TCP'}]"}) {
+    const Value after = Value::object({{"spec", Value::object({{"ports", from_text(ports)}})}});
+    const auto comparison = compare_objects(before, after, schemas.thing());
+    ASSERT_TRUE(comparison.ok());
+    EXPECT_EQ(text_of(comparison->modified.to_json()),
+              "{'f:spec':{'f:ports':{'k:{\\'port\\':1,\\'protocol\\':\\'TCP\\'}':{'f:x':{}}}}}")
+        << ports;
+  }
+}
+
+TEST(CompareObjects, does_not_look_at_managed_fields) {
+  test::SchemaBuilder schemas;
+  const auto comparison = compare_objects(
+      from_text("{'metadata':{'managedFields':[{}],'labels':{'a':'b'}}}"),
+      from_text("{'metadata':{'managedFields':[],'labels':{'a':'b'}}}"), schemas.thing());
+  ASSERT_TRUE(comparison.ok());
+  EXPECT_TRUE(comparison->same());
+}
+
 }  // namespace
 }  // namespace dibs::api

@@ -4,11 +4,13 @@
 
 #include "api/merge/go_print.h"
 #include "base/strings.h"
+#include "json/builder.h"
 #include "json/parse.h"
 
 namespace dibs::api {
 namespace {
 
+using json::Builder;
 using json::Kind;
 
 int rank(const Value& value) {
@@ -56,134 +58,128 @@ void append_item(std::string& out, const Value& value) {
   }
 }
 
-bool same_nodes(const FieldNode* a, const FieldNode* b) {
-  if (a == b) return true;
-  if (a == nullptr || b == nullptr || a->entries.size() != b->entries.size()) return false;
-  for (std::size_t i = 0; i < a->entries.size(); ++i) {
-    const FieldEntry& left = a->entries[i];
-    const FieldEntry& right = b->entries[i];
-    if (left.member != right.member || !(left.element == right.element) ||
-        !same_nodes(left.below.get(), right.below.get())) {
-      return false;
-    }
+bool has_self(const Value& level) {
+  return !level.empty() && level.members().begin()->key() == kSelf;
+}
+
+// Walks the entries of two levels side by side: calls with both, or with null for the one that has
+// no such entry.
+template <typename Visit>
+void side_by_side(const Value& a, const Value& b, const Visit& visit) {
+  const auto left = entries_of(a);
+  const auto right = entries_of(b);
+  std::size_t l = 0;
+  std::size_t r = 0;
+  while (l < left.size() || r < right.size()) {
+    const int c = l == left.size()    ? 1
+                  : r == right.size() ? -1
+                  : Builder::key(left[l]).same_node(Builder::key(right[r]))
+                      ? 0
+                      : compare_spelled(left[l].key(), right[r].key());
+    visit(c <= 0 ? &left[l] : nullptr, c >= 0 ? &right[r] : nullptr);
+    if (c <= 0) ++l;
+    if (c >= 0) ++r;
   }
-  return true;
 }
 
-FieldNodePtr made(std::vector<FieldEntry>&& sorted) {
-  if (sorted.empty()) return nullptr;
-  auto node = std::make_shared<FieldNode>();
-  node->entries = std::move(sorted);
-  return node;
-}
-
-FieldNodePtr unite(const FieldNodePtr& a, const FieldNodePtr& b) {
-  if (b == nullptr || a == b) return a;
-  if (a == nullptr) return b;
-  std::vector<FieldEntry> out;
-  out.reserve(std::max(a->entries.size(), b->entries.size()));
-  bool is_a = true;
-  auto left = a->entries.begin();
-  auto right = b->entries.begin();
-  while (left != a->entries.end() || right != b->entries.end()) {
-    const int c = left == a->entries.end()    ? 1
-                  : right == b->entries.end() ? -1
-                                              : compare(left->element, right->element);
-    if (c < 0) {
-      out.push_back(*left++);
-    } else if (c > 0) {
-      is_a = false;
-      out.push_back(*right++);
+Value unite_levels(const Value& a, const Value& b) {
+  LevelEdit out(a, b.size());
+  if (has_self(a)) {
+    out.keep();
+  } else if (has_self(b)) {
+    out.put(Value(kSelf), Value::object());
+  }
+  side_by_side(a, b, [&](const json::Member* left, const json::Member* right) {
+    if (right == nullptr) {
+      out.keep();
+    } else if (left == nullptr) {
+      out.put(Builder::key(*right), right->value());
     } else {
-      FieldNodePtr below = unite(left->below, right->below);
-      is_a = is_a && below == left->below && (left->member || !right->member);
-      out.push_back({left->element, left->member || right->member, std::move(below)});
-      ++left;
-      ++right;
+      out.replace(united_entries(left->value(), right->value()));
     }
-  }
-  return is_a ? a : made(std::move(out));
+  });
+  return out.finish();
 }
 
-FieldNodePtr intersect(const FieldNodePtr& a, const FieldNodePtr& b) {
-  if (a == b) return a;
-  if (a == nullptr || b == nullptr) return nullptr;
-  std::vector<FieldEntry> out;
-  auto left = a->entries.begin();
-  auto right = b->entries.begin();
-  while (left != a->entries.end() && right != b->entries.end()) {
-    const int c = compare(left->element, right->element);
-    if (c == 0) {
-      FieldNodePtr below = intersect(left->below, right->below);
-      const bool member = left->member && right->member;
-      if (member || below != nullptr) out.push_back({left->element, member, std::move(below)});
-    }
-    if (c <= 0) ++left;
-    if (c >= 0) ++right;
-  }
-  return made(std::move(out));
+Value with_self(const Value& level) {
+  LevelEdit out(level, 1);
+  out.put(Value(kSelf), Value::object());
+  for (std::size_t i = 0; i < level.size(); ++i) out.keep();
+  return out.finish();
 }
 
-FieldNodePtr subtract(const FieldNodePtr& a, const FieldNodePtr& b, bool all_below) {
-  if (a == nullptr || b == nullptr) return a;
-  std::vector<FieldEntry> out;
-  bool is_a = true;
-  auto right = b->entries.begin();
-  for (const FieldEntry& left : a->entries) {
-    while (right != b->entries.end() && compare(right->element, left.element) < 0) ++right;
-    if (right == b->entries.end() || !(right->element == left.element)) {
-      out.push_back(left);
-      continue;
+Value intersect_entries(const Value& a, const Value& b);
+
+Value intersect_levels(const Value& a, const Value& b) {
+  LevelEdit out(a);
+  if (has_self(a)) has_self(b) ? out.keep() : out.skip();
+  side_by_side(a, b, [&](const json::Member* left, const json::Member* right) {
+    if (left == nullptr) return;
+    if (right == nullptr) {
+      out.skip();
+    } else {
+      out.replace(intersect_entries(left->value(), right->value()));
     }
-    FieldNodePtr below =
-        all_below && right->member ? nullptr : subtract(left.below, right->below, all_below);
-    const bool member = left.member && !right->member;
-    is_a = is_a && member == left.member && below == left.below;
-    if (member || below != nullptr) out.push_back({left.element, member, std::move(below)});
-  }
-  return is_a ? a : made(std::move(out));
+  });
+  return out.finish();
 }
 
-std::size_t count(const FieldNode* node) {
-  if (node == nullptr) return 0;
+Value intersect_entries(const Value& a, const Value& b) {
+  if (a.same_node(b)) return a;
+  if (a.empty() || b.empty()) return is_member(a) && is_member(b) ? Value::object() : Value();
+  return intersect_levels(a, b);
+}
+
+Value subtract_entries(const Value& a, const Value& b, bool all_below);
+
+Value subtract_levels(const Value& a, const Value& b, bool all_below) {
+  LevelEdit out(a);
+  if (has_self(a)) has_self(b) ? out.skip() : out.keep();
+  side_by_side(a, b, [&](const json::Member* left, const json::Member* right) {
+    if (left == nullptr) return;
+    if (right == nullptr) {
+      out.keep();
+    } else {
+      out.replace(subtract_entries(left->value(), right->value(), all_below));
+    }
+  });
+  return out.finish();
+}
+
+Value subtract_entries(const Value& a, const Value& b, bool all_below) {
+  const bool member = is_member(b);
+  if (member && all_below) return Value();
+  if (a.empty()) return member ? Value() : a;
+  if (!b.empty()) return subtract_levels(a, b, all_below);
+  if (!has_self(a)) return a;
+  LevelEdit out(a);
+  out.skip();
+  for (std::size_t i = 1; i < a.size(); ++i) out.keep();
+  return out.finish();
+}
+
+std::size_t count(const Value& level) {
   std::size_t members = 0;
-  for (const FieldEntry& entry : node->entries) {
-    members += (entry.member ? 1 : 0) + count(entry.below.get());
+  for (const json::Member& entry : entries_of(level)) {
+    members += (is_member(entry.value()) ? 1 : 0) + count(entry.value());
   }
   return members;
 }
 
-FieldNodePtr with(const FieldNode* node, std::span<const PathElement> path) {
-  std::vector<FieldEntry> entries;
-  if (node != nullptr) entries = node->entries;
-  const auto at = std::lower_bound(
-      entries.begin(), entries.end(), path.front(),
-      [](const FieldEntry& entry, const PathElement& e) { return compare(entry.element, e) < 0; });
-  auto entry = at != entries.end() && at->element == path.front()
-                   ? at
-                   : entries.insert(at, FieldEntry{path.front(), false, nullptr});
-  if (path.size() == 1) {
-    entry->member = true;
-  } else {
-    entry->below = with(entry->below.get(), path.subspan(1));
-  }
-  return made(std::move(entries));
-}
-
-void visit_node(const FieldNode* node, FieldPath& path,
-                const std::function<void(const FieldPath&)>& visit) {
-  if (node == nullptr) return;
-  for (const FieldEntry& entry : node->entries) {
-    if (!entry.member) continue;
-    path.push_back(entry.element);
-    visit(path);
+void visit_level(const Value& level, FieldPath& path,
+                 const std::function<void(const FieldPath&)>& visit) {
+  const auto enter = [&](const json::Member& entry, const auto& inside) {
+    auto element = PathElement::parse(entry.key());
+    if (!element.ok() || !*element) return;
+    path.push_back(std::move(**element));
+    inside();
     path.pop_back();
+  };
+  for (const json::Member& entry : entries_of(level)) {
+    if (is_member(entry.value())) enter(entry, [&] { visit(path); });
   }
-  for (const FieldEntry& entry : node->entries) {
-    if (entry.below == nullptr) continue;
-    path.push_back(entry.element);
-    visit_node(entry.below.get(), path, visit);
-    path.pop_back();
+  for (const json::Member& entry : entries_of(level)) {
+    if (!entry.value().empty()) enter(entry, [&] { visit_level(entry.value(), path, visit); });
   }
 }
 
@@ -279,21 +275,68 @@ std::string to_string(std::span<const PathElement> path) {
   return out;
 }
 
-const FieldEntry* FieldNode::find(const PathElement& element) const {
-  const auto at = std::lower_bound(
-      entries.begin(), entries.end(), element,
-      [](const FieldEntry& entry, const PathElement& e) { return compare(entry.element, e) < 0; });
-  return at != entries.end() && at->element == element ? &*at : nullptr;
+std::span<const json::Member> entries_of(const Value& level) {
+  const auto members = level.members();
+  const std::size_t first = has_self(level) ? 1 : 0;
+  return {members.begin() + first, members.size() - first};
 }
 
-FieldNodePtr make_node(std::vector<FieldEntry> entries) {
-  const auto less = [](const FieldEntry& a, const FieldEntry& b) {
-    return compare(a.element, b.element) < 0;
-  };
-  if (!std::is_sorted(entries.begin(), entries.end(), less)) {
-    std::sort(entries.begin(), entries.end(), less);
+const Value* find_entry(const Value& level, std::string_view spelling) {
+  if (const Value* entry = level.find(spelling)) return entry;
+  if (is_plain_spelling(spelling)) return nullptr;
+  // One amount may have two spellings.
+  for (const json::Member& entry : entries_of(level)) {
+    if (compare_spelled(entry.key(), spelling) == 0) return &entry.value();
   }
-  return made(std::move(entries));
+  return nullptr;
+}
+
+void LevelEdit::part() {
+  if (parted_) return;
+  parted_ = true;
+  out_ = Builder::make(Kind::object, base_.size() + more_);
+  const auto* members = base_.members().begin();
+  for (std::size_t i = 0; i < seen_; ++i) {
+    *Builder::add_new(out_, Builder::key(members[i])) = members[i].value();
+  }
+}
+
+void LevelEdit::keep() {
+  if (parted_) *Builder::add_new(out_, Builder::key(next())) = next().value();
+  ++seen_;
+}
+
+void LevelEdit::skip() {
+  part();
+  ++seen_;
+}
+
+void LevelEdit::replace(Value entry) {
+  if (entry.is_null()) return skip();
+  if (entry.same_node(next().value())) return keep();
+  part();
+  *Builder::add_new(out_, Builder::key(next())) = std::move(entry);
+  ++seen_;
+}
+
+void LevelEdit::put(const Value& key, Value entry) {
+  part();
+  *Builder::add_new(out_, key) = std::move(entry);
+}
+
+Value LevelEdit::finish() {
+  if (!parted_) return base_;
+  if (out_.empty()) return Value();
+  if (out_.size() == 1 && has_self(out_)) return Value::object();
+  return std::move(out_);
+}
+
+Value united_entries(const Value& a, const Value& b) {
+  if (a.is_null()) return b;
+  if (b.is_null() || a.same_node(b)) return a;
+  if (b.empty()) return is_member(a) ? a : with_self(a);
+  if (a.empty()) return is_member(b) ? b : with_self(b);
+  return unite_levels(a, b);
 }
 
 FieldSet FieldSet::of(std::initializer_list<std::initializer_list<std::string_view>> paths) {
@@ -306,46 +349,53 @@ FieldSet FieldSet::of(std::initializer_list<std::initializer_list<std::string_vi
   return set;
 }
 
-std::size_t FieldSet::size() const { return count(root_.get()); }
+std::size_t FieldSet::size() const { return count(root_); }
 
 bool FieldSet::has(std::span<const PathElement> path) const {
-  const FieldNode* node = root_.get();
-  for (std::size_t i = 0; node != nullptr && i < path.size(); ++i) {
-    const FieldEntry* entry = node->find(path[i]);
-    if (entry == nullptr) return false;
-    if (i + 1 == path.size()) return entry->member;
-    node = entry->below.get();
+  const Value* at = &root_;
+  for (const PathElement& element : path) {
+    at = find_entry(*at, element.spelling());
+    if (at == nullptr) return false;
   }
-  return false;
+  return at != &root_ && is_member(*at);
 }
 
 void FieldSet::insert(std::span<const PathElement> path) {
-  if (!path.empty()) root_ = with(root_.get(), path);
+  if (path.empty()) return;
+  Value trie = Value::object();
+  for (auto element = path.rbegin(); element != path.rend(); ++element) {
+    Value level = Value::object();
+    level.set(element->spelling(), std::move(trie));
+    trie = std::move(level);
+  }
+  *this = united(FieldSet(std::move(trie)));
 }
 
 FieldSet FieldSet::united(const FieldSet& other) const {
-  return FieldSet(unite(root_, other.root_));
+  if (other.empty()) return *this;
+  return empty() ? other : FieldSet(unite_levels(root_, other.root_));
 }
 
 FieldSet FieldSet::common(const FieldSet& other) const {
-  return FieldSet(intersect(root_, other.root_));
+  if (empty() || other.empty()) return FieldSet();
+  return same(other) ? *this : FieldSet(intersect_levels(root_, other.root_));
 }
 
 FieldSet FieldSet::without(const FieldSet& other) const {
-  return FieldSet(subtract(root_, other.root_, false));
+  if (empty() || other.empty()) return *this;
+  return FieldSet(subtract_levels(root_, other.root_, false));
 }
 
 FieldSet FieldSet::without_all_below(const FieldSet& other) const {
-  return FieldSet(subtract(root_, other.root_, true));
+  if (empty() || other.empty()) return *this;
+  return FieldSet(subtract_levels(root_, other.root_, true));
 }
 
 void FieldSet::for_each(const std::function<void(const FieldPath&)>& visit) const {
   FieldPath path;
-  visit_node(root_.get(), path, visit);
+  visit_level(root_, path, visit);
 }
 
-bool operator==(const FieldSet& a, const FieldSet& b) {
-  return same_nodes(a.root_.get(), b.root_.get());
-}
+bool operator==(const FieldSet& a, const FieldSet& b) { return a.root_ == b.root_; }
 
 }  // namespace dibs::api

@@ -60,6 +60,76 @@ TEST(FieldSet, refuses_what_is_none_and_skips_what_it_does_not_know) {
   EXPECT_TRUE(set_from("null").empty());
 }
 
+TEST(FieldSet, is_the_value_it_was_read_from_when_that_is_spelled_as_ours) {
+  for (const char* text : {"{}", "{'f:a':{}}",
+                           "{'f:a':{'.':{},'f:b':{}},'f:c':{'k:{\\'a\\':1,\\'b\\':\\'x y\\'}':{}}}",
+                           "{'v:-3':{},'v:0':{},'v:12':{},'v:\\'a\\'':{}}",
+                           "{'k:{\\'n\\':\\'a\\'}':{},'k:{\\'n\\':\\'a b\\'}':{}}"}) {
+    const Value fields = from_text(text);
+    EXPECT_TRUE(set_from(text).to_json() == fields) << text;
+    auto set = FieldSet::from_json(fields);
+    ASSERT_TRUE(set.ok());
+    EXPECT_TRUE(set->to_json().same_node(fields)) << text;
+  }
+}
+
+TEST(FieldSet, spells_what_it_reads_in_one_way) {
+  struct Case {
+    const char* given;
+    const char* spelled;
+  };
+  for (const Case& c : {
+           Case{"{'.':{},'f:a':{}}", "{'f:a':{}}"},
+           {"{'f:a':{'.':{}}}", "{'f:a':{}}"},
+           {"{'f:a':null}", "{'f:a':{}}"},
+           {"{'f:a':{'f:b':{},'.':{}}}", "{'f:a':{'.':{},'f:b':{}}}"},
+           {"{'f:a':{'.':{'f:x':{}},'f:b':{}}}", "{'f:a':{'.':{},'f:b':{}}}"},
+           {"{'f:b':{},'f:a':{}}", "{'f:a':{},'f:b':{}}"},
+           {"{'v:1.0':{}}", "{'v:1':{}}"},
+           {"{'v: 1':{}}", "{'v:1':{}}"},
+           {"{'v:-0':{}}", "{'v:0':{}}"},
+           {"{'v:1':{'f:a':{}},'v:1.0':{'f:b':{}}}", "{'v:1':{'f:b':{}}}"},
+           {"{'k:{\\'b\\':1,\\'a\\':2}':{}}", "{'k:{\\'a\\':2,\\'b\\':1}':{}}"},
+           {"{'k:{\\'a\\': 1}':{}}", "{'k:{\\'a\\':1}':{}}"},
+           {"{'i:03':{}}", "{'i:3':{}}"},
+           {"{'q:x':{},'f:a':{'q:y':{}}}", "{'f:a':{}}"},
+       }) {
+    EXPECT_EQ(json::write(set_from(c.given).to_json()), json::write(from_text(c.spelled)))
+        << c.given;
+  }
+}
+
+TEST(FieldSet, orders_spelled_elements_as_the_elements) {
+  std::vector<PathElement> elements;
+  for (const char* text : {"", "a", "b", "aa", "a b", "a!", "a\"b", "<", "\xc3\xa9", "z"}) {
+    elements.push_back(PathElement::field(text));
+    elements.push_back(PathElement::value(Value(text)));
+    elements.push_back(PathElement::key(Value::object({{"n", text}})));
+    elements.push_back(PathElement::key(Value::object({{"n", text}, {"o", 1}})));
+    elements.push_back(PathElement::key(Value::object({{"nn", text}})));
+  }
+  for (const long long number : {-20ll, -3ll, 0ll, 1ll, 9ll, 10ll, 1ll << 60}) {
+    elements.push_back(PathElement::value(Value(number)));
+    elements.push_back(PathElement::index(number));
+    elements.push_back(PathElement::key(Value::object({{"n", number}})));
+    elements.push_back(PathElement::key(Value::object({{"n", number}, {"o", "x"}})));
+  }
+  for (const Value& odd : {Value(1.5), Value(true), Value(), Value::array({1, "a"})}) {
+    elements.push_back(PathElement::value(odd));
+    elements.push_back(PathElement::key(Value::object({{"n", odd}})));
+  }
+  const auto sign = [](int c) { return c < 0 ? -1 : c > 0 ? 1 : 0; };
+  for (const PathElement& a : elements) {
+    for (const PathElement& b : elements) {
+      EXPECT_EQ(sign(compare_spelled(a.spelling(), b.spelling())), sign(compare(a, b)))
+          << a.spelling() << " " << b.spelling();
+    }
+    auto again = PathElement::parse(a.spelling());
+    ASSERT_TRUE(again.ok() && *again) << a.spelling();
+    EXPECT_EQ(**again, a);
+  }
+}
+
 TEST(FieldSet, takes_away_members_or_whole_branches) {
   const FieldSet set = set_from("{'f:a':{'.':{},'f:b':{'f:c':{}}},'f:d':{}}");
   EXPECT_THAT(paths(set.without(set_from("{'f:a':{}}"))), ElementsAre(".d", ".a.b.c"));

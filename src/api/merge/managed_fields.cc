@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "json/builder.h"
 #include "json/parse.h"
 
 namespace dibs::api {
@@ -10,6 +11,8 @@ namespace {
 
 constexpr std::string_view kAncient = "ancient-changes";
 constexpr std::string_view kScaleVersion = "autoscaling/v1";
+
+std::string_view text(const Value& value) { return value.as_string(); }
 
 std::string_view operation(const Manager& manager) { return manager.applies ? "Apply" : "Update"; }
 
@@ -20,9 +23,9 @@ Result<Manager> read_entry(const Value& entry, std::size_t index) {
     return Error::bad_request("operation must be `Apply` or `Update`");
   }
   manager.applies = kind == "Apply";
-  manager.name = entry["manager"].str();
-  manager.api_version = entry["apiVersion"].str();
-  if (manager.api_version.empty()) return Error::bad_request("apiVersion must not be empty");
+  manager.name = entry["manager"];
+  manager.api_version = entry["apiVersion"];
+  if (manager.version().empty()) return Error::bad_request("apiVersion must not be empty");
   const std::string_view type = entry["fieldsType"].as_string();
   if (type.empty()) {
     return Error::bad_request(cat("missing fieldsType in managed fields entry ", index));
@@ -31,7 +34,7 @@ Result<Manager> read_entry(const Value& entry, std::size_t index) {
     return Error::bad_request(
         cat("invalid fieldsType ", quoted(type), " in managed fields entry ", index));
   }
-  manager.subresource = entry["subresource"].str();
+  manager.subresource = entry["subresource"];
   manager.time = entry["time"];
   DIBS_TRY(manager.fields, FieldSet::from_json(entry["fieldsV1"]));
   manager.source = entry;
@@ -42,16 +45,19 @@ Result<Manager> read_entry(const Value& entry, std::size_t index) {
 Value write_entry(const Manager& manager) {
   const bool is_source = manager.source.is_object() && manager.fields.same(manager.source_fields) &&
                          manager.source["time"] == manager.time &&
-                         manager.source["apiVersion"].as_string() == manager.api_version;
+                         text(manager.source["apiVersion"]) == manager.version();
   if (is_source) return manager.source;
-  Value entry = Value::object();
-  if (!manager.name.empty()) entry.set("manager", manager.name);
-  entry.set("operation", operation(manager));
-  entry.set("apiVersion", manager.api_version);
-  if (!manager.time.is_null()) entry.set("time", manager.time);
-  entry.set("fieldsType", "FieldsV1");
-  entry.set("fieldsV1", manager.fields.to_json());
-  if (!manager.subresource.empty()) entry.set("subresource", manager.subresource);
+  Value entry = json::Builder::make(json::Kind::object, 7);
+  const auto add = [&](std::string_view key, Value value) {
+    *json::Builder::add_new(entry, Value(key)) = std::move(value);
+  };
+  if (!text(manager.name).empty()) add("manager", manager.name);
+  add("operation", operation(manager));
+  add("apiVersion", manager.api_version);
+  if (!manager.time.is_null()) add("time", manager.time);
+  add("fieldsType", "FieldsV1");
+  add("fieldsV1", manager.fields.to_json());
+  if (!text(manager.subresource).empty()) add("subresource", manager.subresource);
   return entry;
 }
 
@@ -61,9 +67,15 @@ std::string_view time_of(const Manager& manager) { return manager.time.as_string
 bool before(const Manager& a, const Manager& b) {
   if (a.applies != b.applies) return a.applies;
   if (time_of(a) != time_of(b)) return time_of(a) < time_of(b);
-  if (a.name != b.name) return a.name < b.name;
-  if (a.api_version != b.api_version) return a.api_version < b.api_version;
-  return a.subresource < b.subresource;
+  if (text(a.name) != text(b.name)) return text(a.name) < text(b.name);
+  if (a.version() != b.version()) return a.version() < b.version();
+  return text(a.subresource) < text(b.subresource);
+}
+
+// In whatever version.
+bool is_same_writer(const Manager& a, const Manager& b) {
+  return a.applies == b.applies && text(a.name) == text(b.name) &&
+         text(a.subresource) == text(b.subresource);
 }
 
 FieldSet set_of(const FieldPath& path) {
@@ -77,34 +89,41 @@ const FieldPath& scale_path() {
   return path;
 }
 
-Value without_times(const Value& entries) {
-  Value out = entries;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (entries[i].contains("time")) out.mut(i).erase("time");
+// Entries that are equal but for their times.
+bool equal_but_time(const Value& a, const Value& b) {
+  const auto members = [](const Value& entry) {
+    return entry.size() - (entry.contains("time") ? 1 : 0);
+  };
+  if (a.kind() != b.kind() || !a.is_object()) return a == b;
+  if (members(a) != members(b)) return false;
+  for (const auto& [key, value] : a.members()) {
+    if (key == "time") continue;
+    const Value* other = b.find(key);
+    if (other == nullptr || !(value == *other)) return false;
   }
-  return out;
+  return true;
 }
 
 }  // namespace
 
 bool Manager::is(const Manager& other) const {
-  return applies == other.applies && name == other.name && subresource == other.subresource &&
-         (applies || api_version == other.api_version);
+  return applies == other.applies && text(name) == text(other.name) &&
+         text(subresource) == text(other.subresource) && (applies || version() == other.version());
 }
 
 std::string Manager::label() const {
-  std::string out = quoted(name);
-  if (!subresource.empty()) append(out, " with subresource ", quoted(subresource));
-  if (!applies) append(out, " using ", api_version);
+  std::string out = quoted(text(name));
+  if (!text(subresource).empty()) append(out, " with subresource ", quoted(text(subresource)));
+  if (!applies) append(out, " using ", version());
   return out;
 }
 
 std::string Manager::identity() const {
   Value id = Value::object();
-  if (!name.empty()) id.set("manager", name);
+  if (!text(name).empty()) id.set("manager", name);
   id.set("operation", operation(*this));
   if (!applies) id.set("apiVersion", api_version);
-  if (!subresource.empty()) id.set("subresource", subresource);
+  if (!text(subresource).empty()) id.set("subresource", subresource);
   return json::write(id, true);
 }
 
@@ -124,9 +143,9 @@ Value Managers::encode() const {
   std::vector<const Manager*> sorted;
   sorted.reserve(list_.size());
   for (const Manager& manager : list_) sorted.push_back(&manager);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Manager* a, const Manager* b) { return before(*a, *b); });
-  Value out = Value::array();
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Manager* a, const Manager* b) { return before(*a, *b); });
+  Value out = json::Builder::make(json::Kind::array, sorted.size());
   for (const Manager* manager : sorted) out.push(write_entry(*manager));
   return out;
 }
@@ -174,7 +193,7 @@ void Managers::cap_updates(std::size_t limit) {
     if (left <= limit) return;
     const auto first = std::find_if(
         firsts.begin(), firsts.end(),
-        [&version = manager.api_version](const Manager& m) { return m.api_version == version; });
+        [version = manager.version()](const Manager& m) { return m.version() == version; });
     if (first == firsts.end()) {
       firsts.push_back(manager);
       continue;
@@ -245,8 +264,7 @@ Value managed_fields_from_scale(const Value& entries, const Value& scale_entries
   const FieldSet replicas = set_of(replicas_path);
   const auto still_owns = [&](const Manager& manager) {
     const auto same = [&](const Manager& other) {
-      return other.applies == manager.applies && other.name == manager.name &&
-             other.subresource == manager.subresource && other.fields.has(scale_path());
+      return is_same_writer(other, manager) && other.fields.has(scale_path());
     };
     return std::any_of(scale->list().begin(), scale->list().end(), same);
   };
@@ -258,8 +276,7 @@ Value managed_fields_from_scale(const Value& entries, const Value& scale_entries
   for (const Manager& manager : scale->list()) {
     if (!manager.fields.has(scale_path())) continue;
     const auto owns = [&](const Manager& other) {
-      return other.applies == manager.applies && other.name == manager.name &&
-             other.subresource == manager.subresource && other.fields.has(replicas_path);
+      return is_same_writer(other, manager) && other.fields.has(replicas_path);
     };
     if (std::any_of(managers->list().begin(), managers->list().end(), owns)) continue;
     // The time of a write through the scale is not kept.
@@ -279,7 +296,10 @@ Value keep_times(const Value& old, Value object) {
   const Value& before = old["metadata"]["managedFields"];
   const Value& after = object["metadata"]["managedFields"];
   if (before.empty() || before.size() != after.size() || before == after) return object;
-  if (!(without_times(before) == without_times(after))) return object;
+  if (!std::equal(before.items().begin(), before.items().end(), after.items().begin(),
+                  after.items().end(), equal_but_time)) {
+    return object;
+  }
   Value rest = object;
   rest.mut("metadata").set("managedFields", before);
   Value old_rest = old;

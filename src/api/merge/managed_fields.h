@@ -19,16 +19,18 @@
 namespace dibs::api {
 
 struct Manager {
-  std::string name;
+  // Texts; null is as good as "".
+  Value name;
   bool applies = false;  // operation Apply, else Update
-  std::string api_version;
-  std::string subresource;
+  Value api_version;
+  Value subresource;
   Value time;  // as the API writes it; null when not known
   FieldSet fields;
   /// The entry it was read from, for as long as its fields are the same.
   Value source;
   FieldSet source_fields;
 
+  std::string_view version() const { return api_version.as_string(); }
   bool is(const Manager& other) const;
   /// As messages name it: "kubectl", "x" with subresource "scale" using apps/v1.
   std::string label() const;

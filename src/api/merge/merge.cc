@@ -10,7 +10,9 @@ namespace dibs::api {
 namespace {
 
 struct ElementLess {
-  bool operator()(const PathElement* a, const PathElement* b) const { return compare(*a, *b) < 0; }
+  bool operator()(std::string_view a, std::string_view b) const {
+    return compare_spelled(a, b) < 0;
+  }
 };
 
 class Merger {
@@ -68,29 +70,29 @@ class Merger {
     if (error) return std::nullopt;
     const SchemaPtr element = element_of(schema);
 
-    std::map<const PathElement*, const Value*, ElementLess> right_values;
-    for (const ListItem& item : right) right_values.emplace(&item.element, item.value);
-    std::map<const PathElement*, const Value*, ElementLess> left_values;
+    std::map<std::string_view, const Value*, ElementLess> right_values;
+    for (const ListItem& item : right) right_values.emplace(item.spelling(), item.value);
+    std::map<std::string_view, const Value*, ElementLess> left_values;
     for (const ListItem& item : left) {
-      const auto [at, fresh] = left_values.emplace(&item.element, item.value);
+      const auto [at, fresh] = left_values.emplace(item.spelling(), item.value);
       // Items that repeat an element are not merged with: the applied one takes their place.
       if (!fresh) at->second = &json::null_value();
     }
 
-    std::vector<const PathElement*> shared;
+    std::vector<std::string_view> shared;
     for (const ListItem& item : right) {
-      if (left_values.contains(&item.element)) shared.push_back(&item.element);
+      if (left_values.contains(item.spelling())) shared.push_back(item.spelling());
     }
     std::size_t next = 0;
-    const auto is_next = [&](const PathElement& e) {
-      return next < shared.size() && *shared[next] == e;
+    const auto is_next = [&](const ListItem& item) {
+      return next < shared.size() && compare_spelled(shared[next], item.spelling()) == 0;
     };
 
     Value out = Value::array();
-    std::set<const PathElement*, ElementLess> done;
+    std::set<std::string_view, ElementLess> done;
     const auto take_right = [&](const ListItem& item) {
-      done.insert(&item.element);
-      const auto old = left_values.find(&item.element);
+      done.insert(item.spelling());
+      const auto old = left_values.find(item.spelling());
       if (old == left_values.end()) {
         out.push(*item.value);
       } else if (auto merged = merge(element, *old->second, *item.value, false)) {
@@ -102,29 +104,29 @@ class Merger {
     std::size_t r = 0;
     while (l < left.size() || r < right.size()) {
       if (l < left.size() && r < right.size()) {
-        if (left[l].element == right[r].element) {
+        if (compare_spelled(left[l].spelling(), right[r].spelling()) == 0) {
           take_right(right[r]);
           ++l;
           ++r;
           if (next < shared.size()) ++next;
           continue;
         }
-        if (right_values.contains(&left[l].element) && next < shared.size() &&
-            !is_next(left[l].element)) {
+        if (right_values.contains(left[l].spelling()) && next < shared.size() &&
+            !is_next(left[l])) {
           ++l;
           continue;
         }
       }
       if (l < left.size()) {
-        if (!right_values.contains(&left[l].element)) {
+        if (!right_values.contains(left[l].spelling())) {
           out.push(*left[l].value);
           ++l;
           continue;
         }
-        if (done.contains(&left[l].element)) ++l;
+        if (done.contains(left[l].spelling())) ++l;
       }
       if (r < right.size()) {
-        const bool was_next = is_next(right[r].element);
+        const bool was_next = is_next(right[r]);
         take_right(right[r]);
         ++r;
         if (was_next) ++next;
@@ -135,7 +137,7 @@ class Merger {
   }
 };
 
-std::optional<Value> remove_from(SchemaPtr schema, const Value& value, const FieldNode& node,
+std::optional<Value> remove_from(SchemaPtr schema, const Value& value, const Value& level,
                                  bool is_root) {
   switch (atom_of(schema, value)) {
     case Atom::scalar:
@@ -146,12 +148,11 @@ std::optional<Value> remove_from(SchemaPtr schema, const Value& value, const Fie
       if (!items.ok()) return value;
       Value out = Value::array();
       for (const ListItem& item : *items) {
-        const FieldEntry* entry = node.find(item.element);
+        const Value* entry = find_entry(level, item.spelling());
         if (entry == nullptr) {
           out.push(*item.value);
-        } else if (!entry->member) {
-          out.push(
-              remove_from(element_of(schema), *item.value, *entry->below, false).value_or(Value()));
+        } else if (!is_member(*entry)) {
+          out.push(remove_from(element_of(schema), *item.value, *entry, false).value_or(Value()));
         }
       }
       if (out.empty()) return std::nullopt;
@@ -160,16 +161,16 @@ std::optional<Value> remove_from(SchemaPtr schema, const Value& value, const Fie
     case Atom::map: {
       if (!value.is_object() || value.empty() || is_atomic_map(schema)) return std::nullopt;
       Value out = value;
-      for (const FieldEntry& entry : node.entries) {
-        if (!entry.element.is_field()) continue;
-        const std::string_view key = entry.element.name();
+      for (const auto& [spelling, entry] : entries_of(level)) {
+        if (!is_field_spelling(spelling)) continue;
+        const std::string_view key = spelled_name(spelling);
         const Value* child = value.find(key);
         if (child == nullptr) continue;
-        if (entry.member) {
+        if (is_member(entry)) {
           out.erase(key);
         } else {
           const SchemaPtr below = child_of(schema, key, is_root).schema;
-          out.set(key, remove_from(below, *child, *entry.below, false).value_or(Value()));
+          out.set(key, remove_from(below, *child, entry, false).value_or(Value()));
         }
       }
       if (out.empty()) return std::nullopt;
@@ -179,23 +180,26 @@ std::optional<Value> remove_from(SchemaPtr schema, const Value& value, const Fie
   return value;
 }
 
-SchemaPtr schema_at(SchemaPtr schema, const PathElement& element, bool is_root) {
-  return element.is_field() ? child_of(schema, element.name(), is_root).schema : element_of(schema);
+SchemaPtr schema_at(SchemaPtr schema, std::string_view spelling, bool is_root) {
+  return is_field_spelling(spelling) ? child_of(schema, spelled_name(spelling), is_root).schema
+                                     : element_of(schema);
 }
 
-FieldNodePtr name_fields(const FieldNodePtr& node, SchemaPtr schema, bool is_root) {
-  if (node == nullptr) return nullptr;
-  std::vector<FieldEntry> entries;
-  entries.reserve(node->entries.size());
-  for (const FieldEntry& entry : node->entries) {
-    FieldEntry out = entry;
-    if (entry.below != nullptr && entry.element.is_field() && !entry.member) {
-      out.member = child_of(schema, entry.element.name(), is_root).declared;
+Value name_fields(const Value& level, SchemaPtr schema, bool is_root) {
+  LevelEdit out(level);
+  if (level.size() > entries_of(level).size()) out.keep();
+  for (const auto& [spelling, entry] : entries_of(level)) {
+    if (entry.empty()) {
+      out.keep();
+      continue;
     }
-    out.below = name_fields(entry.below, schema_at(schema, entry.element, is_root), false);
-    entries.push_back(std::move(out));
+    Value below = name_fields(entry, schema_at(schema, spelling, is_root), false);
+    if (is_field_spelling(spelling) && child_of(schema, spelled_name(spelling), is_root).declared) {
+      below = united_entries(below, Value::object());
+    }
+    out.replace(std::move(below));
   }
-  return make_node(std::move(entries));
+  return out.finish();
 }
 
 bool is_atomic(SchemaPtr schema) {
@@ -204,24 +208,18 @@ bool is_atomic(SchemaPtr schema) {
   return (schema->shape == Shape::object || schema->shape == Shape::map) && schema->atomic;
 }
 
-FieldNodePtr reconcile(const FieldNodePtr& node, SchemaPtr schema, bool is_root) {
-  if (node == nullptr) return nullptr;
-  std::vector<FieldEntry> entries;
-  bool same = true;
-  entries.reserve(node->entries.size());
-  for (const FieldEntry& entry : node->entries) {
-    FieldEntry out = entry;
-    const SchemaPtr child = schema_at(schema, entry.element, is_root);
-    if (entry.below != nullptr && is_atomic(child)) {
-      out.member = true;
-      out.below = nullptr;
-    } else {
-      out.below = reconcile(entry.below, child, false);
+Value reconcile(const Value& level, SchemaPtr schema, bool is_root) {
+  LevelEdit out(level);
+  if (level.size() > entries_of(level).size()) out.keep();
+  for (const auto& [spelling, entry] : entries_of(level)) {
+    if (entry.empty()) {
+      out.keep();
+      continue;
     }
-    same = same && out.member == entry.member && out.below == entry.below;
-    entries.push_back(std::move(out));
+    const SchemaPtr child = schema_at(schema, spelling, is_root);
+    out.replace(is_atomic(child) ? Value::object() : reconcile(entry, child, false));
   }
-  return same ? node : make_node(std::move(entries));
+  return out.finish();
 }
 
 }  // namespace
@@ -235,15 +233,15 @@ Result<Value> merge_objects(const Value& live, const Value& applied, const Schem
 
 Value remove_items(const Value& object, const FieldSet& set, const Schema& schema) {
   if (set.empty()) return object;
-  return remove_from(&schema, object, *set.root(), true).value_or(Value::object());
+  return remove_from(&schema, object, set.to_json(), true).value_or(Value::object());
 }
 
 FieldSet with_named_fields(const FieldSet& set, const Schema& schema) {
-  return FieldSet(name_fields(set.root(), &schema, true));
+  return FieldSet(name_fields(set.to_json(), &schema, true));
 }
 
 FieldSet reconciled(const FieldSet& set, const Schema& schema) {
-  return FieldSet(reconcile(set.root(), &schema, true));
+  return FieldSet(reconcile(set.to_json(), &schema, true));
 }
 
 }  // namespace dibs::api

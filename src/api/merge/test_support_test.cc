@@ -6,6 +6,7 @@
 
 #include "api/merge/test_support.h"
 #include "base/strings.h"
+#include "base/test_data.h"
 #include "json/parse.h"
 
 namespace dibs::api::test {
@@ -136,24 +137,8 @@ const Schema& SchemaBuilder::thing() {
   return *thing_;
 }
 
-std::string conformance_folder() {
-  if (const char* folder = std::getenv("DIBS_CONFORMANCE")) return folder;
-  namespace fs = std::filesystem;
-  std::error_code fault;
-  for (fs::path at = fs::current_path(fault); !at.empty(); at = at.parent_path()) {
-    const fs::path folder = at / "shared" / "conformance";
-    if (fs::is_directory(folder / "http", fault)) return folder.string();
-    if (at == at.root_path()) break;
-  }
-  return "";
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
+std::string conformance_folder() { return dibs::test::conformance_data().string(); }
+std::string read_file(const std::string& path) { return dibs::test::read_file(path); }
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include "api/merge/go_print.h"
 #include "api/schema/decode.h"
 #include "base/strings.h"
+#include "json/parse.h"
 
 namespace dibs::api {
 namespace {
@@ -89,13 +90,13 @@ std::string shown(const Value& value) { return cat("&{", go_value(value), '}'); 
 struct Trail {
   const Trail* up = nullptr;
   std::string_view name;
-  const PathElement* element = nullptr;
+  std::string_view element;  // spelled
   std::size_t index = 0;
 
   void append_to(std::string& out) const {
     if (up != nullptr) up->append_to(out);
-    if (element != nullptr) {
-      element->append_to(out);
+    if (!element.empty()) {
+      append_spelled(out, element);
     } else if (up != nullptr && name.data() != nullptr) {
       append(out, '.', name);
     } else if (up != nullptr) {
@@ -109,11 +110,13 @@ std::vector<const ListItem*> repeated_items(const std::vector<ListItem>& items) 
   std::vector<const ListItem*> sorted;
   for (const ListItem& item : items) sorted.push_back(&item);
   std::stable_sort(sorted.begin(), sorted.end(), [](const ListItem* a, const ListItem* b) {
-    return compare(a->element, b->element) < 0;
+    return compare_spelled(a->spelling(), b->spelling()) < 0;
   });
   std::vector<const ListItem*> repeated;
   for (std::size_t i = 1; i < sorted.size(); ++i) {
-    if (sorted[i - 1]->element == sorted[i]->element) repeated.push_back(sorted[i]);
+    if (compare_spelled(sorted[i - 1]->spelling(), sorted[i]->spelling()) == 0) {
+      repeated.push_back(sorted[i]);
+    }
   }
   std::sort(repeated.begin(), repeated.end());
   return repeated;
@@ -180,7 +183,7 @@ class Checker {
     if (is_atomic_list(&schema)) {
       std::size_t index = 0;
       for (const Value& item : value.items()) {
-        check(schema.element, item, Trail{&trail, {}, nullptr, index++}, false);
+        check(schema.element, item, Trail{&trail, {}, {}, index++}, false);
       }
       return;
     }
@@ -190,10 +193,10 @@ class Checker {
     for (const ListItem& item : *items) {
       if (std::binary_search(repeated.begin(), repeated.end(), &item)) {
         std::string text = "duplicate entries for key ";
-        item.element.append_to(text);
+        append_spelled(text, item.spelling());
         fault(trail, text);
       }
-      check(schema.element, *item.value, Trail{&trail, {}, &item.element, 0}, false);
+      check(schema.element, *item.value, Trail{&trail, {}, item.spelling(), 0}, false);
     }
   }
 
@@ -202,7 +205,7 @@ class Checker {
     if (!value.is_object()) return fault(trail, cat("expected map, got ", shown(value)));
     for (const auto& [key, item] : value.members()) {
       const ChildSchema child = child_of(&schema, key, is_root);
-      const Trail here{&trail, key, nullptr, 0};
+      const Trail here{&trail, key, {}, 0};
       if (!child.known) {
         // What follows an unknown field is not looked at.
         fault(here, "field not declared in schema");
@@ -264,6 +267,7 @@ bool is_atomic_map(SchemaPtr schema) {
 Result<std::vector<ListItem>> list_items(SchemaPtr list, const Value& value) {
   std::vector<ListItem> items;
   items.reserve(value.size());
+  std::string text;
   const auto fail = [&](std::string_view why) {
     return Error::plain(cat("element ", items.size(), ": ", why));
   };
@@ -276,46 +280,64 @@ Result<std::vector<ListItem>> list_items(SchemaPtr list, const Value& value) {
       if (item.is_null()) {
         return fail("associative list without keys has an element that's an explicit null");
       }
-      items.push_back({PathElement::value(item), &item});
+      text = "v:";
+      json::write_to(text, item, true);
+      items.push_back({Value(text), &item});
     }
     return items;
   }
-  std::vector<std::string_view> names(list->map_keys.begin(), list->map_keys.end());
-  std::sort(names.begin(), names.end());
+  std::vector<std::string> sorted;
+  if (!std::is_sorted(list->map_keys.begin(), list->map_keys.end())) {
+    sorted = list->map_keys;
+    std::sort(sorted.begin(), sorted.end());
+  }
+  const std::vector<std::string>& names = sorted.empty() ? list->map_keys : sorted;
   for (const Value& item : value.items()) {
     if (item.is_null()) return fail("associative list with keys may not have a null element");
     if (!item.is_object()) return fail("associative list with keys may not have non-map elements");
-    Value keys = Value::object();
-    for (const std::string_view name : names) {
-      if (const Value* key = item.find(name)) {
-        keys.set(name, *key);
-        continue;
+    text = "k:";
+    for (const std::string& name : names) {
+      const Value* key = item.find(name);
+      if (key == nullptr && list->element != nullptr) {
+        const Field* field = list->element->field(name);
+        if (field != nullptr && field->default_value) key = &*field->default_value;
       }
-      const Field* field = list->element == nullptr ? nullptr : list->element->field(name);
-      if (field != nullptr && field->default_value) keys.set(name, *field->default_value);
+      if (key == nullptr) continue;
+      text.push_back(text.size() == 2 ? '{' : ',');
+      json::write_to(text, Value(name), true);
+      text.push_back(':');
+      json::write_to(text, *key, true);
     }
-    if (keys.empty()) {
+    if (text.size() == 2) {
       return fail(cat("associative list with keys has an element that omits all key fields ",
                       quoted_list(list->map_keys),
                       " (and doesn't have default values for any key fields)"));
     }
-    items.push_back({PathElement::key(std::move(keys)), &item});
+    text.push_back('}');
+    items.push_back({Value(text), &item});
   }
   return items;
 }
 
-Value zero_object(const Schema& schema) {
+Value zero_object(const Schema& schema, std::string_view api_version, std::string_view kind) {
   static std::shared_mutex mutex;
   static std::unordered_map<const Schema*, Value> zeros;
+  const auto named = [&](Value object) {
+    if (object["apiVersion"].as_string() != api_version) object.set("apiVersion", api_version);
+    if (object["kind"].as_string() != kind) object.set("kind", kind);
+    return object;
+  };
   {
     std::shared_lock lock(mutex);
-    if (const auto found = zeros.find(&schema); found != zeros.end()) return found->second;
+    if (const auto found = zeros.find(&schema); found != zeros.end()) return named(found->second);
   }
   std::vector<std::string> unknown;
   auto zero = decode(Value::object(), schema, Strictness::ignore, unknown);
   Value object = zero.ok() ? std::move(zero).value() : Value::object();
+  // Under the first name that it is asked for; as a rule there is one only.
+  object = named(std::move(object));
   std::unique_lock lock(mutex);
-  return zeros.emplace(&schema, std::move(object)).first->second;
+  return named(zeros.emplace(&schema, std::move(object)).first->second);
 }
 
 Result<> check_typed(const Value& object, const Schema& schema) {

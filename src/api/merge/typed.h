@@ -47,16 +47,18 @@ const Schema& object_meta_schema();
 
 /// An item of a list that is not atomic, with what tells it apart.
 struct ListItem {
-  PathElement element;
+  Value key;  // its element, spelled
   const Value* value;
+
+  std::string_view spelling() const { return key.as_string(); }
 };
 
 /// The items in their order. The error is a text without a path: "element 0: …".
 Result<std::vector<ListItem>> list_items(SchemaPtr list, const Value& value);
 
-/// The zero value of a built-in kind: the normal form of an object with nothing set. The schema
-/// must live as long as the process.
-Value zero_object(const Schema& schema);
+/// The zero value of a built-in kind: the normal form of an object with nothing set but its kind.
+/// The schema must live as long as the process.
+Value zero_object(const Schema& schema, std::string_view api_version, std::string_view kind);
 
 /// Checks that the object is one of the schema's: types, declared fields, no duplicates in sets and
 /// keyed lists. The error's message is ".data.k: expected string, got …"; several faults are
@@ -67,6 +69,7 @@ Result<> check_typed(const Value& object, const Schema& schema);
 Result<FieldSet> field_set_of(const Value& object, const Schema& schema);
 
 /// What makes `after` out of `before`. No path is in two of the sets.
+/// metadata.managedFields is not looked at: it tells of fields and is none.
 struct Comparison {
   FieldSet removed;
   FieldSet modified;
@@ -77,7 +80,9 @@ struct Comparison {
   void ignore(const FieldSet& ignored);
 };
 
-Result<Comparison> compare_objects(const Value& before, const Value& after, const Schema& schema);
+/// `joined`: what is modified counts as added, for a caller who would unite the two.
+Result<Comparison> compare_objects(const Value& before, const Value& after, const Schema& schema,
+                                   bool joined = false);
 
 /// The object without the paths of the set. A container that loses all it has becomes null.
 Value remove_items(const Value& object, const FieldSet& set, const Schema& schema);

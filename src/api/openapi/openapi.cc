@@ -88,8 +88,7 @@ void add_plain_path(Value& paths, std::string_view path, Dialect dialect) {
 
 void digest_resource(std::string& out, const ResourceInfo& resource) {
   append(out, resource.release, '\n', resource.plural, '\n', resource.kind, '\n',
-         resource.namespaced, '\n',
-         join(resource.verbs, ","), '\n');
+         resource.namespaced, '\n', join(resource.verbs, ","), '\n');
   for (const SubresourceInfo& sub : resource.subresources) {
     append(out, sub.name, ' ', sub.kind.api_version(), ' ', sub.kind.kind, ' ',
            join(sub.verbs, ","), '\n');

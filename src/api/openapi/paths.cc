@@ -205,9 +205,8 @@ class PathBuilder {
   Value object_ref(bool list) {
     if (resource_.custom && kind_.kind == resource_.kind)
       return custom_ref(resource_, list, definitions_);
-    const Schema* schema =
-        builtin_schema(kind_.group, kind_.version, list ? kind_.kind + "List" : kind_.kind,
-                       resource_.release);
+    const Schema* schema = builtin_schema(
+        kind_.group, kind_.version, list ? kind_.kind + "List" : kind_.kind, resource_.release);
     if (schema == nullptr) return Value::object({{"type", "string"}});
     return definitions_.ref(*schema);
   }

@@ -2,15 +2,12 @@
 // the object behind a row is known from the steps before it.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
-#include <sstream>
 
 #include "api/print/table.h"
+#include "api/schema/recordings_for_test.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "json/patch.h"
@@ -19,17 +16,6 @@ namespace dibs::api {
 namespace {
 
 constexpr std::string_view kNow = "2026-11-15T00:00:00Z";
-
-std::string conformance_folder() {
-  if (const char* given = std::getenv("DIBS_CONFORMANCE")) return given;
-  std::error_code ignored;
-  for (auto at = std::filesystem::current_path(ignored); !at.empty(); at = at.parent_path()) {
-    auto folder = at / "shared" / "conformance";
-    if (std::filesystem::exists(folder, ignored)) return folder.string();
-    if (at == at.root_path()) break;
-  }
-  return "";
-}
 
 /// A request path in pieces.
 struct Target {
@@ -296,10 +282,7 @@ TEST(RecordedTables, have_our_cells) {
   std::string folder = conformance_folder();
   if (folder.empty()) GTEST_SKIP() << "no conformance data";
   for (std::string_view name : {"reading", "cluster", "objects", "resource"}) {
-    std::ifstream in(cat(folder, "/http/", name, ".json"), std::ios::binary);
-    std::ostringstream text;
-    text << in.rdbuf();
-    auto file = json::parse(text.str());
+    auto file = json::parse(read_file(cat(folder, "/http/", name, ".json")));
     ASSERT_TRUE(file.ok()) << name;
     for (const json::Value& session : (*file)["sessions"].items()) {
       std::string session_name = session["name"].str();

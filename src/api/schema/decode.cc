@@ -7,6 +7,7 @@
 #include "base/quantity.h"
 #include "base/strings.h"
 #include "base/time.h"
+#include "json/go_words.h"
 #include "json/parse.h"
 
 namespace dibs::api {
@@ -55,25 +56,6 @@ struct Place {
     return nullptr;
   }
 };
-
-std::string_view json_word(const Value& value) {
-  switch (value.kind()) {
-    case Kind::null:
-      return "null";
-    case Kind::boolean:
-      return "bool";
-    case Kind::integer:
-    case Kind::number:
-      return "number";
-    case Kind::string:
-      return "string";
-    case Kind::array:
-      return "array";
-    case Kind::object:
-      return "object";
-  }
-  return "";
-}
 
 /// A number as it stood in the document, as far as that can be told.
 std::string number_text(const Value& value) {
@@ -160,7 +142,7 @@ class Decoder {
 
   static std::string mismatch_text(const Place& place, const Value& value, std::string_view go_type,
                                    bool with_number) {
-    std::string text = cat("json: cannot unmarshal ", json_word(value));
+    std::string text = cat("json: cannot unmarshal ", json::go_kind(value));
     if (with_number) append(text, ' ', number_text(value));
     const Schema* holder = place.innermost();
     if (holder == nullptr) {

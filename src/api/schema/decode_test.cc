@@ -257,14 +257,6 @@ TEST(DecodeRecorded, warnings_are_those_of_a_real_server) {
   std::printf("%zu recorded warnings compared\n", compared);
 }
 
-const Schema* schema_of_object(const Value& object) {
-  std::string api_version = object["apiVersion"].str();
-  std::size_t slash = api_version.find('/');
-  std::string group = slash == std::string::npos ? "" : api_version.substr(0, slash);
-  std::string version = slash == std::string::npos ? api_version : api_version.substr(slash + 1);
-  return builtin_schema(group, version, object["kind"].as_string());
-}
-
 TEST(DecodeRecorded, answers_of_a_real_server_are_in_normal_form) {
   std::size_t compared = 0;
   std::size_t shown = 0;

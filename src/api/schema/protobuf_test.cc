@@ -95,14 +95,6 @@ TEST(Protobuf, bounds_the_depth) {
   EXPECT_FALSE(decode_protobuf(message, *schema).ok());
 }
 
-const Schema* schema_of_object(const Value& object) {
-  std::string api_version = object["apiVersion"].str();
-  std::size_t slash = api_version.find('/');
-  std::string group = slash == std::string::npos ? "" : api_version.substr(0, slash);
-  std::string version = slash == std::string::npos ? api_version : api_version.substr(slash + 1);
-  return builtin_schema(group, version, object["kind"].as_string());
-}
-
 TEST(ProtobufRecorded, objects_survive_the_wire) {
   std::size_t compared = 0;
   std::size_t shown = 0;

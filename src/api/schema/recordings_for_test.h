@@ -1,38 +1,20 @@
 #pragma once
 // Tests only: the recorded sessions of a real API server, where they are at hand.
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <regex>
-#include <sstream>
 #include <string>
 
 #include "api/schema/builtin.h"
 #include "base/strings.h"
+#include "base/test_data.h"
 #include "json/parse.h"
 
 namespace dibs::api {
 
 /// The folder of conformance data, or "" when there is none.
-inline std::string conformance_folder() {
-  if (const char* given = std::getenv("DIBS_CONFORMANCE")) return given;
-  std::error_code ignored;
-  for (auto at = std::filesystem::current_path(ignored); !at.empty(); at = at.parent_path()) {
-    auto folder = at / "shared" / "conformance";
-    if (std::filesystem::exists(folder, ignored)) return folder.string();
-    if (at == at.root_path()) break;
-  }
-  return "";
-}
-
-inline std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
+inline std::string conformance_folder() { return dibs::test::conformance_data().string(); }
+using dibs::test::read_file;
 
 /// Calls `each` with (session name, step index, step) for all sessions of a file. False when the
 /// file is absent.
@@ -81,6 +63,15 @@ inline const Schema* schema_of_path(std::string_view path) {
                           : builtin_schema(sub->kind.group, sub->kind.version, sub->kind.kind);
   }
   return resource->schema;
+}
+
+/// The schema of what an object says it is, or null.
+inline const Schema* schema_of_object(const json::Value& object) {
+  std::string api_version = object["apiVersion"].str();
+  std::size_t slash = api_version.find('/');
+  std::string group = slash == std::string::npos ? "" : api_version.substr(0, slash);
+  std::string version = slash == std::string::npos ? api_version : api_version.substr(slash + 1);
+  return builtin_schema(group, version, object["kind"].as_string());
 }
 
 /// Marks that stand for values of a form of their own get such a value.

@@ -108,6 +108,12 @@ struct Schema {
   std::shared_ptr<const Rules> rules;
 
   const Field* field(std::string_view name) const;
+  /// Makes field() find names by a hash. To be called when the fields are complete and sorted;
+  /// without it they are found all the same.
+  void index_fields();
+
+ private:
+  std::vector<std::uint16_t> slots_;  // places in fields, plus one; 0 is free
 };
 
 }  // namespace dibs::api

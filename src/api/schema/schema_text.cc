@@ -445,6 +445,7 @@ class Reader {
     }
     std::sort(schema.wire.begin(), schema.wire.end(),
               [&](auto a, auto b) { return fields[a].proto < fields[b].proto; });
+    schema.index_fields();
   }
 
   /// Value fields cannot hold their own type, so this ends.
@@ -574,8 +575,7 @@ class Reader {
 
 }  // namespace
 
-Result<std::unique_ptr<SchemaBook>> read_schemas(const std::vector<SchemaText>& texts,
-                                                 int minor) {
+Result<std::unique_ptr<SchemaBook>> read_schemas(const std::vector<SchemaText>& texts, int minor) {
   auto book = std::make_unique<SchemaBook>();
   Reader reader(*book, minor);
   for (const SchemaText& text : texts) DIBS_CHECK(reader.read(text));

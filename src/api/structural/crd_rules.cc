@@ -223,8 +223,7 @@ bool same_schema(const Value& spec, const Value* old, std::string_view version) 
 void validate_version(const Value& version, const Path& path, bool has_status, bool is_stored,
                       const CelChecker& cel, FieldErrors& errors) {
   check_deprecation(version, path.child("deprecationWarning"), errors);
-  validate_schema_part(version["schema"], path.child("schema"), has_status, is_stored, cel,
-                       errors);
+  validate_schema_part(version["schema"], path.child("schema"), has_status, is_stored, cel, errors);
   validate_scale(version["subresources"]["scale"], path.child("subresources"), errors);
   validate_columns(version["additionalPrinterColumns"], path.child("additionalPrinterColumns"),
                    errors);

@@ -11,22 +11,39 @@ namespace {
 namespace dra = k8s::io::kubelet::pkg::apis::dra::v1;
 namespace old = v1alpha3;
 
-Error call_failed(const rpc::Status& status) { return Error::internal(status.text()); }
-
 Error undecodable() {
   return Error::internal(
       rpc::Status{rpc::Code::internal, "grpc: failed to unmarshal the received message"}.text());
 }
 
+template <typename Response>
+Result<Response> response_of(const rpc::Reply& reply) {
+  if (!reply.status.ok()) return Error::internal(reply.status.text());
+  Response response;
+  if (!response.ParseFromString(reply.bytes)) return undecodable();
+  return response;
+}
+
+template <typename Response>
+UnprepareAnswers unprepare_answers(const Response& response) {
+  UnprepareAnswers out;
+  for (const auto& [uid, claim] : response.claims()) out[uid] = claim.error();
+  return out;
+}
+
+template <typename Request>
+auto* add_claim(const ClaimRef& claim, Request& request) {
+  auto* entry = request.add_claims();
+  entry->set_namespace_(claim.name_space);
+  entry->set_uid(claim.uid);
+  entry->set_name(claim.name);
+  return entry;
+}
+
 template <typename Request>
 std::string batch_of(const std::vector<ClaimRef>& claims) {
   Request request;
-  for (const auto& claim : claims) {
-    auto* entry = request.add_claims();
-    entry->set_namespace_(claim.name_space);
-    entry->set_uid(claim.uid);
-    entry->set_name(claim.name);
-  }
+  for (const auto& claim : claims) add_claim(claim, request);
   return request.SerializeAsString();
 }
 
@@ -58,10 +75,7 @@ template <typename Request>
 std::string classic_batch_of(const std::vector<ClaimRef>& claims) {
   Request request;
   for (const auto& claim : claims) {
-    auto* entry = request.add_claims();
-    entry->set_namespace_(claim.name_space);
-    entry->set_uid(claim.uid);
-    entry->set_name(claim.name);
+    auto* entry = add_claim(claim, request);
     entry->set_resource_handle(claim.handle);
     add_structured(claim.structured, entry->mutable_structured_resource_handle());
   }
@@ -122,10 +136,9 @@ std::string DraPlugin::path(bool unprepare) const {
 
 Result<PrepareAnswers> DraPlugin::prepare(const std::vector<ClaimRef>& claims) {
   if (!claims.empty() && claims[0].classic) return prepare_classic(claims);
-  const auto reply = call(path(false), batch_of<dra::NodePrepareResourcesRequest>(claims));
-  if (!reply.status.ok()) return call_failed(reply.status);
-  dra::NodePrepareResourcesResponse response;
-  if (!response.ParseFromString(reply.bytes)) return undecodable();
+  DIBS_TRY(const auto response,
+           response_of<dra::NodePrepareResourcesResponse>(
+               call(path(false), batch_of<dra::NodePrepareResourcesRequest>(claims))));
   PrepareAnswers out;
   for (const auto& [uid, claim] : response.claims()) {
     PrepareAnswer& answer = out[uid];
@@ -146,13 +159,10 @@ Result<PrepareAnswers> DraPlugin::prepare(const std::vector<ClaimRef>& claims) {
 
 Result<UnprepareAnswers> DraPlugin::unprepare(const std::vector<ClaimRef>& claims) {
   if (!claims.empty() && claims[0].classic) return unprepare_classic(claims);
-  const auto reply = call(path(true), batch_of<dra::NodeUnprepareResourcesRequest>(claims));
-  if (!reply.status.ok()) return call_failed(reply.status);
-  dra::NodeUnprepareResourcesResponse response;
-  if (!response.ParseFromString(reply.bytes)) return undecodable();
-  UnprepareAnswers out;
-  for (const auto& [uid, claim] : response.claims()) out[uid] = claim.error();
-  return out;
+  DIBS_TRY(const auto response,
+           response_of<dra::NodeUnprepareResourcesResponse>(
+               call(path(true), batch_of<dra::NodeUnprepareResourcesRequest>(claims))));
+  return unprepare_answers(response);
 }
 
 Result<PrepareAnswers> DraPlugin::prepare_classic(const std::vector<ClaimRef>& claims) {
@@ -163,9 +173,7 @@ Result<PrepareAnswers> DraPlugin::prepare_classic(const std::vector<ClaimRef>& c
     classic_ = Classic::v1alpha2;
     return prepare_singly(claims);
   }
-  if (!reply.status.ok()) return call_failed(reply.status);
-  old::NodePrepareResourcesResponse response;
-  if (!response.ParseFromString(reply.bytes)) return undecodable();
+  DIBS_TRY(const auto response, response_of<old::NodePrepareResourcesResponse>(reply));
   PrepareAnswers out;
   for (const auto& [uid, claim] : response.claims()) {
     out[uid] = {{classic_device(claim.cdi_devices())}, claim.error()};
@@ -189,15 +197,12 @@ rpc::Reply DraPlugin::prepare_one(const ClaimRef& claim) {
 Result<PrepareAnswers> DraPlugin::prepare_singly(const std::vector<ClaimRef>& claims) {
   PrepareAnswers out;
   for (const auto& claim : claims) {
-    const auto reply = prepare_one(claim);
+    const auto response = response_of<old::NodePrepareResourceAnswer>(prepare_one(claim));
     PrepareAnswer& answer = out[claim.uid];
-    old::NodePrepareResourceAnswer response;
-    if (!reply.status.ok()) {
-      answer.error = reply.status.text();
-    } else if (!response.ParseFromString(reply.bytes)) {
-      answer.error = undecodable().message();
+    if (response) {
+      answer.devices.push_back(classic_device(response->cdi_devices()));
     } else {
-      answer.devices.push_back(classic_device(response.cdi_devices()));
+      answer.error = response.error().message();
     }
   }
   return out;
@@ -211,12 +216,8 @@ Result<UnprepareAnswers> DraPlugin::unprepare_classic(const std::vector<ClaimRef
     classic_ = Classic::v1alpha2;
     return unprepare_singly(claims);
   }
-  if (!reply.status.ok()) return call_failed(reply.status);
-  old::NodeUnprepareResourcesResponse response;
-  if (!response.ParseFromString(reply.bytes)) return undecodable();
-  UnprepareAnswers out;
-  for (const auto& [uid, claim] : response.claims()) out[uid] = claim.error();
-  return out;
+  DIBS_TRY(const auto response, response_of<old::NodeUnprepareResourcesResponse>(reply));
+  return unprepare_answers(response);
 }
 
 rpc::Reply DraPlugin::unprepare_one(const ClaimRef& claim) {

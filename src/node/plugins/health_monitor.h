@@ -13,6 +13,7 @@
 
 #include "node/plugins/device_health.h"
 #include "node/plugins/dra_plugin.h"
+#include "node/plugins/plugin_streams.h"
 #include "runtime/runtime.h"
 
 namespace dibs::node {
@@ -24,19 +25,23 @@ class HealthMonitor {
 
   /// `runtime` and `health` must outlive it.
   HealthMonitor(runtime::Runtime& runtime, DeviceHealth& health, Changed changed);
-  ~HealthMonitor();
-  HealthMonitor(const HealthMonitor&) = delete;
-  HealthMonitor& operator=(const HealthMonitor&) = delete;
 
   void add(const std::shared_ptr<DraPlugin>& plugin);
-  void remove(const std::shared_ptr<DraPlugin>& plugin);
+  void remove(const std::shared_ptr<DraPlugin>& plugin) { streams_.remove(plugin); }
   /// The driver's connections changed.
-  void retry(const std::string& driver);
-  void stop();
+  void retry(const std::string& driver) { streams_.retry(driver); }
+  void stop() { streams_.stop(); }
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  PluginStreams::Handlers handlers();
+  void received(const std::string& driver, const std::string& bytes);
+  void expire_later();
+  void tell(const std::string& driver, const std::vector<DeviceName>& devices);
+
+  DeviceHealth& health_;
+  const Changed changed_;
+  bool expiring_ = false;  // only tasks of streams_ use it
+  PluginStreams streams_;  // last: its handlers use what stands above
 };
 
 }  // namespace dibs::node

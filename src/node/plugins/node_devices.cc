@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "client/gate.h"
+#include "client/resource_versions.h"
 #include "client/work_queue.h"
 #include "node/plugins/claim_manager.h"
 #include "node/plugins/driver_plugins.h"
@@ -47,18 +48,19 @@ class NodeDevicesImpl : public NodeDevices {
                   runtime::Files& files)
       : options_(std::move(options)),
         release_(manager.release),
+        api_(api),
         runtime_(runtime),
         metrics_(options_.metrics),
         cache_(std::move(cache)),
         health_(cat(options_.root, "/dra_health_state"), files, runtime.clock),
-        wiper_(options_.node_name, release_, api, runtime),
+        wiper_(options_.node_name, release_, api_, runtime),
         plugins_(release_, connect(), runtime, wiper_, metrics_),
-        claims_(manager, api, runtime.clock, plugins_, *cache_, health_, metrics_),
+        claims_(manager, api_, runtime.clock, plugins_, *cache_, health_, metrics_),
         monitor_(runtime, health_,
                  [this](const std::string& driver, const std::vector<DeviceName>& devices) {
                    claims_.health_changed(driver, devices);
                  }),
-        models_(options_.node_name, api, runtime),
+        models_(options_.node_name, api_, runtime),
         registry_(runtime, connect(), {{"DRAPlugin", &plugins_}}),
         reconcile_(runtime, {}, [this](const std::string&) { return reconcile(); }) {
     plugins_.on_change = [this](const std::string& driver) { driver_changed(driver); };
@@ -87,8 +89,10 @@ class NodeDevicesImpl : public NodeDevices {
     watcher_ = options_.network ? watch_network(*options_.network, folder)
                                 : watch_folder(folder, runtime_);
     // Only then can drivers register: what they publish after that is safe from the first wipe.
-    wiper_.begin([this] { watch(); },
-                 [this](const std::string& driver) { return plugins_.usable(driver); });
+    SliceWiper::Drivers drivers;
+    drivers.usable = [this](const std::string& driver) { return plugins_.usable(driver); };
+    drivers.settling = [this] { return registry_.settling(); };
+    wiper_.begin([this] { watch(); }, std::move(drivers));
     reconcile_.add("pods");
     return success();
   }
@@ -178,6 +182,7 @@ class NodeDevicesImpl : public NodeDevices {
 
   const NodeDevicesOptions options_;
   const NodeRelease release_;
+  client::ResourceClient api_;
   runtime::Runtime& runtime_;
   PluginMetrics metrics_;
   const std::unique_ptr<ClaimCache> cache_;

@@ -1,5 +1,6 @@
 #include "node/plugins/plugin_registry.h"
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 
@@ -65,6 +66,7 @@ struct PluginRegistry::State {
     std::string uuid;
     Duration first_dial{-1};
     Duration next_dial = kFirstDial;
+    bool settled = false;  // was registered, or refused, at least once
   };
   struct Registered {
     std::string uuid;
@@ -97,7 +99,15 @@ struct PluginRegistry::State {
       handlers.at(obsolete->info.type)->remove(obsolete->info);
     }
     if (wanted.empty()) return WorkOutcome::done();
-    return add(path, wanted);
+    const WorkOutcome outcome = add(path, wanted);
+    if (outcome.kind != WorkOutcome::Kind::again_after) settle(path, wanted);
+    return outcome;
+  }
+
+  void settle(const std::string& path, const std::string& uuid) {
+    const std::lock_guard lock(mutex);
+    const auto should = desired.find(path);
+    if (should != desired.end() && should->second.uuid == uuid) should->second.settled = true;
   }
 
   WorkOutcome add(const std::string& path, const std::string& uuid) {
@@ -203,6 +213,12 @@ void PluginRegistry::gone(const std::string& path) {
     state_->desired.erase(path);
   }
   state_->queue.add(path);
+}
+
+bool PluginRegistry::settling() const {
+  const std::lock_guard lock(state_->mutex);
+  return std::any_of(state_->desired.begin(), state_->desired.end(),
+                     [](const auto& entry) { return !entry.second.settled; });
 }
 
 void PluginRegistry::stop() { state_->queue.stop(); }

@@ -50,6 +50,8 @@ class PluginRegistry {
 
   void appeared(const std::string& path);
   void gone(const std::string& path);
+  /// A socket is there whose first registration has neither succeeded nor failed yet.
+  bool settling() const;
   /// Registrations stay as they are. No step runs when it returns.
   void stop();
 

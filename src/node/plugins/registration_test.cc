@@ -257,6 +257,41 @@ TEST(SliceWiping, a_restarted_agent_gives_drivers_time_to_register) {
   EXPECT_THAT(node.requests_with("DELETE"), ElementsAre(kWipeOld));
 }
 
+TEST(SliceWiping, waits_for_a_registration_that_takes_longer_than_that) {
+  TestNode node;
+  node.stop();
+  FakeDriver driver(node.network);
+  driver.start();
+  put_slice(node, "gpu.example.com");
+  driver.on_info = [&]() -> rpc::Reply {
+    driver.on_info = nullptr;
+    node.settle(60s);
+    return {{rpc::Code::unavailable, "connection refused"}, {}};
+  };
+
+  node.start();
+  node.settle(120s);
+
+  EXPECT_THAT(driver.log, ElementsAre("registered"));
+  EXPECT_THAT(node.requests_with("DELETE"), IsEmpty());
+}
+
+TEST(SliceWiping, does_not_wait_for_a_plugin_that_cannot_be_registered) {
+  TestNode node;
+  node.stop();
+  FakeDriver driver(node.network);
+  driver.start();
+  put_slice(node, "gpu.example.com");
+  driver.on_info = []() -> rpc::Reply {
+    return {{rpc::Code::unavailable, "connection refused"}, {}};
+  };
+
+  node.start();
+  node.settle(31s);
+
+  EXPECT_EQ(node.requests_with(kWipe).size(), 1U);
+}
+
 TEST(SliceWiping, a_release_wipes_all_slices_of_the_node_at_its_start) {
   TestNode node("1.37");
 
@@ -366,8 +401,8 @@ TEST(SliceWiping, is_tried_until_it_succeeds_and_called_off_when_the_driver_is_b
   EXPECT_LE(node.requests_with(kWipe).size(), tried + 1);
 }
 
-TEST(SliceWiping, older_releases_wipe_at_once_and_by_their_version) {
-  TestNode node("1.32");
+TEST(SliceWiping, older_releases_wipe_at_once_and_what_is_served) {
+  TestNode node("1.32", "v1beta1");
   DriverOptions options;
   options.versions = {"v1beta1.DRAPlugin"};
   FakeDriver driver(node.network, options);

@@ -16,9 +16,7 @@ NodeRelease NodeRelease::parse(std::string_view text) {
 }
 
 std::string_view NodeRelease::resource_version() const {
-  if (minor >= 34) return "v1";
-  if (minor >= 32) return "v1beta1";
-  if (minor == 31) return "v1alpha3";
+  if (minor >= 31) return "v1";
   return minor >= 27 ? "v1alpha2" : "v1alpha1";
 }
 

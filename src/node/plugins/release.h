@@ -13,7 +13,9 @@ struct NodeRelease {
   /// "1.32"; "" is the newest.
   static NodeRelease parse(std::string_view text);
 
-  /// The version of resource.k8s.io that this release's agent reads claims and deletes slices in.
+  /// The version of resource.k8s.io in which claims are read and slices deleted: that of the
+  /// model that the release has. Which versions of the newer model a server serves is the
+  /// client's concern (client/resource_versions.h).
   std::string_view resource_version() const;
   /// Claims that a driver's controller allocated (v1alpha2) are prepared.
   bool classic() const { return !exact || minor <= 30; }

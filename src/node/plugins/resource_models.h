@@ -8,11 +8,16 @@
 //
 // Thread-safe; its work runs on the executor.
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "client/client.h"
+#include "client/work_queue.h"
 #include "node/plugins/dra_plugin.h"
+#include "node/plugins/plugin_streams.h"
 #include "runtime/runtime.h"
 
 namespace dibs::node {
@@ -21,18 +26,27 @@ class ResourceModels {
  public:
   /// `api` and `runtime` must outlive it.
   ResourceModels(std::string node_name, client::Client& api, runtime::Runtime& runtime);
-  ~ResourceModels();
-  ResourceModels(const ResourceModels&) = delete;
-  ResourceModels& operator=(const ResourceModels&) = delete;
 
   /// Only plugins that gave a semantic version may be of that release.
   void add(const std::shared_ptr<DraPlugin>& plugin);
-  void remove(const std::shared_ptr<DraPlugin>& plugin);
+  void remove(const std::shared_ptr<DraPlugin>& plugin) { streams_.remove(plugin); }
   void stop();
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  PluginStreams::Handlers handlers();
+  void received(const std::string& driver, const std::string& bytes);
+  void want(const std::string& driver, std::vector<json::Value> models);
+  client::WorkOutcome sync(const std::string& driver);
+  Result<> write(const std::string& driver, std::vector<json::Value> models);
+  Result<json::Value> fresh(const std::string& driver, const json::Value& model);
+
+  const std::string node_name_;
+  client::Client& api_;
+  std::mutex mutex_;
+  std::map<std::string, std::vector<json::Value>> wanted_;  // by driver; guarded by mutex_
+  // Last, for their work uses what stands above, and that of the streams the queue.
+  client::WorkQueue queue_;
+  PluginStreams streams_;
 };
 
 }  // namespace dibs::node

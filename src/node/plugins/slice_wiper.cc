@@ -14,6 +14,7 @@ namespace {
 using client::WorkOutcome;
 
 constexpr auto kAway = std::chrono::seconds(30);
+constexpr auto kLookAgain = std::chrono::milliseconds(500);
 /// The key of the wipe at the start; no driver has this name.
 const std::string kAll = "*";
 
@@ -39,6 +40,11 @@ struct SliceWiper::State : std::enable_shared_from_this<State> {
   WorkOutcome wipe(const std::string& driver) {
     const bool all = driver == kAll;
     if (!all && !wanted(driver)) return WorkOutcome::done();
+    if (!all && is_back(driver)) {
+      forget(driver);
+      return WorkOutcome::done();
+    }
+    if (!all && !at_once() && settling()) return WorkOutcome::again_after(kLookAgain);
     if (all && !release.exact) return give_time();
     const bool again = all && !first_attempt_pending();
     const auto removed = again ? remove_unusable() : remove(all ? "" : driver);
@@ -71,49 +77,49 @@ struct SliceWiper::State : std::enable_shared_from_this<State> {
   Result<std::set<std::string>> drivers_without_plugin() {
     client::ListOptions selection;
     selection.field_selector = of_node();
-    std::set<std::string> drivers;
+    std::set<std::string> absent;
     const auto list = api.list(slices(), "", selection);
     // A server without this API has no slices either.
-    if (!list && list.error().code() == Code::not_found) return drivers;
+    if (!list && list.error().code() == Code::not_found) return absent;
     if (!list) return list.error();
     for (const auto& slice : list->items) {
       std::string driver = slice["spec"]["driver"].str();
-      if (!driver.empty() && !usable(driver)) drivers.insert(std::move(driver));
+      if (!driver.empty() && !usable(driver)) absent.insert(std::move(driver));
     }
-    return drivers;
+    return absent;
   }
 
   Result<> remove_unusable() {
-    DIBS_TRY(const auto drivers, drivers_without_plugin());
-    for (const auto& driver : drivers) DIBS_CHECK(remove(driver));
+    DIBS_TRY(const auto absent, drivers_without_plugin());
+    for (const auto& driver : absent) DIBS_CHECK(remove(driver));
     return success();
   }
 
   WorkOutcome give_time() {
-    const auto drivers = drivers_without_plugin();
-    if (drivers) {
-      for (const auto& driver : *drivers) schedule(driver);
+    const auto absent = drivers_without_plugin();
+    if (absent) {
+      for (const auto& driver : *absent) schedule(driver);
     }
     first_attempt();
     // One that registered after the look above would else lose what it publishes.
-    if (drivers) {
-      for (const auto& driver : *drivers) {
+    if (absent) {
+      for (const auto& driver : *absent) {
         if (usable(driver)) cancel(driver);
       }
     }
-    return drivers ? WorkOutcome::done() : WorkOutcome::retry();
+    return absent ? WorkOutcome::done() : WorkOutcome::retry();
   }
 
   void schedule(const std::string& driver) {
     const std::lock_guard lock(mutex);
     if (pending.count(driver) != 0) return;
-    const bool at_once = release.minor <= 32;
     const std::weak_ptr<State> weak = weak_from_this();
-    pending[driver] = runtime.timers.after(at_once ? Duration(0) : Duration(kAway), [weak, driver] {
-      if (const auto state = weak.lock()) {
-        state->queue.add(driver);
-      }
-    });
+    pending[driver] =
+        runtime.timers.after(at_once() ? Duration(0) : Duration(kAway), [weak, driver] {
+          if (const auto state = weak.lock()) {
+            state->queue.add(driver);
+          }
+        });
   }
 
   void cancel(const std::string& driver) {
@@ -123,6 +129,12 @@ struct SliceWiper::State : std::enable_shared_from_this<State> {
     runtime.timers.cancel(found->second);
     pending.erase(found);
   }
+
+  bool at_once() const { return release.minor <= 32; }
+  /// The word of it may still be on its way here.
+  bool is_back(const std::string& driver) const { return drivers.usable && usable(driver); }
+  bool usable(const std::string& driver) const { return drivers.usable(driver); }
+  bool settling() const { return drivers.settling && drivers.settling(); }
 
   bool first_attempt_pending() {
     const std::lock_guard lock(mutex);
@@ -153,7 +165,7 @@ struct SliceWiper::State : std::enable_shared_from_this<State> {
   mutable std::mutex mutex;
   std::map<std::string, runtime::TimerId> pending;  // guarded by mutex
   std::function<void()> first_done;                 // guarded by mutex
-  std::function<bool(const std::string&)> usable;   // set before the first wipe
+  Drivers drivers;                                  // set before the first wipe
   client::WorkQueue queue;
 };
 
@@ -163,8 +175,7 @@ SliceWiper::SliceWiper(std::string node_name, NodeRelease release, client::Clien
 
 SliceWiper::~SliceWiper() { stop(); }
 
-void SliceWiper::begin(std::function<void()> done,
-                       std::function<bool(const std::string& driver)> usable) {
+void SliceWiper::begin(std::function<void()> done, Drivers drivers) {
   // Before 1.31 there were no slices of drivers: the agent published for them.
   if (state_->release.exact && state_->release.minor <= 30) {
     done();
@@ -173,7 +184,7 @@ void SliceWiper::begin(std::function<void()> done,
   {
     const std::lock_guard lock(state_->mutex);
     state_->first_done = std::move(done);
-    state_->usable = std::move(usable);
+    state_->drivers = std::move(drivers);
   }
   state_->queue.add(kAll);
 }

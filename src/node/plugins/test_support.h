@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,7 +14,7 @@
 #include "base/strings.h"
 #include "client/fake_api.h"
 #include "client/transport.h"
-#include "json/parse.h"
+#include "json/test_text.h"
 #include "node/plugins/node_devices.h"
 #include "proto/dra_v1.pb.h"
 #include "proto/plugin_registration.pb.h"
@@ -29,16 +28,7 @@ namespace dra = k8s::io::kubelet::pkg::apis::dra::v1;
 
 inline constexpr const char* kRoot = "/node";
 
-/// JSON with ' in place of ".
-inline json::Value from_text(std::string text) {
-  std::replace(text.begin(), text.end(), '\'', '"');
-  auto value = json::parse(text);
-  if (!value) {
-    ADD_FAILURE() << value.error().message() << " in " << text;
-    return {};
-  }
-  return std::move(value).value();
-}
+using json::test::from_text;
 
 template <typename Message>
 Message decode(std::string_view bytes) {
@@ -208,12 +198,14 @@ class DyingFiles : public runtime::Files {
 
 class TestNode {
  public:
-  explicit TestNode(std::string release = "")
+  explicit TestNode(std::string release = "", std::string_view served_version = "v1")
       : disk(runtime::make_memory_files()), files(*disk), release_(std::move(release)) {
     client::InProcessOptions in_process;
     in_process.pump = [this] { return sim.run_until_idle() > 0; };
     transport_ = client::make_in_process_transport(api.handler(), sim.runtime(), in_process);
     client_ = std::make_unique<client::Client>(*transport_);
+    api.put("/apis/resource.k8s.io",
+            from_text(cat("{'versions': [{'version': '", served_version, "'}]}")));
     start();
   }
   ~TestNode() { stop(); }

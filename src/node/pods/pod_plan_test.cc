@@ -5,16 +5,13 @@
 #include <algorithm>
 
 #include "base/strings.h"
-#include "json/parse.h"
+#include "json/test_text.h"
 #include "node/pods/container_config.h"
 
 namespace dibs::node {
 namespace {
 
-json::Value from_text(std::string text) {
-  std::replace(text.begin(), text.end(), '\'', '"');
-  return std::move(json::parse(text)).value();
-}
+using json::test::from_text;
 
 /// "one=0 side=r main=-": exited with that code, running, created; what is not named is not there.
 PodView make_view(const std::string& text, const json::Value& pod, bool ready = true) {

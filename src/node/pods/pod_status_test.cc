@@ -4,18 +4,13 @@
 
 #include <algorithm>
 
-#include "json/parse.h"
+#include "json/test_text.h"
 #include "node/pods/pod_images.h"
 
 namespace dibs::node {
 namespace {
 
-json::Value from_text(std::string text) {
-  std::replace(text.begin(), text.end(), '\'', '"');
-  auto value = json::parse(text);
-  if (!value) ADD_FAILURE() << value.error().message();
-  return value ? *value : json::Value();
-}
+using json::test::from_text;
 
 TEST(StatusPatch, says_only_what_is_new) {
   const json::Value pod = from_text("{'metadata': {'uid': 'u'}}");

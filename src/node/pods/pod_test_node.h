@@ -12,16 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "client/client.h"
 #include "client/event_recorder.h"
-#include "client/transport.h"
-#include "json/parse.h"
+#include "client/test_api.h"
 #include "node/pods/pod_fakes.h"
 #include "node/pods/pod_spec.h"
 #include "node/pods/pod_workers.h"
-#include "runtime/sim_runtime.h"
-#include "server/api_server.h"
-#include "store/memory_store.h"
 
 namespace dibs::node::test {
 
@@ -29,44 +24,24 @@ using json::Value;
 
 inline const client::Gvr kPodResource{"", "v1", "pods"};
 
-/// JSON with ' in place of ".
-inline Value from_text(std::string text) {
-  std::replace(text.begin(), text.end(), '\'', '"');
-  auto value = json::parse(text);
-  if (!value) {
-    ADD_FAILURE() << value.error().message() << " in " << text;
-    return {};
-  }
-  return std::move(value).value();
-}
+using client::test::from_text;
 
-class TestNode {
+class TestNode : public client::test::TestApi {
  public:
-  TestNode() : machine(sim.runtime()), store_(store::make_memory_store({})) {
-    server::Options options;
-    options.disabled_plugins = {"ServiceAccount"};
-    auto opened = server::ApiServer::open(sim.runtime(), *store_, std::move(options));
-    if (!opened) {
-      ADD_FAILURE() << opened.error().message();
-      std::abort();
-    }
-    server_ = std::move(opened).value();
-    transport_ = make_transport("system:admin", "system:masters");
-    api = std::make_unique<client::Client>(*transport_);
+  TestNode() : TestApi(server_options()), machine(sim.runtime()) {
     settle();
     start_agent();
   }
 
   ~TestNode() {
     end_agent();
-    server_->close();
-    sim.run_until_idle();
+    close();
   }
 
   /// One agent's life on the machine.
   struct Agent {
     explicit Agent(TestNode& node, int actions)
-        : transport(node.make_transport("system:node:node-0", "system:nodes")),
+        : transport(node.connect({"system:node:node-0", {"system:nodes", "system:authenticated"}})),
           mortal(*transport, budget),
           client(mortal),
           containers(node.machine, budget),
@@ -136,34 +111,21 @@ class TestNode {
         if (!containers[i].contains("image")) containers.mut(i).set("image", "busybox:1.36");
       }
     }
-    auto created = api->create(kPodResource, "default", pod);
-    if (!created) {
-      ADD_FAILURE() << created.error().message();
-      return {};
-    }
-    return std::move(created).value();
+    return expect(api->create(kPodResource, "default", pod));
   }
-  Value pod(const std::string& name) {
-    auto found = api->get(kPodResource, "default", name);
-    return found ? *found : Value();
-  }
+  Value pod(const std::string& name) { return get(kPodResource, "default", name); }
   void remove(const std::string& name, int grace = -1) {
     client::DeleteOptions options;
     options.grace_period_seconds = grace;
-    const auto removed = api->remove(kPodResource, "default", name, options);
-    EXPECT_TRUE(removed.ok()) << removed.error().message();
+    TestApi::remove(kPodResource, "default", name, options);
   }
   void patch(const std::string& name, const std::string& text) {
-    const auto done =
-        api->patch(kPodResource, "default", name, client::PatchType::merge, from_text(text));
-    EXPECT_TRUE(done.ok()) << done.error().message();
+    TestApi::patch(kPodResource, "default", name, text);
   }
   /// "Type Reason: message (count)" of the node's events about a pod, without (1).
   std::vector<std::string> events(const std::string& name) {
     std::vector<std::string> out;
-    auto found = api->list({"", "v1", "events"}, "default");
-    if (!found) return out;
-    for (const auto& event : found->items) {
+    for (const auto& event : list({"", "v1", "events"}, "default")) {
       if (event["involvedObject"]["name"].as_string() != name) continue;
       if (event["source"]["component"].as_string() != "kubelet") continue;
       out.push_back(cat(event["type"].as_string(), " ", event["reason"].as_string(), ": ",
@@ -207,28 +169,19 @@ class TestNode {
     return out;
   }
 
-  std::unique_ptr<client::Transport> make_transport(const std::string& user,
-                                                    const std::string& group) {
-    client::InProcessOptions in_process;
-    in_process.identity = {user, {group, "system:authenticated"}};
-    in_process.pump = [this] { return sim.run_until_idle() > 0; };
-    return client::make_in_process_transport(server_->handler(), sim.runtime(), in_process);
-  }
-
-  runtime::SimRuntime sim;
   FakeMachine machine;
   FakeDrivers drivers;
   Value node_object;
+  std::unique_ptr<Agent> agent;
 
  private:
-  std::unique_ptr<store::Store> store_;
-  std::unique_ptr<server::ApiServer> server_;
-  std::unique_ptr<client::Transport> transport_;
-  std::vector<std::unique_ptr<Agent>> graveyard_;
+  static server::Options server_options() {
+    server::Options options;
+    options.disabled_plugins = {"ServiceAccount"};
+    return options;
+  }
 
- public:
-  std::unique_ptr<client::Client> api;
-  std::unique_ptr<Agent> agent;
+  std::vector<std::unique_ptr<Agent>> graveyard_;
 };
 
 }  // namespace dibs::node::test

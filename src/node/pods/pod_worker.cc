@@ -70,6 +70,11 @@ bool PodWorker::is_active() const {
   return taken_ && (shown_stage_ == Stage::running || shown_stage_ == Stage::ending);
 }
 
+bool PodWorker::has_ended() const {
+  std::lock_guard lock(mutex_);
+  return shown_stage_ == Stage::ended || shown_stage_ == Stage::removed;
+}
+
 bool PodWorker::is_removed() const {
   std::lock_guard lock(mutex_);
   return shown_stage_ == Stage::removed;

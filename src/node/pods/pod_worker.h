@@ -88,6 +88,8 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   PodView view() const;
   /// The node counts it: taken, and not ended.
   bool is_active() const;
+  /// Nothing of it runs any more and its devices are given back.
+  bool has_ended() const;
   /// Nothing of it is left.
   bool is_removed() const;
 

@@ -297,6 +297,14 @@ std::vector<json::Value> PodWorkers::pods() const {
   return out;
 }
 
+std::vector<json::Value> PodWorkers::unended() const {
+  std::vector<json::Value> out;
+  for (const auto& worker : state_->all()) {
+    if (!worker->has_ended()) out.push_back(worker->pod());
+  }
+  return out;
+}
+
 json::Value PodWorkers::find(std::string_view name_space, std::string_view name) const {
   json::Value out;
   for (const auto& worker : state_->all()) {

@@ -57,6 +57,8 @@ class PodWorkers {
 
   /// With the node's newest word on their status.
   std::vector<json::Value> pods() const;
+  /// Those that may still use their devices, whatever phase somebody wrote into their status.
+  std::vector<json::Value> unended() const;
   json::Value find(std::string_view name_space, std::string_view name) const;
   /// Uids of pods that have not ended.
   std::vector<std::string> active() const;

@@ -89,6 +89,28 @@ TEST(PodWorkers, end_what_was_deleted_by_force) {
   EXPECT_THAT(node.events("a"), Contains("Normal Killing: Stopping container c"));
 }
 
+TEST(PodWorkers, count_a_pod_until_it_has_ended_whatever_others_say) {
+  TestNode node;
+  node.create("a",
+              "'restartPolicy': 'Never', 'containers': [{'name': 'c'}],"
+              "'resourceClaims': [{'name': 'x', 'resourceClaimName': 'x'}]");
+  node.settle();
+  node.drivers.unprepare_error = Error::internal("driver is away");
+
+  // As the garbage collector does with pods of a node that it holds for lost.
+  Value pod = node.pod("a");
+  pod.mut("status").set("phase", "Failed");
+  ASSERT_TRUE(node.api->update_status(kPodResource, "default", pod).ok());
+  node.settle();
+  EXPECT_EQ(node.pod("a")["status"]["phase"].str(), "Failed");
+  EXPECT_EQ(node.agent->workers->unended().size(), 1U);
+
+  node.drivers.unprepare_error.reset();
+  node.settle(seconds(3));
+  EXPECT_THAT(node.drivers.log, ElementsAre("prepare a", "unprepare a"));
+  EXPECT_EQ(node.agent->workers->unended().size(), 0U);
+}
+
 struct EndCase {
   const char* policy;
   int code;

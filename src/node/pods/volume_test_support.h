@@ -4,28 +4,18 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <string>
 
 #include "base/strings.h"
-#include "json/parse.h"
+#include "json/test_text.h"
 #include "node/pods/volume_files.h"
 #include "node/pods/volume_objects.h"
 
 namespace dibs::node::test {
 
-/// JSON with ' in place of ".
-inline json::Value from_text(std::string text) {
-  std::replace(text.begin(), text.end(), '\'', '"');
-  auto value = json::parse(text);
-  if (!value) {
-    ADD_FAILURE() << value.error().message() << " in " << text;
-    return {};
-  }
-  return std::move(value).value();
-}
+using json::test::from_text;
 
 class FakeObjects : public PodObjects {
  public:

@@ -48,6 +48,19 @@ Result<> make_pod(OciRuntime& containers, const std::string& root) {
   return containers.remove_sandbox(id);
 }
 
+/// What the host-local plugin has given out.
+std::vector<std::string> addresses_in(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code failed;
+  for (const auto& network : fs::directory_iterator(folder, failed)) {
+    for (const auto& file : fs::directory_iterator(network.path(), failed)) {
+      const std::string name = file.path().filename().string();
+      if (name.starts_with("10.")) out.push_back(name);
+    }
+  }
+  return out;
+}
+
 // The victim: not a test of its own.
 TEST(OciCrash, DISABLED_victim) {
   const char* root = std::getenv("DIBS_CRASH_ROOT");
@@ -100,6 +113,7 @@ TEST(OciCrash, the_next_agent_copes) {
                                       run + "/ns", run + "/exits", run + "/s", run + "/oci"}) {
       EXPECT_TRUE(fs::is_empty(folder)) << folder;
     }
+    EXPECT_THAT(addresses_in(root + "/net/ipam"), testing::IsEmpty());
     // No process of it either.
     const auto processes = runtime::run({.argv = {"pgrep", "-f", "--", "conmon.*" + root}});
     EXPECT_EQ(processes->out, "");

@@ -1,9 +1,13 @@
 #include "node/runtime/oci_network.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <charconv>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "base/strings.h"
 #include "json/parse.h"
@@ -15,6 +19,8 @@ namespace dibs::node {
 namespace {
 
 using json::Value;
+
+constexpr Duration kCallLimit = std::chrono::minutes(1);
 
 Value port_mappings(const SandboxConfig& sandbox) {
   Value list = Value::array();
@@ -152,7 +158,7 @@ Result<Value> PodNetwork::default_configuration() {
 
 Result<Value> PodNetwork::call(const std::string& command, const Value& plugin,
                                const std::string& sandbox_id, const std::string& network_namespace,
-                               const SandboxConfig& sandbox) {
+                               const SandboxConfig& sandbox, int held) {
   const std::string type = plugin["type"].str();
   const auto failure = [&](std::string_view message) {
     return Error::internal(
@@ -163,18 +169,19 @@ Result<Value> PodNetwork::call(const std::string& command, const Value& plugin,
     return failure(cat("failed to find plugin ", dibs::quoted(type), " in path [",
                        join(options_.plugin_folders, " "), "]"));
   }
-  auto output = runtime::run(
-      {.argv = {path},
-       .env =
-           std::vector<std::string>{
-               "CNI_COMMAND=" + command, "CNI_CONTAINERID=" + sandbox_id,
-               "CNI_NETNS=" + network_namespace, "CNI_IFNAME=eth0",
-               "CNI_PATH=" + join(options_.plugin_folders, ":"),
-               cat("CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=", sandbox.name_space,
-                   ";K8S_POD_NAME=", sandbox.name, ";K8S_POD_INFRA_CONTAINER_ID=", sandbox_id,
-                   ";K8S_POD_UID=", sandbox.uid),
-               "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
-      json::write(plugin), std::chrono::minutes(1));
+  runtime::ProcessOptions process;
+  process.argv = {path};
+  process.env = std::vector<std::string>{
+      "CNI_COMMAND=" + command,
+      "CNI_CONTAINERID=" + sandbox_id,
+      "CNI_NETNS=" + network_namespace,
+      "CNI_IFNAME=eth0",
+      "CNI_PATH=" + join(options_.plugin_folders, ":"),
+      cat("CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=", sandbox.name_space, ";K8S_POD_NAME=",
+          sandbox.name, ";K8S_POD_INFRA_CONTAINER_ID=", sandbox_id, ";K8S_POD_UID=", sandbox.uid),
+      "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
+  if (held >= 0) process.descriptors = {{held, 3}};
+  auto output = runtime::run(std::move(process), json::write(plugin), kCallLimit);
   if (!output.ok()) return failure(output.error().message());
   const auto result = json::parse(trim(output->out));
   if (output->status.code != 0) {
@@ -213,36 +220,63 @@ bool is_idle(const Value& plugin, const SandboxConfig& sandbox) {
 
 }  // namespace
 
+std::string PodNetwork::adding(const std::string& sandbox_id) const {
+  return cat(options_.state, "/adding/", sandbox_id);
+}
+
+void PodNetwork::await_additions(const std::string& sandbox_id) const {
+  const std::string path = adding(sandbox_id);
+  const runtime::Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file.ok()) return;
+  // One that hangs is not waited for any longer than its agent would have.
+  const auto end = std::chrono::steady_clock::now() + kCallLimit;
+  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+Result<Value> PodNetwork::plan() {
+  DIBS_TRY(Value list, configuration());
+  return Value::object({{"list", std::move(list)}});
+}
+
 Result<NetworkResult> PodNetwork::add(const std::string& sandbox_id,
                                       const std::string& network_namespace,
-                                      const SandboxConfig& sandbox) {
+                                      const SandboxConfig& sandbox, const Value& plan) {
   const auto context = cat("failed to setup network for sandbox ", dibs::quoted(sandbox_id));
-  auto list = configuration();
-  if (!list.ok()) return list.error().within(context);
+  const Value& list = plan["list"];
+  auto made = runtime::system_files().make_dirs(options_.state + "/adding", 0755);
+  if (!made.ok()) return made.error().within(context);
+  auto lock = wait_for_lock(adding(sandbox_id));
+  if (!lock.ok()) return lock.error().within(context);
   Value previous;
-  for (const auto& plugin : (*list)["plugins"].items()) {
+  for (const auto& plugin : list["plugins"].items()) {
     if (is_idle(plugin, sandbox)) continue;
-    auto result = call("ADD", plugin_input(*list, plugin, sandbox, previous), sandbox_id,
-                       network_namespace, sandbox);
+    auto result = call("ADD", plugin_input(list, plugin, sandbox, previous), sandbox_id,
+                       network_namespace, sandbox, lock->get());
     if (!result.ok()) {
-      const Value so_far = Value::object({{"list", *list}, {"result", previous}});
+      // It may have left children, too, that remove() has to wait for.
+      lock->reset();
+      const Value so_far = Value::object({{"list", list}, {"result", previous}});
       (void)remove(sandbox_id, network_namespace, sandbox, so_far).ok();
       return result.error().within(context);
     }
     previous = std::move(*result);
   }
+  ::unlink(adding(sandbox_id).c_str());
   prepare();
   NetworkResult out;
   for (const auto& ip : previous["ips"].items()) {
     const std::string_view address = ip["address"].as_string();
     out.ips.emplace_back(address.substr(0, address.find('/')));
   }
-  out.cni = Value::object({{"list", *list}, {"result", previous}});
+  out.cni = Value::object({{"list", list}, {"result", previous}});
   return out;
 }
 
 Result<> PodNetwork::remove(const std::string& sandbox_id, const std::string& network_namespace,
                             const SandboxConfig& sandbox, const Value& cni) {
+  await_additions(sandbox_id);
   // As it was added, whatever the configuration says by now.
   Value list = cni["list"];
   if (list.is_null()) {
@@ -263,6 +297,7 @@ Result<> PodNetwork::remove(const std::string& sandbox_id, const std::string& ne
     }
   }
   if (first) return *first;
+  ::unlink(adding(sandbox_id).c_str());
   return success();
 }
 

@@ -6,8 +6,12 @@
 // meet a route of the machine, and kept as long as the machine is up; nodes with the same network
 // name share it.
 //
-//     <state>/range   "10.97.0.0/16"
-//     <state>/ipam/   addresses given out, by the host-local plugin
+//     <state>/range       "10.97.0.0/16"
+//     <state>/ipam/       addresses given out, by the host-local plugin
+//     <state>/adding/ID   locked by whoever adds that sandbox, plugins and their children included
+//
+// Plugins outlive an agent that is killed while they work, and give out an address nobody asks for
+// any more. So remove() waits until the last of them has ended: what it then takes back, stays so.
 //
 // Thread-safe.
 
@@ -41,8 +45,10 @@ class PodNetwork {
   Result<> ready();
   /// Rules that the first pod would wait for.
   void prepare();
+  /// What add() will do and remove() needs to know if it does not live to tell.
+  Result<json::Value> plan();
   Result<NetworkResult> add(const std::string& sandbox_id, const std::string& network_namespace,
-                            const SandboxConfig& sandbox);
+                            const SandboxConfig& sandbox, const json::Value& plan);
   /// Success too when nothing was added; `cni` may be null then.
   Result<> remove(const std::string& sandbox_id, const std::string& network_namespace,
                   const SandboxConfig& sandbox, const json::Value& cni);
@@ -58,7 +64,9 @@ class PodNetwork {
   std::string find_plugin(const std::string& type) const;
   Result<json::Value> call(const std::string& command, const json::Value& plugin,
                            const std::string& sandbox_id, const std::string& network_namespace,
-                           const SandboxConfig& sandbox);
+                           const SandboxConfig& sandbox, int held = -1);
+  std::string adding(const std::string& sandbox_id) const;
+  void await_additions(const std::string& sandbox_id) const;
   void masquerade(const std::string& range);
 
   const NetworkOptions options_;

@@ -288,8 +288,7 @@ Result<> OciRuntime::load() {
   for (const auto& id : containers) recover_container(id);
   std::erase_if(sandboxes_, [this](const auto& entry) {
     if (entry.second->record.phase != SandboxPhase::removing) return false;
-    std::error_code failed;
-    fs::remove_all(sandbox_folder(entry.first), failed);
+    discard(*entry.second);
     return true;
   });
   DIBS_TRY(const auto leftovers, runtime::system_files().list(options_.run));
@@ -327,13 +326,18 @@ void OciRuntime::recover_sandbox(const std::string& id) {
   const bool restarted = record.boot != boot_id_;
   const bool half_done =
       record.phase == SandboxPhase::creating || record.phase == SandboxPhase::removing;
-  if (restarted || half_done) {
+  if (half_done) {
+    // Taken down by load(), once its containers are.
+    record.status.state = SandboxState::not_ready;
+    record.status.ips.clear();
+    record.phase = SandboxPhase::removing;
+  } else if (restarted) {
     if (auto torn = tear_down(*sandbox); !torn.ok()) {
       log::warn("sandbox not cleaned up", {{"sandbox", id}, {"error", torn.error()}});
     }
     record.status.state = SandboxState::not_ready;
     record.status.ips.clear();
-    record.phase = half_done ? SandboxPhase::removing : SandboxPhase::stopped;
+    record.phase = SandboxPhase::stopped;
     record.boot = boot_id_;
     (void)save(*sandbox).ok();
   }

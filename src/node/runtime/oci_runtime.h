@@ -94,6 +94,8 @@ class OciRuntime : public ContainerRuntime {
   void recover_container(const std::string& id);
   SandboxPtr find_sandbox(const std::string& id);
   ContainerPtr find_container(const std::string& id);
+  /// `refusal`: what is said first of one that does not run.
+  Result<ContainerPtr> find_running(const std::string& id, std::string_view refusal);
   std::vector<ContainerPtr> containers_of(const std::string& sandbox_id);
   std::string new_id();
   void tell(RuntimeEvent::Kind kind, const std::string& sandbox_id, const std::string& container_id,
@@ -112,6 +114,7 @@ class OciRuntime : public ContainerRuntime {
   Result<> save(const Container& container);
   Result<> set_up_sandbox(Sandbox& sandbox, const SandboxConfig& config);
   Result<> start_pause(Sandbox& sandbox);
+  void discard(Sandbox& sandbox);
   Result<> tear_down(Sandbox& sandbox);
   Result<> fill_bundle(Container& container, const SandboxRecord& sandbox,
                        const SandboxConfig& sandbox_config, const ContainerConfig& config);

@@ -173,64 +173,37 @@ TEST_P(OciRuntimeTest, input_reaches_the_process) {
       container_config({"sh", "-c", "while read x; do echo got $x; done; echo over"});
   config.stdin_open = config.stdin_once = true;
   const std::string id = start(sandbox, config);
-  std::string out;
-  std::optional<int> code;
-  auto input = containers().attach(id, {.out =
-                                            [&](std::string_view bytes) {
-                                              const std::lock_guard lock(mutex_);
-                                              out += bytes;
-                                            },
-                                        .err = {},
-                                        .ended =
-                                            [&](Result<int> result) {
-                                              const std::lock_guard lock(mutex_);
-                                              code = result.ok() ? *result : -1;
-                                              changed_.notify_all();
-                                            }});
+  Collected process;
+  auto input = containers().attach(id, collect(process));
   ASSERT_TRUE(input.ok()) << input.error().message();
   ASSERT_TRUE((*input)->write("x\ny\n").ok());
   (*input)->close();
-  std::unique_lock lock(mutex_);
-  ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(20), [&] { return code.has_value(); }));
-  EXPECT_EQ(*code, 0);
-  EXPECT_EQ(out, "got x\ngot y\nover\n");
+  ASSERT_TRUE(finished(process));
+  EXPECT_EQ(process.code, 0);
+  EXPECT_EQ(process.out, "got x\ngot y\nover\n");
 }
 
 TEST_P(OciRuntimeTest, exec_with_input_and_with_a_terminal) {
   const std::string sandbox = run_sandbox();
   const std::string id = start(sandbox, container_config({"sleep", "9999"}));
   for (const bool tty : {false, true}) {
-    std::string out;
-    std::optional<int> code;
+    Collected process;
     auto input = containers().exec(
         id,
         {.command = {"sh", "-c", tty ? "stty size; read x; echo got $x; exit 4" : "wc -l; exit 4"},
          .tty = tty,
          .stdin_open = true},
-        {.out =
-             [&](std::string_view bytes) {
-               const std::lock_guard lock(mutex_);
-               out += bytes;
-             },
-         .err = {},
-         .ended =
-             [&](Result<int> result) {
-               const std::lock_guard lock(mutex_);
-               code = result.ok() ? *result : -1;
-               changed_.notify_all();
-             }});
+        collect(process));
     ASSERT_TRUE(input.ok()) << input.error().message();
     (*input)->resize({77, 11});
     ASSERT_TRUE((*input)->write("one\ntwo\n").ok());
     if (!tty) (*input)->close();
-    std::unique_lock lock(mutex_);
-    ASSERT_TRUE(
-        changed_.wait_for(lock, std::chrono::seconds(20), [&] { return code.has_value(); }));
-    EXPECT_EQ(*code, 4);
+    ASSERT_TRUE(finished(process));
+    EXPECT_EQ(process.code, 4);
     if (tty) {
-      EXPECT_THAT(out, testing::HasSubstr("got one\r\n"));
+      EXPECT_THAT(process.out, testing::HasSubstr("got one\r\n"));
     } else {
-      EXPECT_EQ(out, "2\n");
+      EXPECT_EQ(process.out, "2\n");
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/log.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/runtime/builtin_image.h"
@@ -77,9 +78,7 @@ Result<std::string> OciRuntime::run_sandbox(const SandboxConfig& config) {
   DIBS_CHECK(runtime::system_files().make_dirs(sandbox_folder(status.id), 0711));
   DIBS_CHECK(save(*sandbox));
   if (auto made = set_up_sandbox(*sandbox, config); !made.ok()) {
-    (void)tear_down(*sandbox).ok();
-    std::error_code failed;
-    fs::remove_all(sandbox_folder(status.id), failed);
+    discard(*sandbox);
     return made.error();
   }
   record.phase = SandboxPhase::ready;
@@ -113,7 +112,13 @@ Result<> OciRuntime::set_up_sandbox(Sandbox& sandbox, const SandboxConfig& confi
   }
   if (!config.host_ipc) DIBS_CHECK(mount_shm(spaces + "/shm"));
   if (!config.host_network) {
-    DIBS_TRY(NetworkResult network, network_.add(id, spaces + "/net", config));
+    auto plan = network_.plan();
+    if (!plan.ok()) {
+      return plan.error().within(cat("failed to setup network for sandbox ", dibs::quoted(id)));
+    }
+    sandbox.record.cni = std::move(*plan);
+    DIBS_CHECK(save(sandbox));
+    DIBS_TRY(NetworkResult network, network_.add(id, spaces + "/net", config, sandbox.record.cni));
     sandbox.record.status.ips = std::move(network.ips);
     sandbox.record.cni = std::move(network.cni);
   }
@@ -145,6 +150,20 @@ Result<> OciRuntime::start_pause(Sandbox& sandbox) {
     return Error::internal(cat("cannot hold the pid namespace of sandbox ", id));
   }
   return success();
+}
+
+// One that was never ready. What cannot be taken down now is tried again by the next agent.
+void OciRuntime::discard(Sandbox& sandbox) {
+  const std::string& id = sandbox.record.status.id;
+  if (auto torn = tear_down(sandbox); !torn.ok()) {
+    log::warn("sandbox not cleaned up", {{"sandbox", id}, {"error", torn.error()}});
+    sandbox.record.phase = SandboxPhase::removing;
+    sandbox.record.boot = boot_id_;
+    (void)save(sandbox).ok();
+    return;
+  }
+  std::error_code failed;
+  fs::remove_all(sandbox_folder(id), failed);
 }
 
 // Everything but the folder; may be repeated.

@@ -288,21 +288,22 @@ void OciRuntime::end_stream(std::uint64_t stream) {
   changed_.notify_all();
 }
 
-Result<std::unique_ptr<ProcessInput>> OciRuntime::exec(const std::string& id,
-                                                       const ExecConfig& config,
-                                                       ProcessOutput output) {
-  const ContainerPtr container = find_container(id);
+Result<OciRuntime::ContainerPtr> OciRuntime::find_running(const std::string& id,
+                                                          std::string_view refusal) {
+  ContainerPtr container = find_container(id);
   if (!container) {
     return Error::not_found(cat("failed to find container ", dibs::quoted(id), ": not found"));
   }
-  {
-    const std::lock_guard lock(mutex_);
-    const ContainerState state = container->record.status.state;
-    if (state != ContainerState::running) {
-      return Error::conflict(
-          cat("failed to exec in container: container is in ", state_name(state), " state"));
-    }
-  }
+  const std::lock_guard lock(mutex_);
+  const ContainerState state = container->record.status.state;
+  if (state == ContainerState::running) return container;
+  return Error::conflict(cat(refusal, "container is in ", state_name(state), " state"));
+}
+
+Result<std::unique_ptr<ProcessInput>> OciRuntime::exec(const std::string& id,
+                                                       const ExecConfig& config,
+                                                       ProcessOutput output) {
+  DIBS_TRY(const ContainerPtr container, find_running(id, "failed to exec in container: "));
   DIBS_TRY(const std::string bytes,
            runtime::system_files().read(container_folder(id) + "/config.json"));
   DIBS_TRY(const json::Value oci, json::parse(bytes));
@@ -402,17 +403,7 @@ Result<ExecResult> OciRuntime::exec_sync(const std::string& id,
 
 Result<std::unique_ptr<ProcessInput>> OciRuntime::attach(const std::string& id,
                                                          ProcessOutput output) {
-  const ContainerPtr container = find_container(id);
-  if (!container) {
-    return Error::not_found(cat("failed to find container ", dibs::quoted(id), ": not found"));
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    const ContainerState state = container->record.status.state;
-    if (state != ContainerState::running) {
-      return Error::conflict(cat("container is in ", state_name(state), " state"));
-    }
-  }
+  DIBS_TRY(const ContainerPtr container, find_running(id, ""));
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   const std::string path = cat(options_.run, "/s/", id, "/attach");

@@ -119,29 +119,13 @@ TEST_P(RuntimeContract, exec_has_the_environment_and_an_exit_code) {
 TEST_P(RuntimeContract, exec_streams) {
   const std::string sandbox = run_sandbox();
   const std::string id = start(sandbox, container_config({"sleep", "9999"}));
-  std::string out;
-  std::optional<int> code;
+  Collected process;
   auto input = containers().exec(id, {.command = {"sh", "-c", "echo one; echo two >&2; exit 9"}},
-                                 {.out =
-                                      [&](std::string_view bytes) {
-                                        const std::lock_guard lock(mutex_);
-                                        out += bytes;
-                                      },
-                                  .err = {},
-                                  .ended =
-                                      [&](Result<int> result) {
-                                        const std::lock_guard lock(mutex_);
-                                        code = result.ok() ? *result : -1;
-                                        changed_.notify_all();
-                                      }});
+                                 collect(process));
   ASSERT_TRUE(input.ok()) << input.error().message();
-  {
-    std::unique_lock lock(mutex_);
-    ASSERT_TRUE(
-        changed_.wait_for(lock, std::chrono::seconds(20), [&] { return code.has_value(); }));
-  }
-  EXPECT_EQ(out, "one\n");
-  EXPECT_EQ(*code, 9);
+  ASSERT_TRUE(finished(process));
+  EXPECT_EQ(process.out, "one\n");
+  EXPECT_EQ(process.code, 9);
   EXPECT_TRUE(containers().remove_sandbox(sandbox).ok());
 }
 

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <optional>
 
 #include "cdi/cache.h"
 #include "node/runtime/container_runtime.h"
@@ -103,6 +104,32 @@ class RuntimeContract : public testing::TestWithParam<MakeRuntimeWorld> {
     auto status = containers().container_status(id);
     EXPECT_TRUE(status.ok());
     return status.ok() ? *status : ContainerStatus{};
+  }
+
+  /// Of one process.
+  struct Collected {
+    std::string out;
+    std::optional<int> code;
+  };
+  /// `to` must live until the process has ended.
+  ProcessOutput collect(Collected& to) {
+    return {.out =
+                [this, &to](std::string_view bytes) {
+                  const std::lock_guard lock(mutex_);
+                  to.out += bytes;
+                },
+            .err = {},
+            .ended =
+                [this, &to](Result<int> result) {
+                  const std::lock_guard lock(mutex_);
+                  to.code = result.ok() ? *result : -1;
+                  changed_.notify_all();
+                }};
+  }
+  bool finished(const Collected& process) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20),
+                             [&] { return process.code.has_value(); });
   }
 
   /// The texts of a CRI log.

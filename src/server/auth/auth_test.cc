@@ -327,6 +327,38 @@ TEST(NodeAuthorizer, keeps_what_another_pod_still_needs) {
   EXPECT_FALSE(ask(nodes, "n1", "get", "secrets", "n", "s").allowed);
 }
 
+TEST(NodeAuthorizer, tells_apart_the_nodes_that_need_one_object) {
+  NodeAuthorizer nodes;
+  auto pod = [](const std::string& name, const std::string& node) {
+    Value object = parsed(R"({"kind":"Pod","metadata":{"namespace":"n"},"spec":{
+      "containers":[{"env":[{"valueFrom":{"secretKeyRef":{"name":"s"}}}]}]}})");
+    object.mut("metadata").set("name", name);
+    object.mut("spec").set("nodeName", node);
+    return object;
+  };
+  auto allowed = [&] {
+    std::string out;
+    for (const char* name : {"n1", "n2", "n3"}) {
+      if (ask(nodes, name, "get", "secrets", "n", "s").allowed) out += name;
+    }
+    return out;
+  };
+  nodes.upsert(pod("a", "n1"));
+  nodes.upsert(pod("b", "n2"));
+  nodes.upsert(pod("c", "n2"));
+  nodes.upsert(pod("d", "n3"));
+  EXPECT_EQ(allowed(), "n1n2n3");
+  nodes.remove("Pod", "n", "a");
+  EXPECT_EQ(allowed(), "n2n3");
+  nodes.remove("Pod", "n", "b");
+  EXPECT_EQ(allowed(), "n2n3");
+  nodes.upsert(pod("c", "n1"));
+  EXPECT_EQ(allowed(), "n1n3");
+  nodes.remove("Pod", "n", "d");
+  nodes.remove("Pod", "n", "c");
+  EXPECT_EQ(allowed(), "");
+}
+
 TEST(NodeAuthorizer, opens_nothing_to_mirror_pods) {
   NodeAuthorizer nodes;
   nodes.upsert(parsed(R"({"kind":"Pod","metadata":{"name":"p","namespace":"n","annotations":

@@ -27,8 +27,7 @@ Decision Authorizer::authorize(const RequestAttributes& attributes) const {
   std::string reason;
   if (!by_node.reason.empty()) append(reason, names_judges_ ? "node: " : "", by_node.reason);
   if (!by_role.reason.empty()) {
-    append(reason, reason.empty() ? "" : "\n", names_judges_ ? "rbac: " : "RBAC: ",
-           by_role.reason);
+    append(reason, reason.empty() ? "" : "\n", names_judges_ ? "rbac: " : "RBAC: ", by_role.reason);
   }
   return {false, std::move(reason)};
 }

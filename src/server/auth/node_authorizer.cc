@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <shared_mutex>
+#include <tuple>
 
 #include "base/strings.h"
 #include "server/auth/bootstrap_roles.h"
@@ -17,6 +18,10 @@ constexpr int kClaimGraphSince = 28;
 
 Decision allow() { return {true, ""}; }
 Decision no_opinion(std::string reason = {}) { return {false, std::move(reason)}; }
+
+std::string id_of(std::string_view resource, std::string_view name_space, std::string_view name) {
+  return cat(resource, '/', name_space, '/', name);
+}
 
 bool is_one_of(std::string_view text, std::initializer_list<std::string_view> texts) {
   for (std::string_view one : texts) {
@@ -70,61 +75,108 @@ void NodeAuthorizer::upsert(const Value& object) {
     std::string_view resource = kind == "VolumeAttachment" ? "volumeattachments"
                                 : kind == "ResourceSlice"  ? "resourceslices"
                                                            : "podcertificaterequests";
-    Id id{std::string(resource), metadata["namespace"].str(), metadata["name"].str()};
-    std::string node = object["spec"]["nodeName"].str();
-    if (node.empty()) {
-      node_of_.erase(id);
-    } else {
-      node_of_[id] = std::move(node);
-    }
+    put_owned(id_of(resource, metadata["namespace"].as_string(), metadata["name"].as_string()),
+              object["spec"]["nodeName"].as_string());
   }
 }
 
 void NodeAuthorizer::remove(std::string_view kind, std::string_view name_space,
                             std::string_view name) {
   std::unique_lock lock(mutex_);
-  std::string space(name_space);
-  std::string text(name);
   if (kind == "Pod") {
-    drop_pod({"pods", space, text});
+    drop_pod(cat(name_space, '/', name));
   } else if (kind == "PersistentVolume") {
-    drop_volume(text);
+    drop_volume(std::string(name));
   } else if (kind == "VolumeAttachment") {
-    node_of_.erase({"volumeattachments", space, text});
+    drop_owned(id_of("volumeattachments", name_space, name));
   } else if (kind == "ResourceSlice") {
-    node_of_.erase({"resourceslices", space, text});
+    drop_owned(id_of("resourceslices", name_space, name));
   } else if (kind == "PodCertificateRequest") {
-    node_of_.erase({"podcertificaterequests", space, text});
+    drop_owned(id_of("podcertificaterequests", name_space, name));
   }
+}
+
+NodeAuthorizer::NodeName NodeAuthorizer::hold_name(std::string_view node) {
+  auto& held = *node_names_.try_emplace(std::string(node), 0).first;
+  ++held.second;
+  return &held;
+}
+
+void NodeAuthorizer::drop_name(NodeName node) {
+  if (--node->second > 0) return;
+  // By iterator: the key is in what goes.
+  node_names_.erase(node_names_.find(node->first));
+}
+
+void NodeAuthorizer::put_owned(Id id, std::string_view node) {
+  drop_owned(id);
+  if (!node.empty()) node_of_.emplace(std::move(id), hold_name(node));
+}
+
+void NodeAuthorizer::drop_owned(const Id& id) {
+  auto found = node_of_.find(id);
+  if (found == node_of_.end()) return;
+  drop_name(found->second);
+  node_of_.erase(found);
 }
 
 void NodeAuthorizer::put_pod(const Value& pod) {
   const Value& metadata = pod["metadata"];
-  Id id{"pods", metadata["namespace"].str(), metadata["name"].str()};
-  drop_pod(id);
+  std::string_view space = metadata["namespace"].as_string();
+  std::string key = cat(space, '/', metadata["name"].as_string());
+  drop_pod(key);
+  std::string_view node = pod["spec"]["nodeName"].as_string();
+  if (node.empty()) return;
   Pod made;
-  made.node = pod["spec"]["nodeName"].str();
-  if (made.node.empty()) return;
-  made.needs.push_back(id);
+  made.node = hold_name(node);
   // A node may say what it likes about pods of its own; that must not open other objects to it.
   if (!is_mirror_pod(pod)) {
     visit_references(pod, [&](std::string_view resource, std::string_view name) {
-      made.needs.push_back({std::string(resource), id.name_space, std::string(name)});
+      need(made, id_of(resource, space, name));
     });
   }
-  for (const Id& need : made.needs) ++needed_by_[need][made.node];
-  pods_[id] = std::move(made);
+  made.needs.shrink_to_fit();
+  pods_.emplace(std::move(key), std::move(made));
 }
 
-void NodeAuthorizer::drop_pod(const Id& id) {
-  auto found = pods_.find(id);
+void NodeAuthorizer::drop_pod(const std::string& key) {
+  auto found = pods_.find(key);
   if (found == pods_.end()) return;
-  for (const Id& need : found->second.needs) {
-    auto entry = needed_by_.find(need);
-    if (--entry->second[found->second.node] == 0) entry->second.erase(found->second.node);
-    if (entry->second.empty()) needed_by_.erase(entry);
-  }
+  const Pod& pod = found->second;
+  for (NeededObject* object : pod.needs) let_go(*object, pod.node);
+  drop_name(pod.node);
   pods_.erase(found);
+}
+
+void NodeAuthorizer::need(Pod& pod, Id id) {
+  NeededObject& object = *needed_by_.try_emplace(std::move(id)).first;
+  pod.needs.push_back(&object);
+  Users& users = object.second;
+  if (users.pods == 0) users.node = pod.node;
+  if (users.node == pod.node) {
+    ++users.pods;
+    return;
+  }
+  if (users.others == nullptr) {
+    users.others = std::make_unique<std::unordered_map<NodeName, std::uint32_t>>();
+  }
+  ++(*users.others)[pod.node];
+}
+
+void NodeAuthorizer::let_go(NeededObject& object, NodeName node) {
+  Users& users = object.second;
+  if (users.node == node) {
+    if (--users.pods > 0) return;
+    if (users.others == nullptr) {
+      needed_by_.erase(needed_by_.find(object.first));
+      return;
+    }
+    std::tie(users.node, users.pods) = *users.others->begin();
+    users.others->erase(users.others->begin());
+  } else if (auto found = users.others->find(node); --found->second == 0) {
+    users.others->erase(found);
+  }
+  if (users.others->empty()) users.others = nullptr;
 }
 
 void NodeAuthorizer::put_volume(const Value& volume) {
@@ -134,11 +186,11 @@ void NodeAuthorizer::put_volume(const Value& volume) {
   const Value& claim = spec["claimRef"];
   if (!claim.is_object()) return;
   Volume made;
-  std::string space = claim["namespace"].str();
-  made.claim = {"persistentvolumeclaims", space, claim["name"].str()};
+  std::string_view space = claim["namespace"].as_string();
+  made.claim = id_of("persistentvolumeclaims", space, claim["name"].as_string());
   auto add = [&](const Value& secret, std::string_view in) {
     if (secret.as_string().empty()) return;
-    made.secrets.push_back({"secrets", in.empty() ? space : std::string(in), secret.str()});
+    made.secrets.push_back(id_of("secrets", in.empty() ? space : in, secret.as_string()));
   };
   add(spec["azureFile"]["secretName"], spec["azureFile"]["secretNamespace"].as_string());
   for (std::string_view source :
@@ -168,20 +220,31 @@ void NodeAuthorizer::drop_volume(const std::string& name) {
   volumes_.erase(found);
 }
 
-bool NodeAuthorizer::needs(const std::string& node, const Id& id) const {
+bool NodeAuthorizer::needs(NodeName node, const Id& id) const {
   auto found = needed_by_.find(id);
-  return found != needed_by_.end() && found->second.contains(node);
+  if (found == needed_by_.end()) return false;
+  const Users& users = found->second;
+  return users.node == node || (users.others != nullptr && users.others->contains(node));
 }
 
-bool NodeAuthorizer::has_path(const std::string& node, const Id& id) const {
+bool NodeAuthorizer::has_path(const std::string& name, const RequestAttributes& what) const {
   std::shared_lock lock(mutex_);
+  // A name that nothing holds is no object's.
+  auto held = node_names_.find(name);
+  if (held == node_names_.end()) return false;
+  NodeName node = const_cast<NodeName>(&*held);
+  if (what.resource == "pods") {
+    auto pod = pods_.find(cat(what.name_space, '/', what.name));
+    return pod != pods_.end() && pod->second.node == node;
+  }
+  const Id id = id_of(what.resource, what.name_space, what.name);
   if (needs(node, id)) return true;
   if (auto own = node_of_.find(id); own != node_of_.end()) return own->second == node;
-  if (id.resource == "persistentvolumes") {
-    auto volume = volumes_.find(id.name);
+  if (what.resource == "persistentvolumes") {
+    auto volume = volumes_.find(what.name);
     return volume != volumes_.end() && needs(node, volume->second.claim);
   }
-  if (id.resource != "secrets") return false;
+  if (what.resource != "secrets") return false;
   auto named = volumes_of_secret_.find(id);
   if (named == volumes_of_secret_.end()) return false;
   for (const std::string& volume : named->second) {
@@ -193,8 +256,7 @@ bool NodeAuthorizer::has_path(const std::string& node, const Id& id) const {
 Decision NodeAuthorizer::authorize_path(const std::string& node,
                                         const RequestAttributes& what) const {
   if (what.name.empty()) return no_opinion("No Object name found");
-  bool is_found = has_path(node, {what.resource, what.name_space, what.name});
-  return is_found ? allow() : no_relationship(node);
+  return has_path(node, what) ? allow() : no_relationship(node);
 }
 
 Decision NodeAuthorizer::authorize_get(const std::string& node,

@@ -8,11 +8,13 @@
 //
 // Thread-safe: decisions run beside each other, changes wait for them.
 
-#include <map>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -42,28 +44,41 @@ class NodeAuthorizer {
   Decision authorize(const RequestAttributes& attributes) const;
 
  private:
-  /// resource, namespace, name
-  struct Id {
-    std::string resource;
-    std::string name_space;
-    std::string name;
-    friend auto operator<=>(const Id&, const Id&) = default;
+  /// "resource/namespace/name"
+  using Id = std::string;
+  /// A node's name, held once for all that name it.
+  using NodeNames = std::unordered_map<std::string, std::size_t>;  // number of uses
+  using NodeName = NodeNames::value_type*;
+
+  /// The nodes whose pods need an object. Most objects are of one pod, so that has a place of its
+  /// own.
+  struct Users {
+    NodeName node = nullptr;
+    std::uint32_t pods = 0;
+    std::unique_ptr<std::unordered_map<NodeName, std::uint32_t>> others;
   };
+  using NeededObject = std::unordered_map<Id, Users>::value_type;
   struct Pod {
-    std::string node;
-    std::vector<Id> needs;
+    NodeName node = nullptr;
+    std::vector<NeededObject*> needs;
   };
   struct Volume {
     Id claim;
     std::vector<Id> secrets;
   };
 
+  NodeName hold_name(std::string_view node);
+  void drop_name(NodeName node);
   void put_pod(const Value& pod);
-  void drop_pod(const Id& id);
+  void drop_pod(const std::string& key);
+  void need(Pod& pod, Id id);
+  void let_go(NeededObject& object, NodeName node);
   void put_volume(const Value& volume);
   void drop_volume(const std::string& name);
-  bool needs(const std::string& node, const Id& id) const;
-  bool has_path(const std::string& node, const Id& id) const;
+  void put_owned(Id id, std::string_view node);
+  void drop_owned(const Id& id);
+  bool needs(NodeName node, const Id& id) const;
+  bool has_path(const std::string& node, const RequestAttributes& what) const;
 
   Decision authorize_path(const std::string& node, const RequestAttributes& what) const;
   Decision authorize_get(const std::string& node, const RequestAttributes& what) const;
@@ -78,11 +93,12 @@ class NodeAuthorizer {
 
   mutable RwLock mutex_;
   // All guarded by mutex_.
-  std::map<Id, Pod> pods_;
-  std::map<Id, std::map<std::string, int>> needed_by_;  // node to number of pods
-  std::map<std::string, Volume> volumes_;
-  std::map<Id, std::set<std::string>> volumes_of_secret_;
-  std::map<Id, std::string> node_of_;  // of objects that name their node
+  NodeNames node_names_;
+  std::unordered_map<std::string, Pod> pods_;  // by "namespace/name"
+  std::unordered_map<Id, Users> needed_by_;
+  std::unordered_map<std::string, Volume> volumes_;
+  std::unordered_map<Id, std::set<std::string>> volumes_of_secret_;
+  std::unordered_map<Id, NodeName> node_of_;  // of objects that name their node
 };
 
 }  // namespace dibs::server::auth

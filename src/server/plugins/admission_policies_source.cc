@@ -88,7 +88,9 @@ void PolicySource::open(Follower& follower) {
   query.prefix = follower.prefix;
   auto listing = store_.range(query);
   if (listing.ok()) {
-    for (const auto& record : listing->records) take(follower, record->key, record.get());
+    for (const auto& record : listing->records) {
+      take(follower, std::string(record->key), record.get());
+    }
     auto watch = store_.watch(follower.prefix, listing->revision, [this] { mark(); });
     if (watch.ok()) {
       follower.watch = std::move(watch).value();
@@ -104,7 +106,7 @@ bool PolicySource::pump(Follower& follower) {
     auto events = follower.watch->next(64);
     if (!events.ok()) return false;
     if (events->empty()) return true;
-    for (const auto& event : *events) take(follower, event->key(), event->now.get());
+    for (const auto& event : *events) take(follower, std::string(event->key()), event->now.get());
   }
 }
 

@@ -45,58 +45,77 @@ std::vector<DeviceHold> holds_of(const Value& claim) {
   for (const Value& handle : allocation["resourceHandles"].items()) {
     const Value& data = handle["structuredData"];
     for (const Value& result : data["results"].items()) {
-      holds.push_back({cat(handle["driverName"].as_string(), "/", data["nodeName"].as_string(),
-                           "/", result["namedResources"]["name"].as_string()),
+      holds.push_back({cat(handle["driverName"].as_string(), "/", data["nodeName"].as_string(), "/",
+                           result["namedResources"]["name"].as_string()),
                        handle["driverName"].str(), "", nullptr});
     }
   }
   return holds;
 }
 
-void DeviceIndex::hold(const std::string& key, const void* write,
-                       const std::vector<DeviceHold>& holds) {
+DeviceIndex::DeviceList DeviceIndex::hold(const std::string& key, const void* write,
+                                          const std::vector<DeviceHold>& holds) {
+  DeviceList devices;
+  devices.reserve(holds.size());
   for (const DeviceHold& one : holds) {
-    holders_[one.device].push_back({key, write, one.share, one.consumed});
+    DeviceEntry& device = *devices_.try_emplace(one.device).first;
+    std::vector<Holder>& holders = device.second.holders;
+    if (holders.empty()) ++held_;
+    holders.reserve(holders.size() + 1);
+    holders.push_back({&key, write, one.share.empty() ? Value() : Value(one.share), one.consumed});
+    devices.push_back(&device);
+  }
+  return devices;
+}
+
+void DeviceIndex::let_go(const std::string& key, const void* write, const DeviceList& devices) {
+  for (DeviceEntry* device : devices) {
+    std::vector<Holder>& holders = device->second.holders;
+    if (holders.empty()) continue;  // named twice by one claim
+    std::erase_if(holders, [&](const Holder& holder) {
+      return holder.write == write && *holder.claim == key;
+    });
+    if (holders.empty()) --held_;
+  }
+  // At last: a claim may name one device several times.
+  std::set<DeviceEntry*> seen;
+  for (DeviceEntry* device : devices) {
+    if (devices.size() == 1 || seen.insert(device).second) forget_if_unused(*device);
   }
 }
 
-void DeviceIndex::let_go(const std::string& key, const void* write,
-                         const std::vector<DeviceHold>& holds) {
-  for (const DeviceHold& one : holds) {
-    auto found = holders_.find(one.device);
-    if (found == holders_.end()) continue;
-    std::erase_if(found->second, [&](const Holder& holder) {
-      return holder.claim == key && holder.write == write;
-    });
-    if (found->second.empty()) holders_.erase(found);
+void DeviceIndex::forget_if_unused(DeviceEntry& device) {
+  if (device.second.holders.empty() && device.second.published.empty()) {
+    devices_.erase(devices_.find(device.first));
   }
 }
 
 void DeviceIndex::put_claim(const std::string& key, const Value& claim) {
   remove_claim(key);
-  std::vector<DeviceHold> holds = holds_of(claim);
+  const std::vector<DeviceHold> holds = holds_of(claim);
   if (holds.empty()) return;
-  hold(key, nullptr, holds);
-  claims_[key] = std::move(holds);
+  auto& [kept, devices] = *claims_.try_emplace(key).first;
+  devices = hold(kept, nullptr, holds);
 }
 
 void DeviceIndex::remove_claim(const std::string& key) {
   auto found = claims_.find(key);
   if (found == claims_.end()) return;
-  let_go(key, nullptr, found->second);
+  let_go(found->first, nullptr, found->second);
   claims_.erase(found);
 }
 
 void DeviceIndex::clear_claims() {
-  for (const auto& [key, holds] : claims_) let_go(key, nullptr, holds);
+  for (const auto& [key, devices] : claims_) let_go(key, nullptr, devices);
   claims_.clear();
 }
 
 void DeviceIndex::reserve(const void* write, const std::string& key,
                           std::vector<DeviceHold> holds) {
   release(write);
-  hold(key, write, holds);
-  reserved_.emplace(write, std::pair(key, std::move(holds)));
+  auto& [kept, devices] = reserved_[write];
+  kept = key;
+  devices = hold(kept, write, holds);
 }
 
 void DeviceIndex::release(const void* write) {
@@ -109,59 +128,67 @@ void DeviceIndex::release(const void* write) {
 void DeviceIndex::put_slice(const std::string& key, const Value& slice) {
   remove_slice(key);
   const Value& spec = slice["spec"];
-  std::string prefix =
-      cat(spec["driver"].as_string(), "/", spec["pool"]["name"].as_string(), "/");
-  std::vector<std::string> devices;
+  if (spec["devices"].empty()) return;
+  std::string prefix = cat(spec["driver"].as_string(), "/", spec["pool"]["name"].as_string(), "/");
+  auto& [kept, devices] = *slices_.try_emplace(key).first;
+  devices.reserve(spec["devices"].size());
   for (const Value& device : spec["devices"].items()) {
-    std::string id = cat(prefix, device["name"].as_string());
-    published_[id][key] = {spec["pool"]["generation"].as_int(),
-                           device["allowMultipleAllocations"].as_bool(), device["capacity"]};
-    devices.push_back(std::move(id));
+    DeviceEntry& entry = *devices_.try_emplace(cat(prefix, device["name"].as_string())).first;
+    std::vector<Published>& published = entry.second.published;
+    std::erase_if(published, [&kept = kept](const Published& p) { return p.slice == &kept; });
+    const bool shared = device["allowMultipleAllocations"].as_bool();
+    published.reserve(published.size() + 1);
+    published.push_back({&kept, spec["pool"]["generation"].as_int(), shared,
+                         shared ? device["capacity"] : Value()});
+    devices.push_back(&entry);
   }
-  if (!devices.empty()) slices_[key] = std::move(devices);
+}
+
+void DeviceIndex::withdraw(const std::string& slice, const DeviceList& devices) {
+  std::set<DeviceEntry*> unused;
+  for (DeviceEntry* device : devices) {
+    std::vector<Published>& published = device->second.published;
+    std::erase_if(published, [&](const Published& one) { return one.slice == &slice; });
+    if (published.empty() && device->second.holders.empty()) unused.insert(device);
+  }
+  for (DeviceEntry* device : unused) forget_if_unused(*device);
 }
 
 void DeviceIndex::remove_slice(const std::string& key) {
   auto found = slices_.find(key);
   if (found == slices_.end()) return;
-  for (const std::string& device : found->second) {
-    auto published = published_.find(device);
-    if (published == published_.end()) continue;
-    published->second.erase(key);
-    if (published->second.empty()) published_.erase(published);
-  }
+  withdraw(found->first, found->second);
   slices_.erase(found);
 }
 
 void DeviceIndex::clear_slices() {
-  published_.clear();
+  for (const auto& [key, devices] : slices_) withdraw(key, devices);
   slices_.clear();
 }
 
-const DeviceIndex::Published* DeviceIndex::published(const std::string& device) const {
-  auto found = published_.find(device);
-  if (found == published_.end()) return nullptr;
+const DeviceIndex::Published* DeviceIndex::newest(const Device& device) {
   const Published* newest = nullptr;
-  for (const auto& [slice, one] : found->second) {
+  for (const Published& one : device.published) {
     if (newest == nullptr || one.generation > newest->generation) newest = &one;
   }
   return newest;
 }
 
-std::string DeviceIndex::over_capacity(const std::string& key,
-                                       const std::vector<DeviceHold>& holds, const DeviceHold& one,
-                                       const Published& device) const {
+std::string DeviceIndex::over_capacity(const std::string& key, const std::vector<DeviceHold>& holds,
+                                       const DeviceHold& one, const Device& device) const {
   api::Amounts sum;
   for (const DeviceHold& own : holds) {
     if (own.device == one.device) add_consumed(own.consumed, one.driver, sum);
   }
   // A claim whose write is on its way may be there stored as well: its share counts once.
-  std::set<std::pair<std::string, std::string>> counted;
-  for (const Holder& holder : holders_.find(one.device)->second) {
-    if (holder.claim == key || !counted.insert({holder.claim, holder.share}).second) continue;
+  std::set<std::pair<std::string_view, std::string_view>> counted;
+  for (const Holder& holder : device.holders) {
+    if (*holder.claim == key || !counted.insert({*holder.claim, holder.share.as_string()}).second) {
+      continue;
+    }
     add_consumed(holder.consumed, one.driver, sum);
   }
-  for (const auto& [name, capacity] : device.capacity.members()) {
+  for (const auto& [name, capacity] : newest(device)->capacity.members()) {
     auto used = sum.find(short_name(name, one.driver));
     if (used == sum.end() || used->second <= api::quantity_of(capacity["value"])) continue;
     return cat("together they would use ", used->second.str(), " of its ", name, ", which is ",
@@ -173,26 +200,27 @@ std::string DeviceIndex::over_capacity(const std::string& key,
 std::optional<DeviceIndex::Conflict> DeviceIndex::conflict(
     const std::string& key, const std::vector<DeviceHold>& holds) const {
   for (const DeviceHold& one : holds) {
-    auto found = holders_.find(one.device);
-    if (found == holders_.end()) continue;
-    const Published* device = published(one.device);
+    auto found = devices_.find(one.device);
+    if (found == devices_.end()) continue;
+    const Device& device = found->second;
+    const Published* published = newest(device);
     const Holder* other = nullptr;
-    for (const Holder& holder : found->second) {
-      if (holder.claim == key) continue;
+    for (const Holder& holder : device.holders) {
+      if (*holder.claim == key) continue;
       other = &holder;
-      if (one.share.empty() || holder.share.empty()) {
-        return Conflict{one.device, holder.claim, ""};
+      if (one.share.empty() || holder.share.is_null()) {
+        return Conflict{one.device, *holder.claim, ""};
       }
-      if (one.share == holder.share) {
-        return Conflict{one.device, holder.claim, cat("both under the share ", one.share)};
+      if (one.share == holder.share.as_string()) {
+        return Conflict{one.device, *holder.claim, cat("both under the share ", one.share)};
       }
-      if (device != nullptr && !device->shared) {
-        return Conflict{one.device, holder.claim, "the device is not published as shareable"};
+      if (published != nullptr && !published->shared) {
+        return Conflict{one.device, *holder.claim, "the device is not published as shareable"};
       }
     }
-    if (other == nullptr || device == nullptr) continue;
-    std::string over = over_capacity(key, holds, one, *device);
-    if (!over.empty()) return Conflict{one.device, other->claim, over};
+    if (other == nullptr || published == nullptr) continue;
+    std::string over = over_capacity(key, holds, one, device);
+    if (!over.empty()) return Conflict{one.device, *other->claim, over};
   }
   return std::nullopt;
 }

@@ -6,7 +6,7 @@
 // (reserve), until the claim is known to be stored or the write has failed (release). Not
 // thread-safe: whoever owns an index guards it.
 
-#include <map>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,33 +54,42 @@ class DeviceIndex {
   void reserve(const void* write, const std::string& key, std::vector<DeviceHold> holds);
   void release(const void* write);
 
-  std::size_t held_devices() const { return holders_.size(); }
+  std::size_t held_devices() const { return held_; }
 
  private:
   struct Holder {
-    std::string claim;
-    const void* write = nullptr;  // null: stored
-    std::string share;
+    const std::string* claim = nullptr;  // its key, where it is kept
+    const void* write = nullptr;         // null: stored
+    Value share;                         // null: the whole device
     Value consumed;
   };
   struct Published {
+    const std::string* slice = nullptr;  // its key, where it is kept
     std::int64_t generation = 0;
     bool shared = false;
-    Value capacity;
+    Value capacity;  // of a shared one
   };
+  /// There are many and little happens to most: room for exactly what is there.
+  struct Device {
+    std::vector<Holder> holders;
+    std::vector<Published> published;  // while a pool is republished it may be in two slices
+  };
+  using DeviceEntry = std::unordered_map<std::string, Device>::value_type;  // by its name
+  using DeviceList = std::vector<DeviceEntry*>;
 
-  void hold(const std::string& key, const void* write, const std::vector<DeviceHold>& holds);
-  void let_go(const std::string& key, const void* write, const std::vector<DeviceHold>& holds);
-  const Published* published(const std::string& device) const;
+  DeviceList hold(const std::string& key, const void* write, const std::vector<DeviceHold>& holds);
+  void let_go(const std::string& key, const void* write, const DeviceList& devices);
+  void forget_if_unused(DeviceEntry& device);
+  void withdraw(const std::string& slice, const DeviceList& devices);
+  static const Published* newest(const Device& device);
   std::string over_capacity(const std::string& key, const std::vector<DeviceHold>& holds,
-                            const DeviceHold& one, const Published& device) const;
+                            const DeviceHold& one, const Device& device) const;
 
-  std::unordered_map<std::string, std::vector<Holder>> holders_;  // by device
-  std::unordered_map<std::string, std::vector<DeviceHold>> claims_;
-  std::unordered_map<const void*, std::pair<std::string, std::vector<DeviceHold>>> reserved_;
-  // By device, then by slice: while a pool is republished a device may be in two.
-  std::unordered_map<std::string, std::map<std::string, Published>> published_;
-  std::unordered_map<std::string, std::vector<std::string>> slices_;  // devices of each
+  std::unordered_map<std::string, Device> devices_;
+  std::unordered_map<std::string, DeviceList> claims_;
+  std::unordered_map<const void*, std::pair<std::string, DeviceList>> reserved_;
+  std::unordered_map<std::string, DeviceList> slices_;
+  std::size_t held_ = 0;
 };
 
 }  // namespace dibs::server

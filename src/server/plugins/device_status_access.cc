@@ -108,8 +108,7 @@ class ClaimStatusAuthorization : public AdmissionPlugin {
         status.child("allocation"),
         cat("changing status.allocation or status.reservedFor requires "
             "resource=\"resourceclaims/binding\", verb=\"",
-            what.verb, "\" permission: ",
-            auth::refusal_error(what, decision.reason).message()));
+            what.verb, "\" permission: ", auth::refusal_error(what, decision.reason).message()));
   }
 
   void check_driver(const AdmissionRequest& request, const std::string& driver,

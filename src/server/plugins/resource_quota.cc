@@ -34,17 +34,18 @@ class ResourceQuota : public AdmissionPlugin {
     api::ExtendedNameOf extended;
     if (request.resource.features && request.resource.features->on("DRAExtendedResource")) {
       extended = [this](std::string_view device_class) {
-        return sources_.find("resource.k8s.io", "deviceclasses", "", device_class)["spec"]
-                                                                      ["extendedResourceName"]
+        return sources_
+            .find("resource.k8s.io", "deviceclasses", "",
+                  device_class)["spec"]["extendedResourceName"]
             .str();
       };
     }
     for (int race = 0; race < kRaces; ++race) {
       auto quotas = sources_.list("", "resourcequotas", request.name_space);
       if (quotas.empty()) return success();
-      auto charged = api::charge_quotas(quotas, request.resource.group, request.resource.plural,
-                                        *request.object, request.old, request.context.now,
-                                        extended);
+      auto charged =
+          api::charge_quotas(quotas, request.resource.group, request.resource.plural,
+                             *request.object, request.old, request.context.now, extended);
       if (!charged.ok()) return refuse(request, charged.error().message());
       if (charged->empty() || request.context.dry_run) return success();
       if (store(*charged)) return success();

@@ -103,7 +103,8 @@ class ServiceAddresses : public AdmissionPlugin {
     std::erase_if(recent_, [&](const Value& other) {
       const Value& metadata = other["metadata"];
       return !sources_
-                  .find("", "services", metadata["namespace"].as_string(), metadata["name"].as_string())
+                  .find("", "services", metadata["namespace"].as_string(),
+                        metadata["name"].as_string())
                   .is_null();
     });
     for (const Value& other : recent_) add(other, taken);

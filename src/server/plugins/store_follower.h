@@ -35,10 +35,10 @@ class StoreFollower {
   }
 
  private:
-  std::string rest(const std::string& key) const {
+  std::string rest(std::string_view key) const {
     std::size_t from = prefix_.size();
     if (from < key.size() && key[from] == '/') ++from;
-    return key.substr(from);
+    return std::string(key.substr(from));
   }
 
   bool start(const std::function<void()>& reset, const Take& take) {

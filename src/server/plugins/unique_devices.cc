@@ -67,16 +67,14 @@ class UniqueDevices : public AdmissionPlugin {
     follow("resourceclaims", claims_);
     follow("resourceslices", slices_);
     if (claims_) {
-      claims_->catch_up([this] { index_.clear_claims(); },
-                        [this](const std::string& key, const store::Record* now) {
-                          take(key, now, true);
-                        });
+      claims_->catch_up(
+          [this] { index_.clear_claims(); },
+          [this](const std::string& key, const store::Record* now) { take(key, now, true); });
     }
     if (slices_) {
-      slices_->catch_up([this] { index_.clear_slices(); },
-                        [this](const std::string& key, const store::Record* now) {
-                          take(key, now, false);
-                        });
+      slices_->catch_up(
+          [this] { index_.clear_slices(); },
+          [this](const std::string& key, const store::Record* now) { take(key, now, false); });
     }
   }
 

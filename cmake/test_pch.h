@@ -1,0 +1,6 @@
+// What nearly every test includes besides.
+#pragma once
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pch.h"

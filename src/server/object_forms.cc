@@ -1,0 +1,46 @@
+#include "server/object_forms.h"
+
+#include "base/strings.h"
+#include "json/share.h"
+
+namespace dibs::server {
+
+using json::Value;
+
+namespace {
+
+Value at_version(Value object, store::Revision version) {
+  object.mut("metadata").set("resourceVersion", cat(version));
+  return object;
+}
+
+}  // namespace
+
+// The writer of an object does not know yet which version it will be. Requires mutex_.
+void ObjectForms::set_version(store::Revision version) const {
+  if (version_ != 0) return;
+  version_ = version;
+  whole_ = at_version(std::move(whole_), version);
+}
+
+Value ObjectForms::whole(store::Revision version) const {
+  std::lock_guard lock(mutex_);
+  set_version(version);
+  return version == version_ ? whole_ : at_version(whole_, version);
+}
+
+Value ObjectForms::kept(store::Revision version) const {
+  std::lock_guard lock(mutex_);
+  set_version(version);
+  if (kept_.is_null()) {
+    Value metadata = json::share_parts(whole_["metadata"], "managedFields");
+    whole_.set("metadata", metadata);
+    whole_ = json::share_parts(std::move(whole_), "metadata");
+    kept_ = whole_;
+    kept_.set("metadata", json::share_without(metadata, "managedFields"));
+    kept_ = json::share_parts(std::move(kept_));
+  }
+  return version == version_ ? kept_ : at_version(kept_, version);
+}
+
+}  // namespace dibs::server
