@@ -185,21 +185,29 @@ SchemaPtr schema_at(SchemaPtr schema, std::string_view spelling, bool is_root) {
                                      : element_of(schema);
 }
 
-Value name_fields(const Value& level, SchemaPtr schema, bool is_root) {
+/// The level with `edit(spelling, below)` in place of what lies below each of its entries.
+template <typename Edit>
+Value edit_below(const Value& level, Edit edit) {
   LevelEdit out(level);
   if (level.size() > entries_of(level).size()) out.keep();
   for (const auto& [spelling, entry] : entries_of(level)) {
     if (entry.empty()) {
       out.keep();
-      continue;
+    } else {
+      out.replace(edit(spelling, entry));
     }
+  }
+  return out.finish();
+}
+
+Value name_fields(const Value& level, SchemaPtr schema, bool is_root) {
+  return edit_below(level, [&](std::string_view spelling, const Value& entry) {
     Value below = name_fields(entry, schema_at(schema, spelling, is_root), false);
     if (is_field_spelling(spelling) && child_of(schema, spelled_name(spelling), is_root).declared) {
       below = united_entries(below, Value::object());
     }
-    out.replace(std::move(below));
-  }
-  return out.finish();
+    return below;
+  });
 }
 
 bool is_atomic(SchemaPtr schema) {
@@ -209,17 +217,10 @@ bool is_atomic(SchemaPtr schema) {
 }
 
 Value reconcile(const Value& level, SchemaPtr schema, bool is_root) {
-  LevelEdit out(level);
-  if (level.size() > entries_of(level).size()) out.keep();
-  for (const auto& [spelling, entry] : entries_of(level)) {
-    if (entry.empty()) {
-      out.keep();
-      continue;
-    }
+  return edit_below(level, [&](std::string_view spelling, const Value& entry) {
     const SchemaPtr child = schema_at(schema, spelling, is_root);
-    out.replace(is_atomic(child) ? Value::object() : reconcile(entry, child, false));
-  }
-  return out.finish();
+    return is_atomic(child) ? Value::object() : reconcile(entry, child, false);
+  });
 }
 
 }  // namespace
