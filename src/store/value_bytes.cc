@@ -50,6 +50,9 @@ constexpr std::size_t kMostPatience = 4096;
 /// What two values must have in common to be copied, and how far ahead it is looked for.
 constexpr std::size_t kShortest = 12;
 constexpr std::size_t kAhead = 1024;
+/// How many bytes of the base are searched in all: a value made of quotes would have each of them
+/// looked for, and the one thread that writes would stand still.
+constexpr std::size_t kMostSearched = 64 * 1024;
 
 /// Of "/registry/pods/ns/name" the first two parts.
 std::string_view kind_of(std::string_view key) {
@@ -188,6 +191,7 @@ bool encode(std::string_view base, std::string_view value, std::string& out) {
   std::size_t at = 0;       // in the value
   std::size_t base_at = 0;  // in the base
   std::size_t done = 0;     // of the base, by the steps so far
+  std::size_t searched = 0;
   while (at < value.size()) {
     const std::size_t same = common(base.substr(base_at), value.substr(at));
     if (same >= kShortest || at + same == value.size()) {
@@ -211,8 +215,9 @@ bool encode(std::string_view base, std::string_view value, std::string& out) {
         base_at = other;
         found = true;
       } else if (next.size() == kShortest) {
-        const void* ahead = ::memmem(base.data() + base_at, std::min(kAhead, base.size() - base_at),
-                                     next.data(), next.size());
+        const std::size_t room = std::min(kAhead, base.size() - base_at);
+        if ((searched += room) > kMostSearched) return false;
+        const void* ahead = ::memmem(base.data() + base_at, room, next.data(), next.size());
         if (ahead != nullptr) {
           base_at = static_cast<std::size_t>(static_cast<const char*>(ahead) - base.data());
           found = true;
