@@ -18,7 +18,7 @@
 #include "api/devices/device_table.h"
 #include "api/devices/selector_language.h"
 #include "base/strings.h"
-#include "cel/ext_quantity.h"
+#include "cel/libraries/quantity.h"
 
 namespace dibs::api {
 namespace {

@@ -1,9 +1,16 @@
-# dibs_library(name [PUBLIC libs...] [PRIVATE libs...] [NO_PCH files...])
-# Every .cc of the folder is a source, every x_test.cc a test; all tests of a library are one binary, <name>_tests.
+# dibs_library(name [PUBLIC libs...] [PRIVATE libs...] [NO_PCH files...] [FOLDERS folders...])
+# Every .cc of the folder, and of the folders below it that FOLDERS names, is a source, every x_test.cc a test; all
+# tests of a library are one binary, <name>_tests.
 function(dibs_library name)
-  cmake_parse_arguments(ARG "" "" "PUBLIC;PRIVATE;TEST_LIBS;NO_PCH;EXTRA_SOURCES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
-  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
+  cmake_parse_arguments(ARG "" "" "PUBLIC;PRIVATE;TEST_LIBS;NO_PCH;EXTRA_SOURCES;FOLDERS" ${ARGN})
+  set(folders ${CMAKE_CURRENT_SOURCE_DIR})
+  foreach(folder IN LISTS ARG_FOLDERS)
+    list(APPEND folders ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
+  endforeach()
+  list(TRANSFORM folders APPEND /*.cc OUTPUT_VARIABLE source_globs)
+  list(TRANSFORM folders APPEND /*_test.cc OUTPUT_VARIABLE test_globs)
+  file(GLOB sources CONFIGURE_DEPENDS ${source_globs})
+  file(GLOB tests CONFIGURE_DEPENDS ${test_globs})
   if(tests)
     list(REMOVE_ITEM sources ${tests})
   endif()

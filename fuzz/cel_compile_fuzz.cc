@@ -3,11 +3,11 @@
 #include <map>
 #include <string>
 
-#include "cel/extensions.h"
 #include "cel/kubernetes.h"
-#include "cel/lexer.h"
+#include "cel/libraries/extensions.h"
 #include "cel/operations.h"
-#include "cel/syntax_errors.h"
+#include "cel/parse/lexer.h"
+#include "cel/parse/syntax_errors.h"
 #include "fuzz/targets.h"
 
 namespace dibs::fuzz {

@@ -2,9 +2,9 @@
 // budget, and ends the same way twice.
 #include <string>
 
-#include "cel/extensions.h"
 #include "cel/json_value.h"
 #include "cel/kubernetes.h"
+#include "cel/libraries/extensions.h"
 #include "fuzz/targets.h"
 #include "json/parse.h"
 

@@ -7,7 +7,7 @@
 #include "api/devices/selector_language.h"
 #include "base/strings.h"
 #include "cel/environment.h"
-#include "cel/ext_quantity.h"
+#include "cel/libraries/quantity.h"
 
 namespace dibs::alloc {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "alloc/slice.h"
 #include "api/devices/selector.h"
-#include "cel/program.h"
+#include "cel/evaluate/program.h"
 
 namespace dibs::alloc {
 

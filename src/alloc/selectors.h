@@ -2,8 +2,8 @@
 // What each selector says about each device: sets of rows of an inventory.
 //
 // A selector is numbered when it is first seen and compiled once. Devices are rows of a table that
-// selectors are put to as a whole (cel/columns.h), so that a selector costs one evaluation per
-// value that occurs rather than per device, and a pod like one before costs none. A change of a
+// selectors are put to as a whole (cel/columns/columns.h), so that a selector costs one evaluation
+// per value that occurs rather than per device, and a pod like one before costs none. A change of a
 // slice costs just its own devices.
 //
 // One owner at a time: asking brings the sets up to date.
@@ -19,7 +19,7 @@
 #include "alloc/slice.h"
 #include "api/devices/device.h"
 #include "api/devices/selector.h"
-#include "cel/columns.h"
+#include "cel/columns/columns.h"
 
 namespace dibs::alloc {
 

@@ -10,7 +10,7 @@
 
 #include "base/strings.h"
 #include "cel/environment.h"
-#include "cel/extensions.h"
+#include "cel/libraries/extensions.h"
 #include "cel/operations.h"
 #include "cel/test_support.h"
 #include "json/parse.h"

@@ -1,8 +1,8 @@
 #include "cel/environment.h"
 
 #include "base/strings.h"
-#include "cel/standard_library.h"
-#include "cel/validators.h"
+#include "cel/check/validators.h"
+#include "cel/libraries/standard_library.h"
 
 namespace dibs::cel {
 

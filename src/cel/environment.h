@@ -17,14 +17,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cel/ast.h"
-#include "cel/checker.h"
-#include "cel/cost_estimate.h"
-#include "cel/ext_format.h"
+#include "cel/check/checker.h"
+#include "cel/cost/cost_estimate.h"
+#include "cel/evaluate/program.h"
 #include "cel/function.h"
-#include "cel/parser.h"
-#include "cel/program.h"
-#include "cel/time_zones.h"
+#include "cel/libraries/format.h"
+#include "cel/libraries/time_zones.h"
+#include "cel/parse/ast.h"
+#include "cel/parse/parser.h"
 #include "cel/type.h"
 
 namespace dibs::cel {
@@ -45,7 +45,7 @@ struct EnvironmentOptions {
   bool unchecked = false;
   /// Durations, timestamps, patterns and formats that are literals are checked when compiled.
   bool check_literals = false;
-  /// How format() writes, see ext_format.h; set by the version of the strings extension.
+  /// How format() writes, see libraries/format.h; set by the version of the strings extension.
   FormatStyle format_style = FormatStyle::plain;
   /// The Go implementation, and so Kubernetes, departs from the language in places: of keys that
   /// are repeated in a map literal the last one counts, keys may be of any type, and an optional

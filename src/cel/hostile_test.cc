@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "base/strings.h"
-#include "cel/extensions.h"
 #include "cel/kubernetes.h"
+#include "cel/libraries/extensions.h"
 
 namespace dibs::cel {
 namespace {

@@ -1,9 +1,9 @@
 #include "cel/kubernetes.h"
 
-#include "cel/ext_authorizer.h"
-#include "cel/ext_formats.h"
-#include "cel/extensions.h"
-#include "cel/standard_library.h"
+#include "cel/libraries/authorizer.h"
+#include "cel/libraries/extensions.h"
+#include "cel/libraries/formats.h"
+#include "cel/libraries/standard_library.h"
 
 namespace dibs::cel {
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/strings.h"
-#include "cel/extensions.h"
+#include "cel/libraries/extensions.h"
 
 namespace dibs::cel {
 namespace {

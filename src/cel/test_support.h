@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/test_data.h"
-#include "cel/time_zones.h"
+#include "cel/libraries/time_zones.h"
 
 namespace dibs::cel {
 

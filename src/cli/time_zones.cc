@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/strings.h"
-#include "cel/time_zones.h"
+#include "cel/libraries/time_zones.h"
 #include "runtime/files.h"
 
 namespace dibs::cli {

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "api/kinds/cron.h"
+#include "api/kinds/workload/cron.h"
 #include "base/time.h"
-#include "cel/time_zones.h"
+#include "cel/libraries/time_zones.h"
 #include "json/value.h"
 
 namespace dibs::controllers {

@@ -2,7 +2,7 @@
 // create, is found here: used is counted anew over the objects that are there.
 #include <set>
 
-#include "api/kinds/quota.h"
+#include "api/kinds/cluster/quota.h"
 #include "base/strings.h"
 #include "controllers/controllers.h"
 

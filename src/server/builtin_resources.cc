@@ -4,8 +4,8 @@
 
 #include "api/expressions/crd_checker.h"
 #include "api/expressions/policy_rules.h"
-#include "api/kinds/event.h"
-#include "api/kinds/resource_rules.h"
+#include "api/kinds/cluster/event.h"
+#include "api/kinds/resource/rules.h"
 #include "api/resource/conversion.h"
 #include "api/resource/lifecycle.h"
 #include "api/resource/model.h"

@@ -6,7 +6,7 @@
 
 #include "base/semver.h"
 #include "base/strings.h"
-#include "cel/ext_quantity.h"
+#include "cel/libraries/quantity.h"
 
 namespace dibs::api {
 namespace {

@@ -3,7 +3,7 @@
 //
 // Devices come and go slice by slice. A device keeps its row while its slice lists it, and a slice
 // that is written again costs work only for the devices that differ. A DeviceFilter has the answer
-// of one selector to all of them and follows the changes; see cel/columns.h.
+// of one selector to all of them and follows the changes; see cel/columns/columns.h.
 //
 // A table and its filters belong to one thread at a time.
 
@@ -16,7 +16,7 @@
 
 #include "api/devices/device.h"
 #include "api/devices/selector.h"
-#include "cel/columns.h"
+#include "cel/columns/columns.h"
 #include "json/value.h"
 
 namespace dibs::api {

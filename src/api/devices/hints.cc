@@ -5,7 +5,7 @@
 #include "api/devices/selector_language.h"
 #include "base/nearest.h"
 #include "base/strings.h"
-#include "cel/parser.h"
+#include "cel/parse/parser.h"
 
 namespace dibs::api {
 namespace {

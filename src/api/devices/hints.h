@@ -10,7 +10,7 @@
 
 #include "api/devices/device.h"
 #include "api/devices/selector.h"
-#include "cel/ast.h"
+#include "cel/parse/ast.h"
 
 namespace dibs::api {
 

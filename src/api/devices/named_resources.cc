@@ -3,9 +3,9 @@
 #include "base/semver.h"
 #include "base/strings.h"
 #include "cel/environment.h"
-#include "cel/ext_quantity.h"
-#include "cel/extensions.h"
 #include "cel/kubernetes.h"
+#include "cel/libraries/extensions.h"
+#include "cel/libraries/quantity.h"
 
 namespace dibs::api {
 namespace {

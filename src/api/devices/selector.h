@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "api/schema/field_error.h"
-#include "cel/ast.h"
-#include "cel/program.h"
+#include "cel/evaluate/program.h"
+#include "cel/parse/ast.h"
 #include "cel/type.h"
 
 namespace dibs::api {

@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "base/strings.h"
-#include "cel/extensions.h"
 #include "cel/kubernetes.h"
+#include "cel/libraries/extensions.h"
 #include "cel/operations.h"
 
 namespace dibs::api {

@@ -5,7 +5,7 @@
 // release before it, so that a cluster can go back, and the parts of the device whose gates are on.
 
 #include "api/devices/selector.h"
-#include "cel/cost_estimate.h"
+#include "cel/cost/cost_estimate.h"
 #include "cel/environment.h"
 
 namespace dibs::api {

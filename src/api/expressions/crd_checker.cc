@@ -10,7 +10,7 @@
 #include "api/expressions/crd_validator.h"
 #include "api/structural/go_text.h"
 #include "base/strings.h"
-#include "cel/cost.h"
+#include "cel/cost/cost.h"
 
 namespace dibs::api {
 namespace {

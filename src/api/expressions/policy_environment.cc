@@ -3,8 +3,8 @@
 #include <map>
 
 #include "base/strings.h"
-#include "cel/ext_authorizer.h"
 #include "cel/kubernetes.h"
+#include "cel/libraries/authorizer.h"
 
 namespace dibs::api {
 namespace {

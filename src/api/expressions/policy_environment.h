@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/kinds/admission_expressions.h"
+#include "api/kinds/admission/expressions.h"
 #include "cel/environment.h"
 
 namespace dibs::api {

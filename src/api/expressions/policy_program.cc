@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "base/strings.h"
+#include "cel/evaluate/program.h"
 #include "cel/json_value.h"
-#include "cel/program.h"
 
 namespace dibs::api {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "api/expressions/policy_environment.h"
-#include "cel/ext_authorizer.h"
+#include "cel/libraries/authorizer.h"
 #include "json/value.h"
 
 namespace dibs::api {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "api/expressions/policy_environment.h"
-#include "api/kinds/admission_expressions.h"
+#include "api/kinds/admission/expressions.h"
 
 namespace dibs::api {
 namespace {

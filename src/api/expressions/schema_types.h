@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cel/cost_estimate.h"
+#include "cel/cost/cost_estimate.h"
 #include "cel/environment.h"
 #include "cel/type.h"
 #include "json/value.h"

@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/kinds/cron.h"
-#include "api/kinds/event.h"
-#include "api/kinds/job.h"
+#include "api/kinds/cluster/event.h"
 #include "api/kinds/rule_table.h"
-#include "api/kinds/workload.h"
+#include "api/kinds/workload/cron.h"
+#include "api/kinds/workload/job.h"
+#include "api/kinds/workload/workload.h"
 #include "json/parse.h"
 
 namespace dibs::api {

@@ -8,10 +8,10 @@
 #include <regex>
 #include <set>
 
-#include "api/kinds/event.h"
+#include "api/kinds/cluster/event.h"
 #include "api/kinds/metadata.h"
 #include "api/kinds/rule_table.h"
-#include "api/kinds/workload.h"
+#include "api/kinds/workload/workload.h"
 #include "api/schema/builtin.h"
 #include "api/schema/decode.h"
 #include "api/schema/defaults.h"

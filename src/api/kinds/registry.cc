@@ -1,4 +1,4 @@
-#include "api/kinds/pod_claim_gates.h"
+#include "api/kinds/pod/claim_gates.h"
 #include "api/kinds/rule_table.h"
 
 namespace dibs::api {

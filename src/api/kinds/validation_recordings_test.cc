@@ -9,9 +9,9 @@
 #include <regex>
 #include <set>
 
+#include "api/kinds/cluster/quota.h"
 #include "api/kinds/metadata.h"
-#include "api/kinds/pod.h"
-#include "api/kinds/quota.h"
+#include "api/kinds/pod/pod.h"
 #include "api/kinds/subresource_rules.h"
 #include "api/schema/decode.h"
 #include "api/schema/defaults.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "api/kinds/pod_resources.h"
+#include "api/kinds/pod/resources.h"
 #include "base/strings.h"
 
 namespace dibs::server {

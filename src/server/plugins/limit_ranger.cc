@@ -1,5 +1,5 @@
 // LimitRanges of a namespace fill in and bound what its pods and claims ask for.
-#include "api/kinds/quota.h"
+#include "api/kinds/cluster/quota.h"
 #include "server/plugins/plugins.h"
 
 namespace dibs::server {

@@ -4,7 +4,7 @@
 // Only quotas whose status.hard is set count. The usage is charged by a conditional write of the
 // quota, so that two creations cannot use the same rest; a charge for a write that then fails is
 // found by whoever recounts the quota.
-#include "api/kinds/quota.h"
+#include "api/kinds/cluster/quota.h"
 #include "server/plugins/plugins.h"
 #include "server/stored.h"
 

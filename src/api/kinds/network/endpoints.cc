@@ -1,0 +1,224 @@
+// Endpoints and EndpointSlices: the addresses behind a service.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <set>
+
+#include "api/kinds/checks.h"
+#include "api/kinds/metadata.h"
+#include "api/kinds/names.h"
+#include "api/kinds/network/service.h"
+#include "base/strings.h"
+
+namespace dibs::api {
+namespace {
+
+void check_protocol(const Value& port, const Path& path, FieldErrors& errors) {
+  std::string_view protocol = port["protocol"].as_string();
+  if (protocol.empty()) {
+    errors.required(path.child("protocol"));
+  } else if (!is_one_of(protocol, {"SCTP", "TCP", "UDP"})) {
+    errors.not_supported(path.child("protocol"), port["protocol"], {"SCTP", "TCP", "UDP"});
+  }
+  if (is_set(port, "appProtocol")) {
+    add_invalid(is_qualified_name(port["appProtocol"].as_string()), port["appProtocol"],
+                path.child("appProtocol"), errors);
+  }
+}
+
+void set_endpoints_defaults(Value& endpoints) {
+  for (std::size_t s = 0; s < endpoints["subsets"].size(); ++s) {
+    for (std::size_t p = 0; p < endpoints["subsets"][s]["ports"].size(); ++p) {
+      set_default_text(endpoints.mut("subsets").mut(s).mut("ports").mut(p), "protocol", "TCP");
+    }
+  }
+}
+
+void validate_address(const Value& address, const Path& path, FieldErrors& errors) {
+  std::string_view ip = address["ip"].as_string();
+  validate_ip(ip, path.child("ip"), errors);
+  if (!address["hostname"].as_string().empty()) {
+    add_invalid(is_dns1123_label(address["hostname"].as_string()), address["hostname"],
+                path.child("hostname"), errors);
+  }
+  if (is_set(address, "nodeName")) {
+    add_invalid(is_dns1123_subdomain(address["nodeName"].as_string()), address["nodeName"],
+                path.child("nodeName"), errors);
+  }
+  validate_non_special_ip(ip, path.child("ip"), errors);
+}
+
+void validate_endpoints(const Value& endpoints, FieldErrors& errors) {
+  Path list("subsets");
+  const Value& subsets = endpoints["subsets"];
+  for (std::size_t i = 0; i < subsets.size(); ++i) {
+    const Value& subset = subsets[i];
+    Path at = list.index(i);
+    if (subset["addresses"].empty() && subset["notReadyAddresses"].empty()) {
+      errors.required(at, "must specify `addresses` or `notReadyAddresses`");
+    }
+    for (const char* key : {"addresses", "notReadyAddresses"}) {
+      Path addresses_at = at.child(key);
+      for (std::size_t a = 0; a < subset[key].size(); ++a) {
+        validate_address(subset[key][a], addresses_at.index(a), errors);
+      }
+    }
+    Path ports_at = at.child("ports");
+    const Value& ports = subset["ports"];
+    for (std::size_t p = 0; p < ports.size(); ++p) {
+      Path port_at = ports_at.index(p);
+      std::string_view name = ports[p]["name"].as_string();
+      if (name.empty()) {
+        if (ports.size() > 1) errors.required(port_at.child("name"));
+      } else {
+        add_invalid(is_dns1123_label(name), ports[p]["name"], port_at.child("name"), errors);
+      }
+      add_invalid(is_port_number(ports[p]["port"].as_int()), Value(ports[p]["port"].as_int()),
+                  port_at.child("port"), errors);
+      check_protocol(ports[p], port_at, errors);
+    }
+  }
+}
+
+void set_slice_defaults(Value& slice) {
+  for (std::size_t i = 0; i < slice["ports"].size(); ++i) {
+    Value& port = slice.mut("ports").mut(i);
+    set_default(port, "name", "");
+    set_default(port, "protocol", "TCP");
+  }
+}
+
+void validate_slice_ports(const Value& ports, const Path& path, FieldErrors& errors) {
+  if (ports.size() > 20000) errors.too_many(path, ports.size(), 20000);
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    Path at = path.index(i);
+    std::string name = ports[i]["name"].str();
+    if (!name.empty()) {
+      add_invalid(is_dns1123_label(name), ports[i]["name"], at.child("name"), errors);
+    }
+    if (!names.insert(name).second) errors.duplicate(at.child("name"), Value(name));
+    check_protocol(ports[i], at, errors);
+  }
+}
+
+void validate_slice_addresses(const Value& endpoint, std::string_view type, const Path& path,
+                              FieldErrors& errors) {
+  const Value& addresses = endpoint["addresses"];
+  if (addresses.size() > 100) errors.too_many(path, addresses.size(), 100);
+  for (const Value& address : addresses.items()) {
+    std::string_view ip = address.as_string();
+    if (type == "FQDN") {
+      add_invalid(is_dns1123_subdomain(ip), address, path, errors);
+      continue;
+    }
+    bool right = type == "IPv4" ? is_ipv4(ip) : is_ipv6(ip);
+    if (!right) {
+      errors.invalid(path, address, cat("must be an ", type, " address"));
+    } else {
+      validate_non_special_ip(ip, path, errors);
+    }
+  }
+}
+
+void validate_slice(const Value& slice, FieldErrors& errors) {
+  std::string_view type = slice["addressType"].as_string();
+  bool known = is_one_of(type, {"FQDN", "IPv4", "IPv6"});
+  validate_slice_ports(slice["ports"], Path("ports"), errors);
+  Path list("endpoints");
+  const Value& endpoints = slice["endpoints"];
+  if (endpoints.size() > 1000) errors.too_many(list, endpoints.size(), 1000);
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    Path at = list.index(i);
+    if (known) validate_slice_addresses(endpoints[i], type, at.child("addresses"), errors);
+    if (is_set(endpoints[i], "nodeName")) {
+      add_invalid(is_dns1123_subdomain(endpoints[i]["nodeName"].as_string()),
+                  endpoints[i]["nodeName"], at.child("nodeName"), errors);
+    }
+    if (is_set(endpoints[i], "hostname")) {
+      add_invalid(is_dns1123_label(endpoints[i]["hostname"].as_string()), endpoints[i]["hostname"],
+                  at.child("hostname"), errors);
+    }
+  }
+  // The API tells of what is missing after all that is wrong.
+  if (type.empty()) {
+    errors.required(Path("addressType"));
+  } else if (!known) {
+    errors.not_supported(Path("addressType"), slice["addressType"], {"FQDN", "IPv4", "IPv6"});
+  }
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    if (!endpoints[i]["addresses"].empty()) continue;
+    Path at = list.index(i);
+    errors.required(at.child("addresses"));
+  }
+}
+
+void validate_slice_update(const Value& slice, const Value& old, FieldErrors& errors) {
+  if (!(slice["addressType"] == old["addressType"])) {
+    errors.invalid(Path("addressType"), Value(), "field is immutable");
+    return;
+  }
+  validate_slice(slice, errors);
+}
+
+}  // namespace
+
+void validate_non_special_ip(std::string_view ip, const Path& path, FieldErrors& errors) {
+  Value shown(ip);
+  std::string text(ip);
+  in_addr v4;
+  in6_addr v6;
+  bool unspecified = false;
+  bool loopback = false;
+  bool link_local = false;
+  bool multicast = false;
+  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) {
+    std::uint32_t number = ntohl(v4.s_addr);
+    unspecified = number == 0;
+    loopback = (number >> 24) == 127;
+    link_local = (number >> 16) == 0xa9fe;
+    multicast = (number >> 8) == 0xe00000;
+  } else if (inet_pton(AF_INET6, text.c_str(), &v6) == 1) {
+    unspecified = IN6_IS_ADDR_UNSPECIFIED(&v6);
+    loopback = IN6_IS_ADDR_LOOPBACK(&v6);
+    link_local = IN6_IS_ADDR_LINKLOCAL(&v6);
+    multicast = IN6_IS_ADDR_MC_LINKLOCAL(&v6);
+  } else {
+    errors.invalid(path, shown, "must be a valid IP address");
+    return;
+  }
+  if (unspecified) errors.invalid(path, shown, "may not be unspecified (0.0.0.0 or ::)");
+  if (loopback) {
+    errors.invalid(path, shown, "may not be in the loopback range (127.0.0.0/8, ::1/128)");
+  }
+  if (link_local) {
+    errors.invalid(path, shown, "may not be in the link-local range (169.254.0.0/16, fe80::/10)");
+  }
+  if (multicast) {
+    errors.invalid(path, shown,
+                   "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
+  }
+}
+
+KindRules endpoints_rules() {
+  KindRules rules;
+  rules.set_defaults = set_endpoints_defaults;
+  rules.allow_create_on_update = true;
+  rules.validate = validate_endpoints;
+  rules.validate_update = [](const Value& endpoints, const Value&, FieldErrors& errors) {
+    validate_endpoints(endpoints, errors);
+  };
+  return rules;
+}
+
+KindRules endpoint_slice_rules() {
+  KindRules rules;
+  rules.set_defaults = set_slice_defaults;
+  rules.validate = validate_slice;
+  rules.validate_update = validate_slice_update;
+  rules.tracks_generation = true;
+  return rules;
+}
+
+}  // namespace dibs::api

@@ -1,0 +1,109 @@
+#include "api/kinds/network/service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "json/parse.h"
+#include "json/patch.h"
+
+namespace dibs::api {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Value parsed(std::string_view text) { return json::parse(text).value(); }
+
+Value service(std::string_view spec) {
+  Value object =
+      Value::object({{"metadata", Value::object({{"name", "s"}})}, {"spec", parsed(spec)}});
+  const KindRules& rules = kind_rules("", "Service");
+  rules.set_defaults(object);
+  rules.prepare_create(object, {Time{}, ""});
+  return object;
+}
+
+Value updated(const Value& old, std::string_view patch) {
+  Value object = json::apply_merge_patch(old, parsed(patch));
+  const KindRules& rules = kind_rules("", "Service");
+  rules.set_defaults(object);
+  rules.prepare_update(object, old, {Time{}, ""});
+  return object;
+}
+
+std::vector<std::string> faults_of(const Value& object, const Value* old = nullptr) {
+  FieldErrors errors;
+  const KindRules& rules = kind_rules("", "Service");
+  if (old == nullptr)
+    rules.validate(object, errors);
+  else
+    rules.validate_update(object, *old, errors);
+  std::vector<std::string> out;
+  for (const FieldError& error : errors.errors()) out.push_back(cat(error.field, ": ", error.text));
+  return out;
+}
+
+TEST(Service, says_what_must_be_allocated) {
+  Value plain = service(R"({"ports":[{"port":80}]})");
+  EXPECT_THAT(missing_cluster_ips(plain), ElementsAre("IPv4"));
+  EXPECT_THAT(missing_node_ports(plain), IsEmpty());
+  Value node_port = service(R"({"type":"NodePort","ports":[
+      {"name":"a","port":80,"nodePort":31801},{"name":"b","port":81}]})");
+  EXPECT_THAT(missing_node_ports(node_port), ElementsAre(1u));
+  EXPECT_THAT(missing_cluster_ips(service(R"({"clusterIP":"None","ports":[{"port":80}]})")),
+              IsEmpty());
+  EXPECT_THAT(missing_cluster_ips(service(R"({"type":"ExternalName","externalName":"x"})")),
+              IsEmpty());
+}
+
+TEST(Service, a_headless_one_without_selector_has_both_families) {
+  Value free = service(R"({"clusterIP":"None","ports":[{"port":80}]})");
+  EXPECT_EQ(free["spec"]["ipFamilies"], parsed(R"(["IPv4","IPv6"])"));
+  EXPECT_EQ(free["spec"]["ipFamilyPolicy"].as_string(), "RequireDualStack");
+  Value selecting = service(R"({"clusterIP":"None","selector":{"a":"b"},"ports":[{"port":80}]})");
+  EXPECT_EQ(selecting["spec"]["ipFamilies"], parsed(R"(["IPv4"])"));
+  EXPECT_EQ(selecting["spec"]["ipFamilyPolicy"].as_string(), "SingleStack");
+}
+
+TEST(Service, keeps_what_was_allocated) {
+  Value old = service(R"({"type":"NodePort","clusterIP":"10.0.0.7","ports":[
+      {"port":80,"nodePort":31801}]})");
+  Value object =
+      updated(old, R"({"spec":{"clusterIP":null,"ports":[{"port":80,"targetPort":8}]}})");
+  EXPECT_EQ(object["spec"]["clusterIPs"], parsed(R"(["10.0.0.7"])"));
+  EXPECT_EQ(object["spec"]["ports"][0]["nodePort"].as_int(), 31801);
+  EXPECT_THAT(faults_of(object, &old), IsEmpty());
+  Value other = updated(old, R"({"spec":{"clusterIP":"10.0.0.8"}})");
+  EXPECT_THAT(faults_of(other, &old),
+              ElementsAre("spec.clusterIPs[0]: Invalid value: [\"10.0.0.8\"]: may not change once "
+                          "set"));
+}
+
+TEST(Service, another_type_leaves_fields_behind) {
+  Value old = service(R"({"type":"LoadBalancer","clusterIP":"10.0.0.7",
+      "externalTrafficPolicy":"Local","ports":[{"port":80,"nodePort":31801}]})");
+  Value object = updated(old, R"({"spec":{"type":"ClusterIP"}})");
+  EXPECT_THAT(faults_of(object, &old), IsEmpty());
+  EXPECT_TRUE(object["spec"]["externalTrafficPolicy"].is_null());
+  EXPECT_TRUE(object["spec"]["allocateLoadBalancerNodePorts"].is_null());
+  EXPECT_TRUE(object["spec"]["ports"][0]["nodePort"].is_null());
+}
+
+TEST(Service, special_addresses_are_not_for_others) {
+  struct Case {
+    const char* ip;
+    std::size_t faults;
+  };
+  const Case cases[] = {{"10.0.0.1", 0},    {"0.0.0.0", 1},     {"127.0.0.1", 1},
+                        {"169.254.1.1", 1}, {"224.0.0.1", 1},   {"::1", 1},
+                        {"fe80::1", 1},     {"2001:db8::1", 0}, {"not-an-ip", 1}};
+  for (const Case& c : cases) {
+    FieldErrors errors;
+    validate_non_special_ip(c.ip, Path("ip"), errors);
+    EXPECT_EQ(errors.size(), c.faults) << c.ip;
+  }
+}
+
+}  // namespace
+}  // namespace dibs::api

@@ -1,0 +1,176 @@
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "api/kinds/checks.h"
+#include "api/kinds/workload/workload.h"
+#include "base/strings.h"
+#include "json/parse.h"
+
+namespace dibs::api {
+namespace {
+
+constexpr std::int64_t kMaxReplicas = std::numeric_limits<std::int32_t>::max();
+
+Value make_scale(const Value& object, Value spec, std::int64_t current, std::string selector) {
+  const Value& from = object["metadata"];
+  Value metadata = Value::object();
+  for (std::string_view key :
+       {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}) {
+    if (const Value* value = from.find(key)) metadata.set(key, *value);
+  }
+  Value status = Value::object({{"replicas", Value(static_cast<long>(current))}});
+  if (!selector.empty()) status.set("selector", selector);
+  return Value::object({{"kind", "Scale"},
+                        {"apiVersion", "autoscaling/v1"},
+                        {"metadata", std::move(metadata)},
+                        {"spec", std::move(spec)},
+                        {"status", std::move(status)}});
+}
+
+Value spec_of(std::int64_t replicas) {
+  Value spec = Value::object();
+  if (replicas != 0) spec.set("replicas", static_cast<long>(replicas));
+  return spec;
+}
+
+/// The write is conditional only if the Scale names a version.
+void take_preconditions(Value& object, const Value& scale) {
+  Value& metadata = object.mut("metadata");
+  const Value& from = scale["metadata"];
+  if (from["resourceVersion"].as_string().empty()) {
+    metadata.erase("resourceVersion");
+  } else {
+    metadata.set("resourceVersion", from["resourceVersion"]);
+  }
+  if (!from["uid"].as_string().empty()) metadata.set("uid", from["uid"]);
+}
+
+std::vector<std::string_view> steps_of(std::string_view path) {
+  if (!path.empty() && path.front() == '.') path.remove_prefix(1);
+  return split(path, '.');
+}
+
+const Value& at(const Value& object, std::string_view path) {
+  const Value* value = &object;
+  for (std::string_view step : steps_of(path)) value = &(*value)[step];
+  return *value;
+}
+
+std::string kind_name(const Value& value) {
+  switch (value.kind()) {
+    case json::Kind::string:
+      return "string";
+    case json::Kind::boolean:
+      return "bool";
+    case json::Kind::number:
+      return "float64";
+    case json::Kind::array:
+      return "[]interface {}";
+    case json::Kind::object:
+      return "map[string]interface {}";
+    default:
+      return "int64";
+  }
+}
+
+std::string type_text(std::string_view path, const Value& value, std::string_view wanted) {
+  return cat(path, " accessor error: ", json::write(value), " is of the type ", kind_name(value),
+             ", expected ", wanted);
+}
+
+void validate_count(const Value& object, const std::string& path, FieldErrors& errors) {
+  const Value& value = at(object, path);
+  if (value.is_null()) return;
+  Path field(path);
+  if (!value.is_integer()) {
+    errors.invalid(field, value, type_text(path, value, "int64"));
+  } else if (value.as_int() < 0) {
+    errors.invalid(field, value, "should be a non-negative integer");
+  } else if (value.as_int() > kMaxReplicas) {
+    errors.invalid(field, value, cat("should be less than or equal to ", kMaxReplicas));
+  }
+}
+
+}  // namespace
+
+Value scale_of(const Value& object) {
+  const Value& spec = object["spec"];
+  const Value& selector = spec["selector"];
+  // A ReplicationController's selector is the map of labels itself.
+  bool is_plain = !selector["matchLabels"].is_object() && !selector["matchExpressions"].is_array();
+  std::string text = is_plain ? selector_text(Value::object({{"matchLabels", selector}}))
+                              : selector_text(selector);
+  return make_scale(object, spec_of(spec["replicas"].as_int()),
+                    object["status"]["replicas"].as_int(), std::move(text));
+}
+
+Result<Value> apply_scale(const Value& object, const Value& scale) {
+  std::int64_t replicas = scale["spec"]["replicas"].as_int();
+  FieldErrors errors;
+  Path spec("spec");
+  check_nonnegative(scale["spec"], "replicas", spec, errors);
+  if (!errors.empty()) {
+    return errors.to_error("Scale", "autoscaling", object["metadata"]["name"].as_string());
+  }
+  Value changed = object;
+  changed.mut("spec").set("replicas", static_cast<long>(replicas));
+  take_preconditions(changed, scale);
+  return changed;
+}
+
+Result<Value> scale_of_custom(const Value& object, const ScalePaths& paths, bool for_update) {
+  const Value& wanted = at(object, paths.spec_replicas);
+  const Value& current = at(object, paths.status_replicas);
+  if (!wanted.is_null() && !wanted.is_integer()) {
+    return Error::plain(type_text(paths.spec_replicas, wanted, "int64"));
+  }
+  if (!current.is_null() && !current.is_integer()) {
+    return Error::plain(type_text(paths.status_replicas, current, "int64"));
+  }
+  std::string selector;
+  if (!paths.label_selector.empty()) {
+    const Value& text = at(object, paths.label_selector);
+    if (!text.is_null() && !text.is_string()) {
+      return Error::plain(type_text(paths.label_selector, text, "string"));
+    }
+    selector = text.str();
+  }
+  if (wanted.is_null() && !for_update) {
+    std::string text =
+        cat("the spec replicas field ", quoted(paths.spec_replicas), " does not exist");
+    ErrorDetails details;
+    details.causes.push_back({"", text, ""});
+    return Error(Code::internal, cat("Internal error occurred: ", text), std::move(details));
+  }
+  Value spec = spec_of(wanted.as_int());
+  return make_scale(object, std::move(spec), current.as_int(), std::move(selector));
+}
+
+Result<Value> apply_scale_custom(const Value& object, const Value& scale, const ScalePaths& paths) {
+  const Value& wanted = scale["spec"]["replicas"];
+  if (wanted.is_null() && at(object, paths.spec_replicas).is_null()) {
+    return Error::bad_request(
+        cat("the spec replicas field ", quoted(paths.spec_replicas), " cannot be empty"));
+  }
+  Value changed = object;
+  Value* target = &changed;
+  for (std::string_view step : steps_of(paths.spec_replicas)) target = &target->mut(step);
+  *target = Value(static_cast<long>(wanted.as_int()));
+  const Value& version = scale["metadata"]["resourceVersion"];
+  if (!version.as_string().empty()) changed.mut("metadata").set("resourceVersion", version);
+  return changed;
+}
+
+void validate_custom_scale(const Value& object, const ScalePaths& paths, FieldErrors& errors) {
+  validate_count(object, paths.spec_replicas, errors);
+  validate_count(object, paths.status_replicas, errors);
+  if (paths.label_selector.empty()) return;
+  const Value& selector = at(object, paths.label_selector);
+  if (!selector.is_null() && !selector.is_string()) {
+    errors.invalid(Path(paths.label_selector), selector,
+                   type_text(paths.label_selector, selector, "string"));
+  }
+}
+
+}  // namespace dibs::api
