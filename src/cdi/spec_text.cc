@@ -5,7 +5,7 @@
 #include "base/strings.h"
 #include "cdi/spec.h"
 #include "cdi/yaml_text.h"
-#include "json/go_words.h"
+#include "json/go_print.h"
 #include "json/parse.h"
 #include "json/yaml.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/resource/conversion.h"
+#include "api/kinds/resource/versions/conversion.h"
 #include "base/strings.h"
 
 namespace dibs::cli {

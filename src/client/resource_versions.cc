@@ -3,7 +3,7 @@
 #include <mutex>
 #include <vector>
 
-#include "api/resource/conversion.h"
+#include "api/kinds/resource/versions/conversion.h"
 #include "base/strings.h"
 #include "json/parse.h"
 

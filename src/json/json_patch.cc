@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "base/strings.h"
-#include "json/go_words.h"
+#include "json/go_print.h"
 #include "json/patch.h"
 
 namespace dibs::json {

@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "json/builder.h"
+#include "json/go_print.h"
 #include "json/number.h"
 #include "json/parse.h"
 #include "json/yaml.h"
@@ -58,49 +59,6 @@ double allowed_alias_ratio(std::size_t nodes) {
   if (count <= kLow) return 0.99;
   if (count >= kHigh) return 0.10;
   return 0.99 - 0.89 * ((count - kLow) / (kHigh - kLow));
-}
-
-// As Go's %#v shows what go-yaml makes of a value.
-void show_go(std::string& out, const Value& value, int depth = 0) {
-  if (depth > 20) return;
-  switch (value.kind()) {
-    case Kind::null:
-      out.append("interface {}(nil)");
-      return;
-    case Kind::boolean:
-      out.append(value.as_bool() ? "true" : "false");
-      return;
-    case Kind::integer:
-      out.append(std::to_string(value.as_int()));
-      return;
-    case Kind::number:
-      append_short_double(out, value.as_double());
-      return;
-    case Kind::string:
-      out.append(quoted(value.as_string()));
-      return;
-    case Kind::array: {
-      out.append("[]interface {}{");
-      const char* before = "";
-      for (const Value& item : value.items()) {
-        out.append(before);
-        show_go(out, item, depth + 1);
-        before = ", ";
-      }
-      break;
-    }
-    case Kind::object: {
-      out.append("map[interface {}]interface {}{");
-      const char* before = "";
-      for (const auto& [key, member] : value.members()) {
-        append(out, before, quoted(key), ':');
-        show_go(out, member, depth + 1);
-        before = ", ";
-      }
-      break;
-    }
-  }
-  out.push_back('}');
 }
 
 Value sorted(Value object) {
@@ -337,11 +295,8 @@ class Composer {
     const Value& value = node.value;
     switch (value.kind()) {
       case Kind::array:
-      case Kind::object: {
-        std::string shown;
-        show_go(shown, value);
-        return fail_yaml("invalid map key: ", shown);
-      }
+      case Kind::object:
+        return fail_yaml("invalid map key: ", go_syntax(value, GoKeys::any));
       case Kind::null:
         return fail("unsupported map key of type: %!s(<nil>), key: interface {}(nil)");
       case Kind::string:

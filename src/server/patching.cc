@@ -1,8 +1,8 @@
 // The four patch types of PATCH requests.
 #include "api/merge/apply.h"
-#include "api/merge/go_print.h"
 #include "api/merge/strategic_merge.h"
 #include "base/strings.h"
+#include "json/go_print.h"
 #include "json/parse.h"
 #include "json/patch.h"
 #include "json/yaml.h"
@@ -28,14 +28,6 @@ Result<PatchType> patch_type(const Context& context, const Resource& resource) {
         "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml");
   }
   return Error(Code::unsupported_media_type, "415: Unsupported Media Type", ErrorDetails{});
-}
-
-std::string_view go_kind(const Value& value) {
-  if (value.is_array()) return "array";
-  if (value.is_string()) return "string";
-  if (value.is_number()) return "number";
-  if (value.is_boolean()) return "bool";
-  return "object";
 }
 
 Error bad_patch(std::string_view what, std::string_view type) {
@@ -211,7 +203,7 @@ Result<Value> patched(Context& context, const Expected& expected, const Resource
     }
   }
   // A strategic patch is shown as Go prints the map it was read into.
-  std::string shown = type == PatchType::strategic ? api::go_value(patch) : context.request.body;
+  std::string shown = type == PatchType::strategic ? json::go_value(patch) : context.request.body;
   auto decoded = decode_patched(context, expected, result, std::move(strict), shown);
   if (!decoded.ok())
     return type == PatchType::strategic ? as_restored(decoded.error(), shown) : decoded;

@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "cel/calendar.h"
 #include "cel/operations.h"
+#include "json/go_print.h"
 #include "json/parse.h"
 
 namespace dibs::api {
@@ -17,25 +18,6 @@ namespace {
 using json::Value;
 
 /// The name of the Go type that holds such a value upstream.
-std::string_view go_name(const Value& tree) {
-  switch (tree.kind()) {
-    case json::Kind::boolean:
-      return "bool";
-    case json::Kind::integer:
-      return "int64";
-    case json::Kind::number:
-      return "float64";
-    case json::Kind::string:
-      return "string";
-    case json::Kind::array:
-      return "[]interface {}";
-    case json::Kind::object:
-      return "map[string]interface {}";
-    default:
-      return "<nil>";
-  }
-}
-
 /// What the schema does not know: only good for being compared.
 class Unknown final : public cel::Opaque {
  public:
@@ -373,7 +355,7 @@ cel::Value formatted(std::string_view text, TypedShape shape) {
 }
 
 cel::Value expected(std::string_view what, const Value& tree) {
-  return cel::Value::error(cat("invalid data, expected ", what, ", got ", go_name(tree)));
+  return cel::Value::error(cat("invalid data, expected ", what, ", got ", go_type(tree)));
 }
 
 }  // namespace

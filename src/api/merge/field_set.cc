@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "api/merge/go_print.h"
 #include "base/strings.h"
 #include "json/builder.h"
+#include "json/go_print.h"
 #include "json/parse.h"
 
 namespace dibs::api {

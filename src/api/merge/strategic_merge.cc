@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "api/merge/go_print.h"
 #include "base/strings.h"
+#include "json/go_print.h"
 
 namespace dibs::api {
 namespace {

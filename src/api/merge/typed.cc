@@ -5,9 +5,9 @@
 #include <shared_mutex>
 #include <unordered_map>
 
-#include "api/merge/go_print.h"
 #include "api/schema/decode.h"
 #include "base/strings.h"
+#include "json/go_print.h"
 #include "json/parse.h"
 
 namespace dibs::api {

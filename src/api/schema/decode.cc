@@ -7,7 +7,7 @@
 #include "base/quantity.h"
 #include "base/strings.h"
 #include "base/time.h"
-#include "json/go_words.h"
+#include "json/go_print.h"
 #include "json/parse.h"
 
 namespace dibs::api {

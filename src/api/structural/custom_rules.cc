@@ -8,13 +8,12 @@
 
 #include "api/kinds/metadata.h"
 #include "api/kinds/names.h"
-#include "api/merge/go_print.h"
 #include "api/structural/defaults.h"
 #include "api/structural/embedded.h"
-#include "api/structural/go_text.h"
 #include "api/structural/list_types.h"
 #include "api/structural/validate.h"
 #include "base/strings.h"
+#include "json/go_print.h"
 #include "json/parse.h"
 
 namespace dibs::api {
@@ -171,7 +170,7 @@ std::string selectable_value(const Value& object, std::string_view path) {
   for (std::string_view name : split(path, '.')) at = &(*at)[name];
   if (at->is_null()) return "";
   if (at->is_string()) return at->str();
-  return at->kind() == json::Kind::number ? go_float(at->as_double()) : json::write(*at);
+  return at->kind() == json::Kind::number ? json::go_float(at->as_double()) : json::write(*at);
 }
 
 KindRules make_custom_rules(CustomVersion version) {

@@ -108,21 +108,6 @@ TEST(Pattern, faults_are_in_the_words_of_go) {
     EXPECT_EQ(Pattern::fault_of(pattern), fault) << pattern;
 }
 
-TEST(GoText, prints_floats) {
-  const std::vector<std::pair<double, const char*>> cases = {{3, "3"},
-                                                             {0.5, "0.5"},
-                                                             {1e6, "1e+06"},
-                                                             {999999, "999999"},
-                                                             {1234567, "1.234567e+06"},
-                                                             {1e21, "1e+21"},
-                                                             {0.0001, "0.0001"},
-                                                             {0.00001, "1e-05"},
-                                                             {-2.5, "-2.5"},
-                                                             {0, "0"},
-                                                             {123456789.5, "1.234567895e+08"}};
-  for (const auto& [number, text] : cases) EXPECT_EQ(go_float(number), text);
-}
-
 TEST(GoText, prints_schemas_as_the_internal_type) {
   const auto schema =
       *json::parse(R"({"type":"object","properties":{"b":{"type":"array","items":{"type":"string"}},

@@ -1,8 +1,6 @@
 #include "api/structural/go_text.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <string_view>
 #include <vector>
 
@@ -192,22 +190,6 @@ std::string go_version(const Value& version) {
 }
 
 }  // namespace
-
-std::string go_float(double number) {
-  char buffer[64];
-  // Shortest digits, then Go's choice between the two notations.
-  auto end =
-      std::to_chars(buffer, buffer + sizeof(buffer), number, std::chars_format::scientific).ptr;
-  std::string scientific(buffer, end);
-  const auto mark = scientific.find('e');
-  if (mark == std::string::npos) return scientific;
-  int exponent = 0;
-  const char* digits = scientific.data() + mark + (scientific[mark + 1] == '+' ? 2 : 1);
-  std::from_chars(digits, scientific.data() + scientific.size(), exponent);
-  if (exponent < -4 || exponent >= 6) return scientific;
-  end = std::to_chars(buffer, buffer + sizeof(buffer), number, std::chars_format::fixed).ptr;
-  return std::string(buffer, end);
-}
 
 std::string go_rule(const Value& rule) {
   return cat("{\"Rule\":", text_of(rule["rule"].as_string()),

@@ -7,9 +7,6 @@
 
 namespace dibs::api {
 
-/// As %v prints a float64: 3, 0.5, 1e+06.
-std::string go_float(double number);
-
 /// spec.versions of a definition as the JSON of upstream's internal type:
 /// [{"Name":"v1","Served":true,…,"Schema":null,…}].
 std::string go_versions(const json::Value& versions);

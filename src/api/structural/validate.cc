@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "api/structural/formats.h"
-#include "api/structural/go_text.h"
 #include "api/structural/ratchet.h"
 #include "base/strings.h"
+#include "json/go_print.h"
 #include "json/parse.h"
 
 namespace dibs::api {
@@ -377,7 +377,7 @@ class Validator {
     std::string name = trail.str();
     std::string message =
         cat(name, " in body should be ", side > 0 ? "less than " : "greater than ",
-            exclusive ? "" : "or equal to ", native ? cat(to_int64(limit)) : go_float(limit));
+            exclusive ? "" : "or equal to ", native ? cat(to_int64(limit)) : json::go_float(limit));
     // Compared as a double it is shown as one.
     outcome.add(make(Issue::Kind::invalid, std::move(name), std::move(message),
                      native ? value : Value(value.as_double())));
@@ -386,7 +386,7 @@ class Validator {
   static void check_multiple(const Value& value, double factor, bool native, const Trail& trail,
                              Outcome& outcome) {
     std::string name = trail.str();
-    const std::string shown = native ? cat(to_int64(factor)) : go_float(factor);
+    const std::string shown = native ? cat(to_int64(factor)) : json::go_float(factor);
     if (native ? to_int64(factor) <= 0 : factor <= 0) {
       std::string message =
           cat("factor MultipleOf declared for ", name, " must be positive: ", shown);
@@ -552,7 +552,7 @@ void report(const Outcome& outcome, const Path& path, FieldErrors& errors) {
         if (issue.value.kind() == json::Kind::number) {
           errors.add(
               Fault::invalid, at,
-              cat("Invalid value: ", go_float(issue.value.as_double()), ": ", issue.message));
+              cat("Invalid value: ", json::go_float(issue.value.as_double()), ": ", issue.message));
         } else {
           errors.invalid(at, issue.value, issue.message);
         }

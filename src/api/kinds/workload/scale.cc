@@ -5,7 +5,7 @@
 #include "api/kinds/checks.h"
 #include "api/kinds/workload/workload.h"
 #include "base/strings.h"
-#include "json/parse.h"
+#include "json/go_print.h"
 
 namespace dibs::api {
 namespace {
@@ -57,25 +57,8 @@ const Value& at(const Value& object, std::string_view path) {
   return *value;
 }
 
-std::string kind_name(const Value& value) {
-  switch (value.kind()) {
-    case json::Kind::string:
-      return "string";
-    case json::Kind::boolean:
-      return "bool";
-    case json::Kind::number:
-      return "float64";
-    case json::Kind::array:
-      return "[]interface {}";
-    case json::Kind::object:
-      return "map[string]interface {}";
-    default:
-      return "int64";
-  }
-}
-
 std::string type_text(std::string_view path, const Value& value, std::string_view wanted) {
-  return cat(path, " accessor error: ", json::write(value), " is of the type ", kind_name(value),
+  return cat(path, " accessor error: ", go_value(value), " is of the type ", go_type(value),
              ", expected ", wanted);
 }
 

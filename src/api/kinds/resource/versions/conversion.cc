@@ -1,10 +1,10 @@
-#include "api/resource/conversion.h"
+#include "api/kinds/resource/versions/conversion.h"
 
 #include <vector>
 
-#include "api/resource/device_forms.h"
-#include "api/resource/model.h"
-#include "api/resource/restore.h"
+#include "api/kinds/resource/versions/device_forms.h"
+#include "api/kinds/resource/versions/model.h"
+#include "api/kinds/resource/versions/restore.h"
 #include "api/schema/builtin.h"
 #include "api/schema/decode.h"
 #include "base/strings.h"

@@ -1,10 +1,10 @@
-#include "api/resource/model.h"
+#include "api/kinds/resource/versions/model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/resource/conversion.h"
-#include "api/resource/test_support.h"
+#include "api/kinds/resource/versions/conversion.h"
+#include "api/kinds/resource/versions/test_support.h"
 
 namespace dibs::api {
 namespace {

@@ -1,4 +1,4 @@
-#include "api/resource/model.h"
+#include "api/kinds/resource/versions/model.h"
 
 #include "api/schema/field_error.h"
 #include "base/strings.h"

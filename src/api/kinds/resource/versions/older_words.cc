@@ -1,10 +1,10 @@
-#include "api/resource/older_words.h"
+#include "api/kinds/resource/versions/older_words.h"
 
 #include <algorithm>
 #include <cctype>
 #include <vector>
 
-#include "api/resource/conversion.h"
+#include "api/kinds/resource/versions/conversion.h"
 #include "api/schema/builtin.h"
 #include "base/strings.h"
 

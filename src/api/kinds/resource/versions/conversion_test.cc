@@ -1,8 +1,8 @@
-#include "api/resource/conversion.h"
+#include "api/kinds/resource/versions/conversion.h"
 
 #include <gtest/gtest.h>
 
-#include "api/resource/test_support.h"
+#include "api/kinds/resource/versions/test_support.h"
 
 namespace dibs::api {
 namespace {

@@ -1,4 +1,4 @@
-#include "api/resource/device_forms.h"
+#include "api/kinds/resource/versions/device_forms.h"
 
 namespace dibs::api {
 namespace {

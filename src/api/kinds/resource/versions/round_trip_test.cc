@@ -3,9 +3,9 @@
 
 #include <random>
 
-#include "api/resource/conversion.h"
-#include "api/resource/model.h"
-#include "api/resource/test_support.h"
+#include "api/kinds/resource/versions/conversion.h"
+#include "api/kinds/resource/versions/model.h"
+#include "api/kinds/resource/versions/test_support.h"
 #include "api/schema/builtin.h"
 #include "api/schema/decode.h"
 #include "base/strings.h"

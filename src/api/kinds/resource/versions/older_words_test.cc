@@ -1,8 +1,8 @@
-#include "api/resource/older_words.h"
+#include "api/kinds/resource/versions/older_words.h"
 
 #include <gtest/gtest.h>
 
-#include "api/resource/test_support.h"
+#include "api/kinds/resource/versions/test_support.h"
 #include "api/schema/builtin.h"
 
 namespace dibs::api {

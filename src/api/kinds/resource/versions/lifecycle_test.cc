@@ -1,4 +1,4 @@
-#include "api/resource/lifecycle.h"
+#include "api/kinds/resource/versions/lifecycle.h"
 
 #include <gtest/gtest.h>
 

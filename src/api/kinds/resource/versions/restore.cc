@@ -1,4 +1,4 @@
-#include "api/resource/restore.h"
+#include "api/kinds/resource/versions/restore.h"
 
 namespace dibs::api {
 namespace {
