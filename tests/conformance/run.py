@@ -9,9 +9,10 @@ containers, one transcript at a time. The recordings are not part of the project
 lie in ../shared/conformance from its root, or where DIBS_CONFORMANCE says; without them the test is skipped (exit status 77).
 
 differs.txt holds the steps that differ for good, todo.txt those still to do, one a line: "FILE SESSION STEP  # reason". For a
-transcript FILE is "kubectl" or "kubectl-cluster", SESSION its name and STEP the number of the command, from 1. The test fails when a step that is in
-neither list fails twice, the second time on a server of its own: clients race with their own clocks on a busy machine. Listed steps
-that pass are named, so that the lists shrink. --update writes todo.txt anew from what failed.
+transcript FILE is the name of its folder in TRANSCRIPTS, SESSION its own name and STEP the number of the command, from 1. The test fails when a
+step that is in neither list fails twice, the second time on a server of its own: clients race with their own clocks on a busy machine. It fails,
+too, when a listed step passes, so that the lists shrink, unless the list says "sometimes". --update writes todo.txt anew from what failed.
+Every recorded file and folder is replayed or listed: "FOLDER * *  # reason" in todo.txt is one that is not replayed yet.
 --only takes the sessions and transcripts whose name contains the text. --verbose prints every difference, listed or not.
 """
 import argparse
@@ -43,11 +44,14 @@ HTTP_FILES = {
     "v1alpha2-1.27": ("--emulate-release", "1.27"),
     "v1alpha2-1.30": ("--emulate-release", "1.30"),
 }
+NO_NODES = ("--nodes", "0", "--node-monitor-grace-period", "24h")
 # Folder, command and flags by the name that the lists give to the transcripts of the folder.
 TRANSCRIPTS = {
     "kubectl": ("server", "apiserver", RELEASE_1_37),
-    "kubectl-cluster": ("cluster", "up", ("--emulate-release", "1.37", "--nodes", "0", "--node-monitor-grace-period", "24h")),
-    "kubectl-1.32": ("release-1.32", "up", ("--emulate-release", "1.32", "--nodes", "0", "--node-monitor-grace-period", "24h")),
+    "kubectl-cluster": ("cluster", "up", ("--emulate-release", "1.37", *NO_NODES)),
+    "kubectl-1.32": ("release-1.32", "up", ("--emulate-release", "1.32", *NO_NODES)),
+    "kubectl-1.30-off": ("release-1.30-off", "up", ("--emulate-release", "1.30", "--runtime-config", "resource.k8s.io/v1alpha2=false",
+                                                    "--feature-gates", "DynamicResourceAllocation=false", *NO_NODES)),
     "kubectl-node": ("node", "up", ("--emulate-release", "1.37", "--nodes", "1", "--drivers", "gpu")),
     # Starts and stops the driver by itself.
     "kubectl-node driver-away": ("node", "up", ("--emulate-release", "1.37", "--nodes", "1")),
@@ -66,9 +70,10 @@ stop)
   ;;
 esac
 """
-PARTS = {"http": tuple(HTTP_FILES), "kubectl": ("kubectl",), "cluster": ("kubectl-cluster", "kubectl-1.32"), "node": ("kubectl-node",)}
+PARTS = {"http": tuple(HTTP_FILES), "kubectl": ("kubectl",), "cluster": ("kubectl-cluster", "kubectl-1.32", "kubectl-1.30-off"), "node": ("kubectl-node",)}
 DIFFERS, TODO = os.path.join(HERE, "differs.txt"), os.path.join(HERE, "todo.txt")
 Key = collections.namedtuple("Key", "file session step")
+WHOLE = ["*", "*"]  # in place of session and step: nothing of the file or folder is replayed
 Step = collections.namedtuple("Step", "key title problem")  # problem is None for a step as recorded
 
 # The sections of todo.txt; the first one that matches takes the step.
@@ -164,9 +169,28 @@ def read_list(path):
         with open(path) as f:
             for line in f:
                 words = line.split("#")[0].split()
-                if words:
+                if words and words[1:] != WHOLE:
                     keys[Key(words[0], words[1], int(words[2]))] = line.rstrip("\n")
     return keys
+
+
+def read_whole():
+    """What todo.txt lists as a whole: files and folders that are not replayed."""
+    with open(TODO) as f:
+        lines = [line.rstrip("\n") for line in f]
+    return {line.split()[0]: line for line in lines if line.split("#")[0].split()[1:] == WHOLE}
+
+
+def check_books():
+    """Every recorded file and folder is either replayed or listed as a whole; returns what is not so."""
+    recorded = {"http/" + n[:-5] for n in os.listdir(os.path.join(folder(), "http")) if n.endswith(".json")}
+    kubectl = os.path.join(folder(), "kubectl")
+    recorded |= {"kubectl/" + n for n in os.listdir(kubectl) if os.path.isdir(os.path.join(kubectl, n)) and not n.startswith("__")}
+    replayed = {"http/" + name for name in HTTP_FILES} | {"kubectl/" + place for place, _, _ in TRANSCRIPTS.values()}
+    whole = set(read_whole())
+    return ([name + ": recorded, but neither replayed nor in todo.txt" for name in sorted(recorded - replayed - whole)] +
+            [name + ": replayed, but listed as not replayed" for name in sorted(replayed & whole)] +
+            [name + ": listed as not replayed, but not recorded" for name in sorted(whole - recorded)])
 
 
 def short(text, limit=100):
@@ -188,7 +212,7 @@ def write_todo(failing, kept):
                 if line.startswith("## "):
                     section = line[3:].rsplit(" (", 1)[0]
                 words = line.split("#")[0].split()
-                if words and Key(words[0], words[1], int(words[2])) in kept:
+                if words and words[1:] != WHOLE and Key(words[0], words[1], int(words[2])) in kept:
                     sections.setdefault(section, []).append(line)
     order = {name: i for i, name in enumerate([*HTTP_FILES, *TRANSCRIPTS])}
 
@@ -196,8 +220,12 @@ def write_todo(failing, kept):
         file, session, step = line.split("#")[0].split()
         return order.get(file, 99), session, int(step)
 
+    whole = read_whole()
     with open(TODO, "w") as f:
         f.write("# Recorded steps that are still to do, by what they wait for. Written by: tests/conformance/run.py --update\n")
+        if whole:
+            f.write("\n## not replayed (%d)\n" % len(whole))
+            f.write("".join(line + "\n" for line in whole.values()))
         for title, lines in sections.items():
             if lines:
                 f.write("\n## %s (%d)\n" % (title, len(lines)))
@@ -234,7 +262,8 @@ def report(name, steps, differs, todo, verbose):
             lines += ["      " + line for line in step.problem.split("\n")]
         sometimes = listed and listed.split("#")[0].split()[3:] == ["sometimes"]
         if step.problem is None and listed and not sometimes:
-            lines += ["  passes   %s: remove it from the list" % where]
+            lines += ["  PASSES   %s: remove it from the list" % where]
+            surprises += 1
         surprises += step.problem is not None and not listed
     print("\n".join([text] + lines), flush=True)
     return surprises
@@ -273,7 +302,9 @@ def main():
         print("in both lists: " + ", ".join("%s %s %d" % key for key in sorted(both)))
         return 1
     total = []
-    surprises = 0
+    wrong = check_books()
+    print("\n".join(wrong), end="\n" if wrong else "")
+    surprises = len(wrong)
     with concurrent.futures.ProcessPoolExecutor(1 if "node" in parts else args.jobs) as pool:
         for future in [pool.submit(*job) for job in jobs]:
             name, steps = future.result()
