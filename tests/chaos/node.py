@@ -23,6 +23,7 @@ from parts import Part, cluster, persist  # noqa: E402
 
 NODE = "node-0"
 GPUS = 8
+PATIENCE = 240  # seconds; the processors may be shared with other tests
 NODE_TOKEN = "token-of-the-node"
 RESOURCE = "/apis/resource.k8s.io/v1"
 CLAIMS = RESOURCE + "/namespaces/default/resourceclaims"
@@ -110,14 +111,19 @@ class Remains:
             subprocess.run(["pkill", "-9", "-f", "conmon.*" + self.folder], check=False)
 
 
-def await_none(question, seconds, what, calm):
+def await_none(question, what, calm, lasting):
+    """Asks until there is no problem any more. `calm` parts may end by themselves and are started again, `lasting` ones may not."""
     problem = question()
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     while problem:
         for part in calm:
             part.keep()
+        for part in lasting:
+            if part.process.poll() is not None:
+                raise cluster.Failure("%s: %s ended by itself with status %d\n%s" % (what, part.arguments[0], part.process.returncode, part.said()[-4000:]))
         if time.monotonic() > end:
-            raise cluster.Failure("%s: %s" % (what, problem))
+            said = "".join("\n--- %s\n%s" % (part.arguments[0], part.said()[-4000:]) for part in lasting + calm)
+            raise cluster.Failure("%s: %s%s" % (what, problem, said))
         time.sleep(0.2)
         problem = question()
 
@@ -174,10 +180,11 @@ def main():
                     time.sleep(chance.choice((0, 0, 0.3)))
                     part.start()
             time.sleep(chance.uniform(0, 0.3))
-        await_none(lambda: not_running(client, alive, args.runtime == "oci"), 120, "after the last kill", calm)
+        lasting = [agent, driver]
+        await_none(lambda: not_running(client, alive, args.runtime == "oci"), "after the last kill", calm, lasting)
         for name in alive:
             persist(client, "DELETE", PODS + "/" + name, also=(404,))
-        await_none(lambda: left_over(client, root, cdi), 120, "after the last pod", calm)
+        await_none(lambda: left_over(client, root, cdi), "after the last pod", calm, lasting)
         for part in [driver, agent] + calm:
             part.stop()
         print("%d pods; killed: %s" % (made, ", ".join("%s %d" % item for item in killed.items())))

@@ -33,11 +33,14 @@ class Part:
         self.process.kill()
         self.process.wait()
 
+    def said(self):
+        with open(self.log, "rb") as f:
+            return f.read().decode("utf-8", "replace")
+
     def stop(self):
         self.process.terminate()
         status = self.process.wait(cluster.STOP_DEADLINE)
-        with open(self.log, "rb") as f:
-            text = f.read().decode("utf-8", "replace")
+        text = self.said()
         if status != 0 or cluster.SANITIZER.search(text):
             raise cluster.Failure("%s ended with status %d:\n%s" % (self.arguments[0], status, text[-4000:]))
 
