@@ -19,6 +19,7 @@ set(DIBS_LAYERS
   "api/print: base json api/schema"
   "api/structural: base json api/schema api/merge api/kinds"
   "api/expressions: base json cel api/schema api/merge api/kinds api/structural"
+  "api/served: base json api/schema api/kinds/resource/versions api/kinds api/structural api/expressions"
   "api/openapi: base json api/schema"
   "server/auth: base json net api"
   "server: base json runtime net store api server/auth"

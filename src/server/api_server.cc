@@ -322,8 +322,7 @@ Result<ResourcePtr> ApiServer::Parts::find_resource(const Context& context) cons
   const ResourceSet& set = *context.resources;
   auto resource = set.find(info.group, info.version, info.resource);
   if (resource) {
-    bool of_namespace = !info.name_space.empty() && !(info.core && info.resource == "namespaces");
-    if (!resource->namespaced && of_namespace) return unknown_resource_error();
+    if (!resource->namespaced && info.in_namespace) return unknown_resource_error();
     if (resource->namespaced && info.name_space.empty() && !info.name.empty())
       return unknown_resource_error();
     return resource;
@@ -381,10 +380,10 @@ Result<net::Response> ApiServer::Parts::serve(Context& context) {
   DIBS_CHECK(check_verb(context, resource));
   DIBS_TRY(context.answer, negotiate_answer(context.request, context.target, answer_to(info)));
   DIBS_CHECK(check_form(context, resource));
-  if (reviews->handles(resource)) return reviews->handle(context);
+  if (resource.rules->question == api::Question::binding) return subresources->handle(context);
+  if (resource.rules->question != api::Question::none) return reviews->handle(context);
   if (!info.subresource.empty() && subresources->handles(context))
     return subresources->handle(context);
-  if (resource.plural == "bindings" && resource.group.empty()) return subresources->handle(context);
   if (info.verb == "get") return handle_get(context, objects);
   if (info.verb == "list") return handle_list(context, objects);
   if (info.verb == "create") return handle_create(context, objects);

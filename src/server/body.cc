@@ -142,15 +142,6 @@ Result<Raw> parse_body(const Context& context, const Expected& expected) {
   return raw;
 }
 
-/// Kinds that upstream still knows though no version of them is served.
-bool known_of_old(std::string_view api_version, std::string_view kind) {
-  bool workload =
-      kind == "Deployment" || kind == "DaemonSet" || kind == "ReplicaSet" || kind == "StatefulSet";
-  return (api_version == "extensions/v1beta1" || api_version == "apps/v1beta1" ||
-          api_version == "apps/v1beta2") &&
-         workload;
-}
-
 std::string internal_group(std::string_view group) {
   if (group.empty()) return "core";
   return std::string(group.substr(0, group.find('.')));
@@ -192,7 +183,7 @@ Result<> check_kind(const Expected& expected, const Value& raw, std::string_view
   std::string opening =
       cat(kind, " in version ", quoted(version), " cannot be handled as a ", want.kind, ": ");
   bool registered = api::builtin_schema(group, version, kind, expected.release) != nullptr ||
-                    known_of_old(api_version, kind);
+                    api::is_former_version(api_version, kind);
   if (!registered) {
     return Error::bad_request(cat(opening, "no kind ", quoted(kind), " is registered for version ",
                                   quoted(api_version),

@@ -1,5 +1,6 @@
 #include "server/definitions.h"
 
+#include "api/structural/crd_rules.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "server/builtin_resources.h"
@@ -10,7 +11,6 @@
 namespace dibs::server {
 namespace {
 
-constexpr std::string_view kFinalizer = "customresourcecleanup.apiextensions.k8s.io";
 constexpr std::string_view kInProgress = "InstanceDeletionInProgress";
 constexpr Duration kDeletionRetry = std::chrono::milliseconds(200);
 
@@ -291,7 +291,7 @@ std::size_t Definitions::delete_objects(const Value& definition) {
 void Definitions::finish_deletion(const std::string& key, const Value& definition) {
   bool held = false;
   for (const Value& finalizer : definition["metadata"]["finalizers"].items()) {
-    held = held || finalizer.as_string() == kFinalizer;
+    held = held || finalizer.as_string() == api::kDefinitionFinalizer;
   }
   if (!held) return;
   const std::string now = format_rfc3339(runtime_.clock.now());
@@ -307,7 +307,7 @@ void Definitions::finish_deletion(const std::string& key, const Value& definitio
     (void)write(key, definition, "", [&](Value& object) {
       Value finalizers = Value::array();
       for (const Value& finalizer : object["metadata"]["finalizers"].items()) {
-        if (finalizer.as_string() != kFinalizer) finalizers.push(finalizer);
+        if (finalizer.as_string() != api::kDefinitionFinalizer) finalizers.push(finalizer);
       }
       object.mut("metadata").set("finalizers", std::move(finalizers));
     }).ok();

@@ -12,19 +12,6 @@ namespace {
 constexpr std::string_view kForeground = "foregroundDeletion";
 constexpr std::string_view kOrphan = "orphan";
 
-/// The grace period this kind gives: pods that may still run get time, everything else none.
-std::int64_t grace_for(const Resource& resource, const Value& object,
-                       const DeleteOptions& options) {
-  if (!resource.group.empty() || resource.plural != "pods") return 0;
-  std::int64_t grace = options.grace_seconds
-                           ? *options.grace_seconds
-                           : object["spec"]["terminationGracePeriodSeconds"].as_int(30);
-  auto phase = object["status"]["phase"].as_string();
-  if (object["spec"]["nodeName"].as_string().empty() || phase == "Failed" || phase == "Succeeded")
-    grace = 0;
-  return grace < 0 ? 1 : grace;
-}
-
 /// metadata.finalizers after the propagation policy had its say.
 Value finalizers_after(const Resource& resource, const Value& object,
                        const DeleteOptions& options) {
@@ -49,44 +36,13 @@ Value finalizers_after(const Resource& resource, const Value& object,
   } else if (!options.propagation.empty()) {
     orphan = options.propagation == "Orphan";
     foreground = options.propagation == "Foreground";
-  } else if (!has_orphan && !has_foreground && resource.group == "batch" &&
-             resource.plural == "jobs") {
-    orphan = true;  // the kind's default of old
+  } else if (!has_orphan && !has_foreground && !resource.rules->orphans_warning.empty()) {
+    orphan = true;
   }
   if (orphan == has_orphan && foreground == has_foreground) return current;
   if (orphan) others.push(kOrphan);
   if (foreground) others.push(kForeground);
   return others;
-}
-
-bool is_namespace(const Resource& resource) {
-  return resource.group.empty() && resource.plural == "namespaces";
-}
-
-constexpr std::string_view kDefinitionFinalizer = "customresourcecleanup.apiextensions.k8s.io";
-
-bool is_definition(const Resource& resource) {
-  return resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions";
-}
-
-/// A definition waits until its objects are gone.
-void mark_definition(Value& object, std::string_view now) {
-  bool held = false;
-  for (const Value& item : object["metadata"]["finalizers"].items())
-    held = held || item.as_string() == kDefinitionFinalizer;
-  if (!held) object.mut("metadata").mut("finalizers").push(kDefinitionFinalizer);
-  for (const Value& condition : object["status"]["conditions"].items()) {
-    if (condition["type"].as_string() == "Terminating") return;
-  }
-  object.mut("status")
-      .mut("conditions")
-      .push(Value::object({{"type", "Terminating"},
-                           {"status", "True"},
-                           {"lastTransitionTime", now},
-                           {"reason", "InstanceDeletionPending"},
-                           {"message",
-                            "CustomResourceDefinition marked for deletion; CustomResource deletion "
-                            "will begin soon"}}));
 }
 
 }  // namespace
@@ -143,13 +99,14 @@ Result<Deleted> Objects::remove(Context& context, const Resource& resource,
     } else {
       object.mut("metadata").set("finalizers", finalizers);
     }
-    std::int64_t grace = grace_for(resource, old, options);
-    bool waits = grace > 0 || !finalizers.empty() ||
-                 (is_namespace(resource) && !old["spec"]["finalizers"].empty()) ||
-                 is_definition(resource);
-    bool own_way = is_namespace(resource) || is_definition(resource);
+    const api::KindRules& rules = *resource.rules;
+    bool graceful = static_cast<bool>(rules.grace);
+    bool own_way = static_cast<bool>(rules.mark_deleted);
+    std::int64_t grace = graceful ? rules.grace(old, options.grace_seconds) : 0;
+    if (own_way) rules.mark_deleted(object, context.now);
+    bool waits = grace > 0 || !object["metadata"]["finalizers"].empty() ||
+                 (rules.is_held && rules.is_held(old));
     bool terminating = metadata.contains("deletionTimestamp");
-    bool graceful = resource.group.empty() && resource.plural == "pods";
 
     if (!terminating) {
       object.mut("metadata")
@@ -173,8 +130,6 @@ Result<Deleted> Objects::remove(Context& context, const Resource& resource,
     } else if (graceful) {
       waits = waits || metadata["deletionGracePeriodSeconds"].as_int() > 0;
     }
-    if (is_namespace(resource)) object.mut("status").set("phase", "Terminating");
-    if (is_definition(resource)) mark_definition(object, format_rfc3339(context.now));
 
     // What has no time to wait is shown as it was.
     bool at_once = !waits && !graceful && !terminating;

@@ -63,6 +63,25 @@ TEST_F(DeletionAnswer, a_claim_is_shown_as_it_was_at_the_version_of_its_end) {
   EXPECT_EQ(gone.body, as_it_was);
 }
 
+TEST_F(DeletionAnswer, a_kind_says_whether_it_is_shown_when_it_is_gone) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"/api/v1/namespaces/default/resourcequotas",
+       "{'apiVersion':'v1','kind':'ResourceQuota','metadata':{'name':'a'}}"},
+      {"/api/v1/namespaces/default/limitranges",
+       "{'apiVersion':'v1','kind':'LimitRange','metadata':{'name':'a'},'spec':{'limits':[]}}"},
+      {"/apis/storage.k8s.io/v1/storageclasses",
+       "{'apiVersion':'storage.k8s.io/v1','kind':'StorageClass','metadata':{'name':'a'},"
+       "'provisioner':'p'}"}};
+  std::vector<std::string> answered;
+  for (const auto& [path, object] : cases) {
+    const Reply made = api.post(path, from_text(object));
+    ASSERT_EQ(made.status, 201) << made.text;
+    answered.push_back(api.remove(cat(path, "/a")).body["kind"].str());
+  }
+
+  EXPECT_EQ(answered, (std::vector<std::string>{"ResourceQuota", "Status", "StorageClass"}));
+}
+
 TEST_F(DeletionAnswer, comes_in_the_form_that_was_asked_for) {
   api.add_account("default");
   api.run_pod("p");

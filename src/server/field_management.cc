@@ -56,8 +56,7 @@ WriterOf::WriterOf(const Context& context, const Resource& resource)
       }
       reset_ = reset_.united(field.name == "spec" ? spec : api::FieldSet::of({{field.name}}));
     }
-  } else if (resource.kind == "CertificateSigningRequest" &&
-             resource.hub_group == "certificates.k8s.io") {
+  } else if (resource.rules->keeps_spec) {
     reset_ = both;
   } else if (resource.rules->has_status) {
     reset_ = status;

@@ -160,10 +160,10 @@ void Subresources::proxy(const std::shared_ptr<Context>& context,
   if (auto admitted = admit_stream(objects_.admission(), *context); !admitted.ok()) {
     return fail(admitted.error());
   }
-  const std::string& plural = context->resource->plural;
-  auto place = plural == "nodes"  ? proxied_node(*context)
-               : plural == "pods" ? proxied_pod(*context)
-                                  : proxied_service(*context);
+  const api::ProxyTarget target = context->resource->rules->proxied;
+  auto place = target == api::ProxyTarget::node  ? proxied_node(*context)
+               : target == api::ProxyTarget::pod ? proxied_pod(*context)
+                                                 : proxied_service(*context);
   if (!place.ok()) return fail(place.error());
   if (net::has_token(context->request.headers.get("Connection"), "upgrade")) {
     return join_upgrade(nodes_, context->request, *place, exchange);

@@ -29,11 +29,6 @@ Error invalid(const FieldErrors& errors, const Resource& resource, std::string_v
   return errors.to_error(resource.kind, resource.hub_group, name);
 }
 
-/// Finalizers without a domain must be well known. Definitions and their objects may have any.
-bool has_core_metadata(const Resource& resource) {
-  return !resource.custom && resource.group != "apiextensions.k8s.io";
-}
-
 /// The minor number of the release that is answered as.
 int release_of(const Resource& resource) {
   return resource.features ? resource.features->minor() : 37;
@@ -68,31 +63,8 @@ bool spec_changed(const Value& object, const Value& old) {
 const api::KindRules& rules_for(const Context& context, const Resource& resource) {
   const std::string& sub = context.info.subresource;
   if (resource.custom || sub.empty()) return *resource.rules;
-  if (const api::KindRules* own = api::subresource_rules(resource.group, resource.kind, sub))
-    return *own;
-  if (sub == "approval") return api::kind_rules(resource.group, cat(resource.kind, "/approval"));
-  return *resource.rules;
-}
-
-/// Our own scheduler and controller may ask that the write which allocates a claim also protects
-/// it, and that the one which frees it takes that off: elsewhere both take a write more.
-void protect_allocation(const Context& context, const Resource& resource, Value& object,
-                        const Value& old) {
-  constexpr std::string_view kProtection = "resource.kubernetes.io/delete-protection";
-  if (resource.plural != "resourceclaims" || !context.target.has("protect")) return;
-  const bool wanted = context.target.get("protect") == "true";
-  const bool allocated = object["status"]["allocation"].is_object();
-  if (allocated != wanted || old["status"]["allocation"].is_object() == wanted) return;
-  Value finalizers = Value::array();
-  for (const Value& finalizer : object["metadata"]["finalizers"].items()) {
-    if (finalizer.as_string() != kProtection) finalizers.push(finalizer);
-  }
-  if (wanted) finalizers.push(kProtection);
-  if (finalizers.empty()) {
-    object.mut("metadata").erase("finalizers");
-  } else {
-    object.mut("metadata").set("finalizers", std::move(finalizers));
-  }
+  const api::KindRules* own = api::subresource_rules(resource.group, resource.kind, sub);
+  return own ? *own : *resource.rules;
 }
 
 void keep_from_old(Value& metadata, const Value& old, std::string_view key) {
@@ -243,7 +215,7 @@ Result<Value> Objects::commit_new(Context& context, const Resource& resource,
     admission.name = name;
     admission_.judge(admission, errors);
     api::validate_metadata(made, resource.namespaced, rules.name_rule, errors,
-                           has_core_metadata(resource), release_of(resource));
+                           !rules.any_finalizers, release_of(resource));
     if (rules.validate && context.as_sent.is_object()) {
       Value judged = context.as_sent;
       judged.set("metadata", made["metadata"]);
@@ -348,8 +320,7 @@ Result<Written> Objects::update(Context& context, const Resource& resource,
     const Value& metadata = object["metadata"];
     bool done = metadata.contains("deletionTimestamp") && metadata["finalizers"].empty() &&
                 metadata["deletionGracePeriodSeconds"].as_int() == 0 &&
-                !(resource.plural == "namespaces" && resource.group.empty() &&
-                  !object["spec"]["finalizers"].empty());
+                !(resource.rules->is_held && resource.rules->is_held(object));
     if (!done && object == old) {
       admission_.roll_back(admission);
       return Written{old, false, false};
@@ -409,7 +380,8 @@ Result<Value> Objects::prepare_update(Context& context, const Resource& resource
     if (const Value* status = object.find("status")) kept.set("status", *status);
     object = std::move(kept);
     if (rules.prepare_status) rules.prepare_status(object, old, rule_context);
-    protect_allocation(context, resource, object, old);
+    if (rules.protect && context.target.has("protect"))
+      rules.protect(object, old, context.target.get("protect") == "true");
   } else if (context.info.subresource != "binding") {
     if (rules.has_status) {
       if (const Value* status = old.find("status")) {
@@ -430,7 +402,7 @@ Result<Value> Objects::prepare_update(Context& context, const Resource& resource
   FieldErrors errors;
   admission.object = &object;
   admission_.judge(admission, errors);
-  api::validate_metadata_update(object, old, errors, has_core_metadata(resource),
+  api::validate_metadata_update(object, old, errors, !resource.rules->any_finalizers,
                                 release_of(resource));
   const auto& validate = status_write ? rules.validate_status : rules.validate_update;
   // A binding sets what no update may.

@@ -59,6 +59,7 @@ RequestInfo parse_request_info(std::string_view method, const net::Target& targe
     // /namespaces/x and /namespaces/x/status are about the Namespace itself.
     bool of_namespace = rest.size() == 2 || (info.core && rest.size() == 3 &&
                                              (rest[2] == "status" || rest[2] == "finalize"));
+    info.in_namespace = !of_namespace || !info.core;
     if (!of_namespace) rest = rest.subspan(2);
   }
   info.resource = rest[0];

@@ -19,6 +19,8 @@ struct RequestInfo {
   std::string group;
   std::string version;
   std::string name_space;
+  bool in_namespace =
+      false;  // the path goes through a namespace; of a Namespace itself it does not
   std::string resource;
   std::string name;
   std::string subresource;

@@ -23,7 +23,7 @@ struct CustomKind;  // custom_kinds.h
 
 struct Resource : api::ResourceInfo {
   const api::KindRules* rules = nullptr;
-  /// What `rules` points to, where no other resource shares them.
+  /// What keeps `rules`, where no other owner does.
   std::shared_ptr<const api::KindRules> own_rules;
   std::string deprecation;  // text of a Warning sent with every answer, or ""
   /// Between this version and the stored one; empty where they are the same. `existing` is the

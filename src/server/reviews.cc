@@ -57,35 +57,39 @@ void check_attributes(const Value& spec, FieldErrors& errors) {
 
 }  // namespace
 
-bool Reviews::handles(const Resource& resource) const {
-  return resource.group == "authorization.k8s.io" || resource.group == "authentication.k8s.io";
-}
-
 Result<net::Response> Reviews::handle(Context& context) {
   const Resource& resource = *context.resource;
   DIBS_CHECK(read_write_options(context, "CreateOptions"));
   DIBS_TRY(Value review, decode_body(context, expected_of(resource)));
   review = track_write(context, resource, nullptr, std::move(review));
-  Value answer;
-  if (resource.kind == "TokenReview") {
-    DIBS_TRY(answer, token(review));
-  } else if (resource.kind == "SelfSubjectReview") {
-    answer = review;
-    answer.mut("metadata").set("creationTimestamp", format_rfc3339(context.now));
-    answer.set("status", Value::object({{"userInfo", auth::user_value(context.user)}}));
-  } else if (resource.kind == "SelfSubjectRulesReview") {
-    DIBS_TRY(answer, self_rules(context, review));
-  } else {
-    DIBS_TRY(answer, subject_access(context, review));
-  }
+  DIBS_TRY(Value answer, answered(context, review));
   return present_value(context, 201, answer);
+}
+
+Result<Value> Reviews::answered(Context& context, const Value& review) {
+  switch (context.resource->rules->question) {
+    case api::Question::token:
+      return token(review);
+    case api::Question::who_am_i:
+      return sender(context, review);
+    case api::Question::my_rules:
+      return self_rules(context, review);
+    default:
+      return subject_access(context, review);
+  }
+}
+
+Value Reviews::sender(const Context& context, Value review) const {
+  review.mut("metadata").set("creationTimestamp", format_rfc3339(context.now));
+  review.set("status", Value::object({{"userInfo", auth::user_value(context.user)}}));
+  return review;
 }
 
 Result<Value> Reviews::subject_access(Context& context, const Value& review) {
   const Resource& resource = *context.resource;
   const Value& spec = review["spec"];
-  bool self = resource.kind == "SelfSubjectAccessReview";
-  bool local = resource.kind == "LocalSubjectAccessReview";
+  bool self = resource.rules->question == api::Question::may_i;
+  bool local = resource.rules->question == api::Question::may_he_here;
   FieldErrors errors;
   check_attributes(spec, errors);
   if (!self && spec["user"].as_string().empty() && spec["groups"].empty()) {

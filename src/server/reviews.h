@@ -1,5 +1,6 @@
 #pragma once
-// Kinds that are questions: who is this, may he do that. Answered, never stored.
+// Kinds that are questions (api::Question) about access: who is this, may he do that. Answered,
+// never stored.
 
 #include "base/result.h"
 #include "server/access.h"
@@ -11,10 +12,11 @@ class Reviews {
  public:
   explicit Reviews(Access& access) : access_(access) {}
 
-  bool handles(const Resource& resource) const;
   Result<net::Response> handle(Context& context);
 
  private:
+  Result<Value> answered(Context& context, const Value& review);
+  Value sender(const Context& context, Value review) const;
   Result<Value> subject_access(Context& context, const Value& review);
   Result<Value> self_rules(Context& context, const Value& review);
   Result<Value> token(const Value& review);

@@ -15,34 +15,20 @@ struct Selection::Parts {
 
 namespace {
 
-/// How a kind words that it does not know a field.
+/// Kinds with fields of their own have words of their own for the others.
 std::string unknown_field(const Resource& resource, std::string_view field) {
-  static constexpr std::string_view kPlain[] = {"pods",
-                                                "nodes",
-                                                "namespaces",
-                                                "events",
-                                                "secrets",
-                                                "services",
-                                                "replicationcontrollers",
-                                                "certificatesigningrequests"};
-  if (resource.custom ||
-      std::find(std::begin(kPlain), std::end(kPlain), resource.plural) != std::end(kPlain)) {
-    return cat("field label not supported: ", field);
-  }
-  if (resource.kind == "Job") return cat("field label ", quoted(field), " not supported for Job");
-  if (resource.kind == "ResourceSlice") {
-    return cat("field label not supported for ", resource.api_version(),
-               ", Kind=ResourceSlice: ", field);
+  const api::KindRules& rules = *resource.rules;
+  if (resource.custom || !rules.selectable.empty()) {
+    return rules.refuse_selector ? rules.refuse_selector(field)
+                                 : cat("field label not supported: ", field);
   }
   return cat(quoted(field),
              " is not a known field selector: only \"metadata.name\", \"metadata.namespace\"");
 }
 
-/// Kinds whose own list of fields leaves metadata.namespace out.
+/// A built-in kind of the cluster that lists its fields leaves metadata.namespace out.
 bool knows_namespace(const Resource& resource) {
-  return resource.namespaced ||
-         !(resource.kind == "Node" || resource.kind == "Namespace" ||
-           resource.kind == "ResourceSlice" || resource.kind == "CertificateSigningRequest");
+  return resource.namespaced || resource.custom || resource.rules->selectable.empty();
 }
 
 }  // namespace

@@ -17,20 +17,6 @@
 namespace dibs::server {
 namespace {
 
-constexpr std::string_view kJobWarning =
-    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
-    "to remove "
-    "them or set propagationPolicy=Orphan to suppress this warning";
-
-/// Kinds whose DELETE answers with the object even when it is gone.
-bool answers_with_object(const Resource& resource) {
-  if (resource.group == "resource.k8s.io")
-    return resource.kind != "DeviceTaintRule" || resource.version != "v1";
-  if (!resource.group.empty()) return false;
-  return resource.plural == "pods" || resource.plural == "services" ||
-         resource.plural == "persistentvolumeclaims" || resource.plural == "serviceaccounts";
-}
-
 Result<Value> parse_options_body(Context& context) {
   const std::string& body = context.request.body;
   if (!context.request.value.is_null()) return context.request.value;
@@ -165,9 +151,8 @@ Result<Value> with_defaults(const Resource& resource, Value object, const Value*
 
 namespace {
 
-/// The rules of devices tell an empty list from none, where a client sent one.
 Result<> keep_as_sent(Context& context, const Resource& resource, const Value& object) {
-  if (resource.group != "resource.k8s.io" || !resource.schema) return success();
+  if (!resource.rules->judged_as_sent || !resource.schema) return success();
   auto sent = api::decode_as_sent(context.sent, *resource.schema);
   if (!sent.ok()) return success();
   sent->set("kind", object["kind"]);
@@ -245,13 +230,13 @@ Result<net::Response> handle_delete(Context& context, Objects& objects) {
   const Resource& resource = *context.resource;
   context.may_defer = context.can_defer;
   DIBS_TRY(DeleteOptions options, read_delete_options(context));
-  if (resource.group == "batch" && resource.plural == "jobs" && options.propagation.empty() &&
+  if (!resource.rules->orphans_warning.empty() && options.propagation.empty() &&
       !options.orphan_dependents) {
-    context.warn(std::string(kJobWarning));
+    context.warn(resource.rules->orphans_warning);
   }
   DIBS_TRY(Deleted deleted,
            objects.remove(context, resource, context.info.name_space, context.info.name, options));
-  if (!deleted.removed || answers_with_object(resource)) {
+  if (!deleted.removed || resource.rules->returns_deleted) {
     if (!context.deferred) return present_object(context, resource, 200, deleted.object);
     DeferredWrite& write = *context.deferred;
     if (!write.op.value && presents_bytes(context, resource) && !context.request.wants_value) {

@@ -11,6 +11,7 @@
 #include "api/kinds/cluster/event.h"
 #include "api/kinds/metadata.h"
 #include "api/kinds/rule_table.h"
+#include "api/kinds/subresource_rules.h"
 #include "api/kinds/workload/workload.h"
 #include "api/schema/builtin.h"
 #include "api/schema/decode.h"
@@ -130,9 +131,9 @@ class Replay {
 
 const KindRules* rules_of(const Target& target) {
   if (!target.resource) return nullptr;
-  std::string kind = target.resource->kind;
-  if (target.subresource == "approval") kind += "/approval";
-  auto found = my_rules().find({target.resource->group, kind});
+  const auto& [group, kind] = std::tie(target.resource->group, target.resource->kind);
+  if (target.subresource == "approval") return subresource_rules(group, kind, "approval");
+  auto found = my_rules().find({group, kind});
   return found == my_rules().end() ? nullptr : &found->second;
 }
 

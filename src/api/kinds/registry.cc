@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "api/kinds/pod/claim_gates.h"
 #include "api/kinds/rule_table.h"
 
@@ -21,13 +23,26 @@ RuleTable make_table() {
   return table;
 }
 
+const RuleTable& all_rules() {
+  static const RuleTable table = make_table();
+  return table;
+}
+
 }  // namespace
 
 const KindRules& kind_rules(std::string_view group, std::string_view kind) {
-  static const RuleTable table = make_table();
   static const KindRules none;
-  auto found = table.find({std::string(group), std::string(kind)});
-  return found == table.end() ? none : found->second;
+  auto found = all_rules().find({std::string(group), std::string(kind)});
+  return found == all_rules().end() ? none : found->second;
+}
+
+bool is_former_version(std::string_view api_version, std::string_view kind) {
+  for (const auto& [name, rules] : all_rules()) {
+    const auto& former = rules.former_versions;
+    if (name.second == kind && std::find(former.begin(), former.end(), api_version) != former.end())
+      return true;
+  }
+  return false;
 }
 
 }  // namespace dibs::api

@@ -2,7 +2,9 @@
 // What the server must know of a kind beyond its schema: names, scope, and the rules a schema
 // cannot say.
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +47,27 @@ struct RuleContext {
   const Features* features = nullptr;
 };
 
+/// What a POST of a kind asks for that is answered and never stored.
+enum class Question : std::uint8_t {
+  none,
+  binding,      // a pod to a node, named in the body
+  token,        // whose token is this
+  who_am_i,     // who sends this
+  my_rules,     // what may the sender do in a namespace
+  may_he,       // may somebody do this
+  may_he_here,  // the same in the namespace of the request
+  may_i,        // may the sender do this
+};
+
+/// Who answers behind the sub-resource proxy.
+enum class ProxyTarget : std::uint8_t { none, node, pod, service };
+
+/// A Warning that goes with every answer about a kind.
+struct Deprecation {
+  int since = 0;  // the minor number of the first release that gives it
+  std::string text;
+};
+
 /// A field that field selectors know beside metadata.name and metadata.namespace.
 struct SelectableField {
   std::string label;
@@ -76,15 +99,49 @@ struct KindRules {
   /// Texts for Warning headers; `old` is null on create.
   std::function<std::vector<std::string>(const Value& object, const Value* old)> warnings;
 
+  /// How long an object may take to end, of the seconds that the client wants. Kinds without it go
+  /// at once.
+  std::function<std::int64_t(const Value& object, std::optional<std::int64_t> wanted)> grace;
+  /// Marks a deleted object that ends in stages of its own. It then has no grace period, and its
+  /// generation stays.
+  std::function<void(Value& object, Time now)> mark_deleted;
+  /// True while something beside metadata.finalizers keeps a deleted object.
+  std::function<bool(const Value& object)> is_held;
+  /// Puts the protection of what the object holds on it, or takes it off, in the write that makes
+  /// it due.
+  std::function<void(Value& object, const Value& old, bool on)> protect;
+  /// How a field that selectors do not know is refused, where not as everywhere.
+  std::function<std::string(std::string_view field)> refuse_selector;
+
   NameRule name_rule = NameRule::subdomain;
+  Question question = Question::none;
+  ProxyTarget proxied = ProxyTarget::none;
+  Deprecation deprecation;
   bool tracks_generation = false;
+  int generation_since = 0;  // the first release that does
   bool has_status = false;
+  /// A write of the main resource keeps the spec, so nobody comes to own it.
+  bool keeps_spec = false;
   bool allow_unconditional_update = true;
   bool allow_create_on_update = false;
+  /// DELETE answers with the object when it is gone, not with a Status. Upstream says so per kind
+  /// (ReturnDeletedObject).
+  bool returns_deleted = false;
+  /// The Warning that a DELETE which does not say what becomes of dependents leaves them there; ""
+  /// where they go, too.
+  std::string orphans_warning;
+  /// Finalizers need no domain to be accepted.
+  bool any_finalizers = false;
+  /// validate tells an empty list from none, so a new object is judged as it was sent.
+  bool judged_as_sent = false;
   std::vector<SelectableField> selectable;
+  /// Group-versions that are known as those of this kind though none serves them any more.
+  std::vector<std::string> former_versions;
 };
 
 /// The rules of a built-in kind; empty ones for a kind judged by its schema alone. kinds/*.cc
 const KindRules& kind_rules(std::string_view group, std::string_view kind);
+/// True when a kind of that name once had this apiVersion. kinds/registry.cc
+bool is_former_version(std::string_view api_version, std::string_view kind);
 
 }  // namespace dibs::api

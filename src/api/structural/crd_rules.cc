@@ -527,6 +527,26 @@ std::set<std::string> odd_sets(const Value& definition) {
 }
 
 /// Of a change only what it brings in is told. Schemas that all versions share are told once.
+/// A definition waits until its objects are gone.
+void mark_deleted(Value& definition, Time now) {
+  bool held = false;
+  for (const Value& item : definition["metadata"]["finalizers"].items())
+    held = held || item.as_string() == kDefinitionFinalizer;
+  if (!held) definition.mut("metadata").mut("finalizers").push(kDefinitionFinalizer);
+  for (const Value& condition : definition["status"]["conditions"].items()) {
+    if (condition["type"].as_string() == "Terminating") return;
+  }
+  definition.mut("status")
+      .mut("conditions")
+      .push(Value::object({{"type", "Terminating"},
+                           {"status", "True"},
+                           {"lastTransitionTime", format_rfc3339(now)},
+                           {"reason", "InstanceDeletionPending"},
+                           {"message",
+                            "CustomResourceDefinition marked for deletion; CustomResource deletion "
+                            "will begin soon"}}));
+}
+
 std::vector<std::string> definition_warnings(const Value& definition, const Value* old) {
   std::vector<std::string> warnings = unknown_formats(definition);
   const Hoisted form = hoisted(definition["spec"]);
@@ -572,6 +592,8 @@ KindRules make_definition_rules(CelChecker cel) {
   rules.tracks_generation = true;
   rules.has_status = true;
   rules.allow_unconditional_update = false;
+  rules.any_finalizers = true;
+  rules.mark_deleted = mark_deleted;
   rules.set_defaults = set_definition_defaults;
   rules.prepare_create = [](Value& object, const RuleContext&) { prepare_new(object); };
   rules.prepare_update = [](Value& object, const Value& old, const RuleContext&) {

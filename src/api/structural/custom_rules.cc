@@ -179,6 +179,7 @@ KindRules make_custom_rules(CustomVersion version) {
   rules.has_status = version.has_status;
   rules.allow_unconditional_update = false;
   rules.allow_create_on_update = false;
+  rules.any_finalizers = true;
   for (const std::string& path : version.selectable) {
     SelectableField field;
     field.label = path.starts_with('.') ? path.substr(1) : path;

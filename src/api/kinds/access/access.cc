@@ -182,8 +182,12 @@ void add_access_rules(RuleTable& table) {
   table[{group, "RoleBinding"}] = binding_rules(true);
   table[{group, "ClusterRoleBinding"}] = binding_rules(false);
   table[{"certificates.k8s.io", "CertificateSigningRequest"}] = signing_request_rules();
-  table[{"certificates.k8s.io", "CertificateSigningRequest/approval"}] =
-      signing_request_approval_rules();
+  table[{"authentication.k8s.io", "TokenReview"}].question = Question::token;
+  table[{"authentication.k8s.io", "SelfSubjectReview"}].question = Question::who_am_i;
+  table[{"authorization.k8s.io", "SelfSubjectRulesReview"}].question = Question::my_rules;
+  table[{"authorization.k8s.io", "SubjectAccessReview"}].question = Question::may_he;
+  table[{"authorization.k8s.io", "LocalSubjectAccessReview"}].question = Question::may_he_here;
+  table[{"authorization.k8s.io", "SelfSubjectAccessReview"}].question = Question::may_i;
 }
 
 }  // namespace dibs::api

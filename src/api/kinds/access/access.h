@@ -1,8 +1,5 @@
 #pragma once
 // Certificate signing requests, and how the writes of their sub-resources are judged.
-//
-// The rules of certificatesigningrequests/approval are those of kind_rules("certificates.k8s.io",
-// "CertificateSigningRequest/approval"), used as for a status.
 
 #include "api/schema/kind.h"
 

@@ -336,6 +336,7 @@ KindRules signing_request_rules() {
   KindRules rules;
   rules.name_rule = NameRule::any;
   rules.has_status = true;
+  rules.keeps_spec = true;
   rules.prepare_create = [](Value& csr, const RuleContext&) { csr.set("status", Value::object()); };
   rules.prepare_update = [](Value& csr, const Value& old, const RuleContext&) {
     csr.set("spec", old["spec"]);

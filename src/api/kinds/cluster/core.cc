@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <set>
 
+#include "api/kinds/access/access.h"
 #include "api/kinds/access/secret.h"
 #include "api/kinds/checks.h"
 #include "api/kinds/metadata.h"
@@ -81,6 +82,10 @@ KindRules namespace_rules() {
   rules.validate = validate_namespace;
   rules.validate_update = [](const Value&, const Value&, FieldErrors&) {};
   rules.validate_status = validate_namespace_status;
+  rules.mark_deleted = [](Value& name_space, Time) {
+    name_space.mut("status").set("phase", "Terminating");
+  };
+  rules.is_held = [](const Value& name_space) { return !name_space["spec"]["finalizers"].empty(); };
   rules.name_rule = NameRule::label;
   rules.has_status = true;
   rules.selectable = {
@@ -428,6 +433,9 @@ const KindRules* subresource_rules(std::string_view group, std::string_view kind
   static const KindRules finalize = finalize_rules();
   static const KindRules ephemeral = ephemeral_containers_rules();
   static const KindRules resize = resize_rules();
+  static const KindRules approval = signing_request_approval_rules();
+  if (group == "certificates.k8s.io" && kind == "CertificateSigningRequest")
+    return subresource == "approval" ? &approval : nullptr;
   if (!group.empty()) return nullptr;
   if (kind == "Namespace" && subresource == "finalize") return &finalize;
   if (kind == "Pod" && subresource == "ephemeralcontainers") return &ephemeral;
@@ -446,6 +454,7 @@ void add_core_rules(RuleTable& table) {
 
   KindRules account;
   account.warnings = account_warnings;
+  account.returns_deleted = true;
   table[{"", "ServiceAccount"}] = std::move(account);
 
   KindRules limit_range;
@@ -465,7 +474,10 @@ void add_core_rules(RuleTable& table) {
   quota.validate_update = validate_quota_update;
   quota.validate_status = validate_quota_status;
   quota.has_status = true;
+  quota.returns_deleted = true;
   table[{"", "ResourceQuota"}] = std::move(quota);
+
+  table[{"", "ComponentStatus"}].deprecation = {19, "v1 ComponentStatus is deprecated in v1.19+"};
 }
 
 }  // namespace dibs::api

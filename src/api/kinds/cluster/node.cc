@@ -135,6 +135,7 @@ void add_node_rules(RuleTable& table) {
   rules.validate_update = validate_node_update;
   rules.validate_status = validate_node_update;
   rules.has_status = true;
+  rules.proxied = ProxyTarget::node;
   rules.selectable = {{"spec.unschedulable", [](const Value& node) {
                          return std::string(node["spec"]["unschedulable"].as_bool() ? "true"
                                                                                     : "false");

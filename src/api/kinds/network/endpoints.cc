@@ -205,6 +205,8 @@ KindRules endpoints_rules() {
   KindRules rules;
   rules.set_defaults = set_endpoints_defaults;
   rules.allow_create_on_update = true;
+  rules.deprecation = {
+      33, "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"};
   rules.validate = validate_endpoints;
   rules.validate_update = [](const Value& endpoints, const Value&, FieldErrors& errors) {
     validate_endpoints(endpoints, errors);

@@ -598,6 +598,8 @@ void add_service_rules(RuleTable& table) {
       {"spec.clusterIP", [](const Value& object) { return object["spec"]["clusterIP"].str(); }},
       {"spec.type", [](const Value& object) { return object["spec"]["type"].str(); }}};
   rules.allow_create_on_update = true;
+  rules.returns_deleted = true;
+  rules.proxied = ProxyTarget::service;
   table[{"", "Service"}] = std::move(rules);
   table[{"", "Endpoints"}] = endpoints_rules();
   table[{"discovery.k8s.io", "EndpointSlice"}] = endpoint_slice_rules();

@@ -126,6 +126,15 @@ void merge_map(Value& metadata, const Value& from, std::string_view key) {
   for (const auto& [name, value] : from[key].members()) metadata.mut(key).set(name, value);
 }
 
+/// Pods that may still run get time to end, all others none.
+std::int64_t pod_grace(const Value& pod, std::optional<std::int64_t> wanted) {
+  std::int64_t grace = wanted ? *wanted : pod["spec"]["terminationGracePeriodSeconds"].as_int(30);
+  auto phase = pod["status"]["phase"].as_string();
+  if (pod["spec"]["nodeName"].as_string().empty() || phase == "Failed" || phase == "Succeeded")
+    grace = 0;
+  return grace < 0 ? 1 : grace;
+}
+
 KindRules pod_rules() {
   KindRules rules;
   rules.set_defaults = set_pod_defaults;
@@ -140,7 +149,11 @@ KindRules pod_rules() {
   rules.validate_status = validate_pod_status_update;
   rules.warnings = pod_warnings;
   rules.name_rule = NameRule::subdomain;
+  rules.grace = pod_grace;
+  rules.proxied = ProxyTarget::pod;
+  rules.returns_deleted = true;
   rules.tracks_generation = true;
+  rules.generation_since = 33;
   rules.has_status = true;
   rules.selectable = {
       text_field("spec.nodeName", "spec", "nodeName"),
@@ -163,6 +176,7 @@ KindRules pod_rules() {
 
 KindRules pod_template_rules() {
   KindRules rules;
+  rules.returns_deleted = true;
   rules.set_defaults = [](Value& object) { set_pod_template_defaults(object.mut("template")); };
   rules.validate = [](const Value& object, FieldErrors& errors) {
     validate_pod_template(object["template"], Path("template"), errors);
@@ -266,6 +280,7 @@ Result<Value> bind_pod(const Value& pod, const Value& binding, std::string_view 
 
 void add_pod_rules(RuleTable& table) {
   table[{"", "Pod"}] = pod_rules();
+  table[{"", "Binding"}].question = Question::binding;
   table[{"", "PodTemplate"}] = pod_template_rules();
 }
 

@@ -140,8 +140,26 @@ void check_template_metadata(const Value& metadata, const Path& path, FieldError
   }
 }
 
+/// The write that allocates a claim may protect it, and the one that frees it may end that.
+void protect_allocation(Value& claim, const Value& old, bool on) {
+  constexpr std::string_view kProtection = "resource.kubernetes.io/delete-protection";
+  const bool allocated = claim["status"]["allocation"].is_object();
+  if (allocated != on || old["status"]["allocation"].is_object() == on) return;
+  Value finalizers = Value::array();
+  for (const Value& finalizer : claim["metadata"]["finalizers"].items()) {
+    if (finalizer.as_string() != kProtection) finalizers.push(finalizer);
+  }
+  if (on) finalizers.push(kProtection);
+  if (finalizers.empty()) {
+    claim.mut("metadata").erase("finalizers");
+  } else {
+    claim.mut("metadata").set("finalizers", std::move(finalizers));
+  }
+}
+
 KindRules claim_rules(const Written& written) {
   KindRules rules;
+  rules.protect = protect_allocation;
   rules.has_status = true;
   rules.set_defaults = set_device_claim_defaults;
   rules.prepare_create = [written](Value& claim, const RuleContext&) {

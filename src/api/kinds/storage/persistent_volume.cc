@@ -354,6 +354,7 @@ void validate_volume_spec(const Value& spec, bool is_inline, const Path& path,
 
 KindRules persistent_volume_rules() {
   KindRules rules;
+  rules.returns_deleted = true;
   rules.has_status = true;
   rules.set_defaults = [](Value& object) {
     set_default_text(object.mut("status"), "phase", "Pending");

@@ -228,6 +228,7 @@ void validate_claim_spec(const Value& spec, const Path& path, FieldErrors& error
 
 KindRules persistent_volume_claim_rules() {
   KindRules rules;
+  rules.returns_deleted = true;
   rules.has_status = true;
   rules.set_defaults = set_claim_defaults;
   rules.prepare_create = [](Value& object, const RuleContext&) {

@@ -95,6 +95,7 @@ void validate_storage_class(const Value& object, FieldErrors& errors) {
 
 KindRules storage_class_rules() {
   KindRules rules;
+  rules.returns_deleted = true;
   rules.set_defaults = [](Value& object) {
     set_default(object, "reclaimPolicy", "Delete");
     set_default(object, "volumeBindingMode", "Immediate");
@@ -111,6 +112,7 @@ KindRules storage_class_rules() {
 
 KindRules attributes_class_rules() {
   KindRules rules;
+  rules.returns_deleted = true;
   auto validate = [](const Value& object, FieldErrors& errors) {
     check_provisioner(object["driverName"], Path("driverName"), errors);
     check_parameters(object["parameters"], false, errors);
@@ -180,6 +182,7 @@ void validate_csi_node_update(const Value& object, const Value& old, FieldErrors
 
 KindRules csi_node_rules() {
   KindRules rules;
+  rules.returns_deleted = true;
   rules.allow_unconditional_update = false;
   rules.has_status = true;
   rules.prepare_create = [](Value& object, const RuleContext&) {
@@ -260,6 +263,7 @@ void validate_csi_driver(const Value& object, FieldErrors& errors) {
 
 KindRules csi_driver_rules() {
   KindRules rules;
+  rules.returns_deleted = true;
   rules.allow_unconditional_update = false;
   rules.set_defaults = set_csi_driver_defaults;
   rules.prepare_update = [](Value& object, const Value& old, const RuleContext&) {
@@ -358,6 +362,7 @@ void validate_attachment(const Value& object, FieldErrors& errors) {
 
 KindRules attachment_rules() {
   KindRules rules;
+  rules.returns_deleted = true;
   rules.allow_unconditional_update = false;
   rules.has_status = true;
   rules.set_defaults = [](Value& object) {

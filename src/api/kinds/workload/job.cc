@@ -262,8 +262,15 @@ KindRules job_rules() {
     }
     return warnings;
   };
+  rules.orphans_warning =
+      "child pods are preserved by default when jobs are deleted; set "
+      "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "
+      "this warning";
   rules.tracks_generation = true;
   rules.has_status = true;
+  rules.refuse_selector = [](std::string_view field) {
+    return cat("field label ", quoted(field), " not supported for Job");
+  };
   rules.selectable = {{"status.successful", [](const Value& job) {
                          return std::to_string(job["status"]["succeeded"].as_int());
                        }}};

@@ -194,6 +194,7 @@ std::vector<std::string> stateful_set_warnings(const Value& object, const Value*
 
 KindRules stateful_set_rules() {
   KindRules rules = workload_rules();
+  rules.former_versions = {"apps/v1beta1", "apps/v1beta2"};
   rules.name_rule = NameRule::label;
   rules.set_defaults = set_stateful_set_defaults;
   rules.prepare_create = [](Value& object, const RuleContext&) {
@@ -293,6 +294,7 @@ void validate_daemon_set_status(const Value& object, const Value& old, FieldErro
 
 KindRules daemon_set_rules() {
   KindRules rules = workload_rules();
+  rules.former_versions = {"extensions/v1beta1", "apps/v1beta2"};
   rules.set_defaults = set_daemon_set_defaults;
   rules.prepare_create = [](Value& object, const RuleContext&) {
     object.set("status", Value::object({{"currentNumberScheduled", 0},

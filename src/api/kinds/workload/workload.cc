@@ -117,6 +117,7 @@ void validate_deployment_status(const Value& object, const Value& old, FieldErro
 
 KindRules deployment_rules() {
   KindRules rules = workload_rules();
+  rules.former_versions = {"extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"};
   rules.set_defaults = set_deployment_defaults;
   rules.prepare_create = [](Value& object, const RuleContext&) {
     object.set("status", Value::object());
@@ -176,6 +177,7 @@ void validate_replica_status(const Value& object, const Value&, FieldErrors& err
 
 KindRules replica_set_rules() {
   KindRules rules = workload_rules();
+  rules.former_versions = {"extensions/v1beta1", "apps/v1beta2"};
   rules.set_defaults = [](Value& object) {
     Value& spec = object.mut("spec");
     set_default(spec, "replicas", 1);
@@ -255,6 +257,7 @@ KindRules controller_rules() {
 
 KindRules revision_rules() {
   KindRules rules;
+  rules.former_versions = {"apps/v1beta1", "apps/v1beta2"};
   rules.validate = [](const Value& object, FieldErrors& errors) {
     check_nonnegative_value(object["revision"], Path("revision"), errors);
     const Value& data = object["data"];
