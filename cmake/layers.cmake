@@ -25,7 +25,7 @@ set(DIBS_LAYERS
   "server: base json runtime net store api server/auth"
   "client: base json runtime net api/kinds/resource/versions"
   "alloc: base json cel api/schema api/merge api/devices"
-  "scheduler: base json runtime api/merge client alloc"
+  "scheduler: base json runtime api/schema api/merge client alloc"
   "controllers: base json runtime cel api/merge api/kinds client"
   "node/runtime: base json runtime cdi"
   "node/plugins: base json runtime proto rpc api/schema client"

@@ -6,12 +6,12 @@
 #include <atomic>
 #include <memory>
 
+#include "base/log.h"
 #include "base/strings.h"
 #include "cli/process.h"
 #include "client/https_transport.h"
 #include "client/leader_election.h"
 #include "client/resource_versions.h"
-#include "runtime/files.h"
 #include "runtime/real_runtime.h"
 #include "scheduler/scheduler.h"
 
@@ -20,12 +20,7 @@ namespace {
 
 Result<scheduler::Options> make_options(const SchedulerFlags& flags, runtime::Files& files) {
   scheduler::Options options;
-  if (!flags.config.empty()) {
-    DIBS_TRY(const std::string text, files.read(flags.config));
-    auto configuration = scheduler::Configuration::parse(text);
-    if (!configuration.ok()) return configuration.error().within(cat("--config ", flags.config));
-    options.configuration = std::move(configuration).value();
-  }
+  DIBS_TRY(options.configuration, read_scheduler_config(flags.config, files));
   DIBS_TRY(const api::Features gates, api::Features::parse(flags.release, flags.feature_gates));
   options.features = alloc::Features::from_gates(gates);
   options.instance = host_name();
@@ -36,7 +31,9 @@ Result<scheduler::Options> make_options(const SchedulerFlags& flags, runtime::Fi
 Result<> run_until_signal(const SchedulerFlags& flags) {
   runtime::Files& files = runtime::system_files();
   DIBS_TRY(const scheduler::Options options, make_options(flags, files));
-  DIBS_TRY(const client::Access access, find_access(flags.kubeconfig, flags.context));
+  const std::string& kubeconfig =
+      flags.kubeconfig.empty() ? options.configuration.kubeconfig : flags.kubeconfig;
+  DIBS_TRY(const client::Access access, find_access(kubeconfig, flags.context));
   runtime::RealRuntime runtime;
   client::HttpsOptions https;
   https.user_agent = "kube-scheduler";
@@ -77,6 +74,16 @@ Result<> run_until_signal(const SchedulerFlags& flags) {
 }
 
 }  // namespace
+
+Result<scheduler::Configuration> read_scheduler_config(const std::string& file,
+                                                       runtime::Files& files) {
+  if (file.empty()) return scheduler::Configuration();
+  DIBS_TRY(const std::string text, files.read(file));
+  auto read = scheduler::Configuration::parse(text);
+  if (!read.ok()) return read.error().within(cat("--config ", file));
+  for (const std::string& warning : read->warnings) log::warn(warning, {{"config", file}});
+  return read;
+}
 
 int run_scheduler(const SchedulerFlags& flags) {
   begin_process(flags.log_level);

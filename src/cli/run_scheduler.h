@@ -4,6 +4,10 @@
 
 #include <string>
 
+#include "base/result.h"
+#include "runtime/files.h"
+#include "scheduler/profiles.h"
+
 namespace dibs::cli {
 
 struct SchedulerFlags {
@@ -16,6 +20,10 @@ struct SchedulerFlags {
   bool explain_events = false;
   std::string log_level = "info";
 };
+
+/// The file of --config, "" for the default; what it asks for in vain goes to the log.
+Result<scheduler::Configuration> read_scheduler_config(const std::string& file,
+                                                       runtime::Files& files);
 
 /// Returns the exit status.
 int run_scheduler(const SchedulerFlags& flags);

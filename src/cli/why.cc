@@ -3,6 +3,7 @@
 #include "api/schema/features.h"
 #include "base/strings.h"
 #include "cli/process.h"
+#include "cli/run_scheduler.h"
 #include "cli/why_objects.h"
 #include "cli/why_story.h"
 #include "client/https_transport.h"
@@ -38,12 +39,7 @@ Result<WhyStory> answer(const WhyFlags& flags) {
   DIBS_TRY(const Subject subject, read_subject(flags.what));
   runtime::Files& files = runtime::system_files();
   WhyWorld world;
-  if (!flags.config.empty()) {
-    DIBS_TRY(const std::string text, files.read(flags.config));
-    auto configuration = scheduler::Configuration::parse(text);
-    if (!configuration.ok()) return configuration.error().within(cat("--config ", flags.config));
-    world.configuration = std::move(configuration).value();
-  }
+  DIBS_TRY(world.configuration, read_scheduler_config(flags.config, files));
   DIBS_TRY(const api::Features gates, api::Features::parse(flags.release, flags.feature_gates));
   world.features = alloc::Features::from_gates(gates);
   DIBS_TRY(const client::Access access, find_access(flags.kubeconfig, flags.context));

@@ -68,7 +68,7 @@ bool Placer::try_batch(Search& search) {
       theirs.push_back(std::move(here));
     }
     if (able.empty()) return false;
-    score_preferences(search.profile, able);
+    score_devices(state_, search.pod, search.profile, able);
     const auto best = std::max_element(able.begin(), able.end(), worse);
     made.node = nodes[best->index];
     made.devices = std::move(theirs[static_cast<std::size_t>(best - able.begin())]);
@@ -179,7 +179,7 @@ Decision Placer::place(const Pod& pod, const Profile& profile, Time now) {
                 profile,
                 FilterRun(state_, pod, profile,
                           [this, &profile](std::string_view name) {
-                            return profile.devices && devices_.serves(name);
+                            return profile.devices() && devices_.serves(name);
                           }),
                 {},
                 Reasons(pod),
@@ -190,7 +190,7 @@ Decision Placer::place(const Pod& pod, const Profile& profile, Time now) {
                 {}};
   search.batch.clear();
   Decision& made = search.made;
-  if (profile.devices) {
+  if (profile.devices()) {
     made.run = devices_.prepare(pod, now, profile.binding_timeout);
     if (made.run.ready == DeviceRun::Ready::wait) {
       made.kind = Decision::Kind::waits;

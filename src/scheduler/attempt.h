@@ -14,7 +14,7 @@
 #include "scheduler/devices.h"
 #include "scheduler/profiles.h"
 #include "scheduler/reasons.h"
-#include "scheduler/scores.h"
+#include "scheduler/scores/scores.h"
 
 namespace dibs::scheduler {
 

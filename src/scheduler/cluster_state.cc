@@ -52,6 +52,31 @@ void ClusterState::refresh_row(const NodeInfo& node) {
   if (node.exists) rows_[node.index] = NodeRow::of(node, !nominated(node.name).empty());
 }
 
+void ClusterState::replace_images(const NodeInfo& node, const json::Value& before,
+                                  const json::Value& after) {
+  if (before == after) return;
+  for (const json::Value& image : before.items()) {
+    for (const json::Value& name : image["names"].items()) {
+      const auto found = images_.find(name.str());
+      if (found == images_.end()) continue;
+      found->second.nodes.erase(&node);
+      if (found->second.nodes.empty()) images_.erase(found);
+    }
+  }
+  for (const json::Value& image : after.items()) {
+    for (const json::Value& name : image["names"].items()) {
+      const auto [at, fresh] = images_.try_emplace(name.str());
+      if (fresh) at->second.size = image["sizeBytes"].as_int();
+      at->second.nodes.insert(&node);
+    }
+  }
+}
+
+const NodeImage* ClusterState::image(const std::string& name) const {
+  const auto found = images_.find(name);
+  return found != images_.end() ? &found->second : nullptr;
+}
+
 NodeChange ClusterState::put_node(const json::Value& object) {
   NodeInfo& info = node(object["metadata"]["name"].as_string());
   NodeChange change;
@@ -77,6 +102,7 @@ NodeChange ClusterState::put_node(const json::Value& object) {
   change.labels = !(place.labels == info.place.labels) ||
                   place.optional_node_operations != info.place.optional_node_operations;
   info.place = std::move(place);
+  replace_images(info, info.object["status"]["images"], object["status"]["images"]);
   info.object = object;
   if (change.any()) ++info.version;
   refresh_row(info);
@@ -92,6 +118,7 @@ void ClusterState::remove_node(std::string_view name) {
   nodes_.pop_back();
   rows_[info->index] = rows_.back();
   rows_.pop_back();
+  replace_images(*info, info->object["status"]["images"], json::null_value());
   info->exists = false;
   info->place = {};
   info->object = {};

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "alloc/node.h"
@@ -42,6 +43,12 @@ struct NodeInfo {
 
   /// The value of a label, or nullptr.
   const json::Value* label(std::string_view key) const { return place.labels.find(key); }
+};
+
+/// An image as nodes report it, by one of its names.
+struct NodeImage {
+  std::int64_t size = 0;
+  std::unordered_set<const NodeInfo*> nodes;  // that have it; never empty
 };
 
 /// How a node changed, as far as waiting pods may care.
@@ -78,6 +85,10 @@ class ClusterState {
   const std::vector<NodeInfo*>& nodes() const { return nodes_; }
   /// The same nodes in the same order, as far as most pods need to know them.
   const std::vector<NodeRow>& rows() const { return rows_; }
+
+  bool knows_images() const { return !images_.empty(); }
+  /// By a name with its tag or digest; null when no node has it.
+  const NodeImage* image(const std::string& name) const;
 
   void put_namespace(const json::Value& object);
   void remove_namespace(std::string_view name);
@@ -127,6 +138,8 @@ class ClusterState {
   void replace(std::unordered_map<std::string_view, Counted>::iterator found, const PodPtr& pod);
   void forget_if_empty(NodeInfo& node);
   void refresh_row(const NodeInfo& node);
+  /// Of status.images.
+  void replace_images(const NodeInfo& node, const json::Value& before, const json::Value& after);
   void count(const Pod& pod, NodeInfo& node, int sign);
   void count_terms(const Pod& pod, const NodeInfo& node, int sign);
   void carry(const Pod& pod, const NodeInfo& node, int sign);
@@ -135,6 +148,7 @@ class ClusterState {
   std::unordered_map<std::string, std::unique_ptr<NodeInfo>> by_name_;
   std::vector<NodeInfo*> nodes_;
   std::vector<NodeRow> rows_;
+  std::unordered_map<std::string, NodeImage> images_;               // by name
   std::unordered_map<std::string_view, Counted> where_;             // by the pod's own key
   std::unordered_map<std::string, json::Value> namespaces_;         // labels
   std::unordered_map<std::string, std::vector<PodPtr>> nominated_;  // by node

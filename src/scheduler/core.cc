@@ -143,9 +143,12 @@ void Scheduler::Core::unplaced(const Queue::Popped& popped, const Profile& profi
   }
   const std::string group = cat(pod->signature(), decision.run.signature);
   if (!state.nodes().empty()) {
-    const std::string freed = free_claim(*pod, decision);
-    std::string more = freed;
-    if (profile.preemption && (profile.devices || pod->shape->claims.empty())) {
+    std::string more;
+    if (profile.has(Point::post_filter, Plugin::dynamic_resources)) {
+      more = free_claim(*pod, decision);
+    }
+    const bool servable = profile.devices() || pod->shape->claims.empty();
+    if (servable && profile.has(Point::post_filter, Plugin::default_preemption)) {
       if (metrics) metrics->preemptions.one().add();
       const Preemption found =
           find_victims(state, devices, pod, profile, decision.run, decision.resolvable, budgets);

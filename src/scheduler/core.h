@@ -52,6 +52,8 @@ struct Scheduler::Core : std::enable_shared_from_this<Scheduler::Core> {
   void forget_users(const std::string& pod_key);
   bool is_ours(const Pod& pod) const { return profile_of(pod) != nullptr; }
   const Profile* profile_of(const Pod& pod) const;
+  /// Waits for its gates to go. Requires a profile for it.
+  bool gated(const Pod& pod) const;
   void wake_for_node(PluginSet plugins, const NodeInfo& node, const char* why);
   /// The pod is on a node now: others may want to be near it.
   void wake_for_pod(const Pod& pod);

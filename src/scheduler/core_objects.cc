@@ -20,6 +20,10 @@ const Profile* Scheduler::Core::profile_of(const Pod& pod) const {
   return nullptr;
 }
 
+bool Scheduler::Core::gated(const Pod& pod) const {
+  return pod.gated && profile_of(pod)->has(Point::pre_enqueue, Plugin::scheduling_gates);
+}
+
 void Scheduler::Core::wake_for_node(PluginSet plugins, const NodeInfo& node, const char* why) {
   queue.wake(
       plugins,
@@ -157,8 +161,9 @@ void Scheduler::Core::enqueue(const PodPtr& pod) {
   const auto bound = binding.find(pod->key);
   if (bound != binding.end() && bound->second == pod->uid) return;
   std::string problem;
-  if (!pod->gated && profile_of(*pod)->devices) devices.resolve(*pod, problem);
-  if (pod->gated || !problem.empty()) {
+  const bool held_back = gated(*pod);
+  if (!held_back && profile_of(*pod)->devices()) devices.resolve(*pod, problem);
+  if (held_back || !problem.empty()) {
     queue.hold(pod, now());
     return;
   }
@@ -212,7 +217,7 @@ void Scheduler::Core::after_claim(const std::string& key, const ClaimChange& cha
     if (queue.held(pod_key)) {
       std::string problem;
       devices.resolve(*pod->second, problem);
-      if (problem.empty() && !pod->second->gated && !devices.in_flight(key)) {
+      if (problem.empty() && !gated(*pod->second) && !devices.in_flight(key)) {
         queue.release(pod_key, now());
       }
     } else {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/strings.h"
-#include "scheduler/scores.h"
+#include "scheduler/scores/scores.h"
 
 namespace dibs::scheduler {
 namespace {
@@ -91,13 +91,12 @@ class Filters {
   Filters(ClusterState& state, Devices& devices, const Pod& pod, const Profile& profile)
       : pod_(pod) {
     for (unsigned i = 0; i < static_cast<unsigned>(Plugin::dynamic_resources); ++i) {
-      const char* name = plugin_name(static_cast<Plugin>(i));
-      if (!profile.filters_by(name)) continue;
-      Profile alone = profile;
-      alone.filters = {name};
-      runs_.emplace_back(state, pod, alone, [&devices, &profile](std::string_view resource) {
-        return profile.devices && devices.serves(resource);
-      });
+      const auto plugin = static_cast<Plugin>(i);
+      if (!profile.has(Point::filter, plugin)) continue;
+      const auto served = [&devices, &profile](std::string_view resource) {
+        return profile.devices() && devices.serves(resource);
+      };
+      runs_.emplace_back(state, pod, profile, served, bit(plugin));
     }
   }
 
@@ -155,15 +154,9 @@ class Filters {
       return;
     }
     made.subject = made.reason.substr(kInsufficient.size());
-    const auto amount = [&](const Resources& of) {
-      if (made.subject == "cpu") return of.cpu;
-      if (made.subject == "memory") return of.memory;
-      if (made.subject == "ephemeral-storage") return of.storage;
-      return of.scalar(made.subject);
-    };
-    made.wanted = amount(pod_.shape->requests);
-    made.there = amount(node.allocatable);
-    made.left = made.there - amount(node.requested);
+    made.wanted = pod_.shape->requests.amount(made.subject);
+    made.there = node.allocatable.amount(made.subject);
+    made.left = made.there - node.requested.amount(made.subject);
   }
 
   const Pod& pod_;
@@ -178,7 +171,7 @@ class Explainer {
 
   Explanation run(Time now) {
     made_.nodes = state_.nodes().size();
-    if (profile_.devices) {
+    if (profile_.devices()) {
       made_.run = devices_.prepare(pod_, now, profile_.binding_timeout);
     } else if (!pod_.shape->claims.empty()) {
       made_.devices_enabled = false;
@@ -296,7 +289,7 @@ class Explainer {
       for (std::size_t i = 0; i < candidates_.size(); ++i) {
         candidates_[i].preference = Devices::preference(made_.run, made_.able[i].devices);
       }
-      score_preferences(profile_, candidates_);
+      score_devices(state_, pod_, profile_, candidates_);
     }
     for (std::size_t i = 0; i < candidates_.size(); ++i) made_.able[i].score = candidates_[i].score;
     std::stable_sort(made_.able.begin(), made_.able.end(),
@@ -323,8 +316,6 @@ class Explainer {
     switch (obstacle.plugin) {
       case Plugin::node_unschedulable:
         return only("uncordon the node", kUncordon);
-      case Plugin::node_name:
-        return {};
       case Plugin::taint_toleration:
         return is_ill(obstacle.subject)
                    ? only(cat("bring the node back into order (", obstacle.subject, ")"), kRepair)
@@ -345,8 +336,9 @@ class Explainer {
         return only("change the pod's affinity to other pods, or theirs to it", kDropRule);
       case Plugin::dynamic_resources:
         return ways_to_devices(obstacle, group);
+      default:
+        return {};
     }
-    return {};
   }
 
   /// How much of something a change takes, below a thousand.

@@ -203,7 +203,7 @@ TEST(Explain, says_what_is_missing_whatever_the_node) {
   EXPECT_EQ(summary(world.explain(World::with_claim("d"))),
             "could not find ResourceClaim \"ns/d\"");
 
-  world.profile.devices = false;
+  for (PluginSet& on : world.profile.plugins) on &= ~bit(Plugin::dynamic_resources);
   EXPECT_FALSE(world.explain(World::with_claim("c")).devices_enabled);
 }
 

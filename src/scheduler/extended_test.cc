@@ -42,44 +42,5 @@ TEST(ExtendedDemand, init_containers_reuse_what_comes_later) {
   EXPECT_EQ(made.mappings.size(), 3U);
 }
 
-TEST(Profiles, read_from_a_configuration) {
-  auto read = Configuration::parse(
-      "apiVersion: kubescheduler.config.k8s.io/v1\n"
-      "kind: KubeSchedulerConfiguration\n"
-      "podInitialBackoffSeconds: 3\n"
-      "profiles:\n"
-      "- schedulerName: plain\n"
-      "  plugins:\n"
-      "    multiPoint: {disabled: [{name: DynamicResources}]}\n"
-      "    score: {disabled: [{name: '*'}], enabled: [{name: NodeAffinity, weight: 7}]}\n"
-      "- schedulerName: default-scheduler\n"
-      "  pluginConfig: [{name: DynamicResources, args: {bindingTimeout: 30s}}]\n");
-  ASSERT_TRUE(read.ok()) << read.error().message();
-  ASSERT_EQ(read->profiles.size(), 2U);
-  EXPECT_FALSE(read->profiles[0].devices);
-  EXPECT_TRUE(read->profiles[0].filters_by("TaintToleration"));
-  EXPECT_EQ(read->profiles[0].weight("NodeAffinity"), 7);
-  EXPECT_EQ(read->profiles[0].weight("TaintToleration"), 0);
-  EXPECT_EQ(read->profiles[1].binding_timeout, Duration(std::chrono::seconds(30)));
-  EXPECT_EQ(read->initial_backoff, Duration(std::chrono::seconds(3)));
-  EXPECT_FALSE(Configuration::parse("kind: Pod").ok());
-}
-
-TEST(Profiles, have_a_percentage_of_nodes_to_score) {
-  constexpr const char* kHead =
-      "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
-  auto both =
-      Configuration::parse(cat(kHead,
-                               "percentageOfNodesToScore: 20\nprofiles:\n- schedulerName: a\n"
-                               "- schedulerName: b\n  percentageOfNodesToScore: 70\n"));
-  ASSERT_TRUE(both.ok()) << both.error().message();
-  EXPECT_EQ(both->profiles[0].percentage_to_score, 20);
-  EXPECT_EQ(both->profiles[1].percentage_to_score, 70);
-  auto one = Configuration::parse(cat(kHead, "percentageOfNodesToScore: 5\n"));
-  ASSERT_TRUE(one.ok());
-  EXPECT_EQ(one->profiles[0].percentage_to_score, 5);
-  EXPECT_FALSE(Configuration::parse(cat(kHead, "percentageOfNodesToScore: 101\n")).ok());
-}
-
 }  // namespace
 }  // namespace dibs::scheduler

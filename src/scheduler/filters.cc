@@ -20,58 +20,22 @@ bool taints_ok(const Pod& pod, const NodeInfo& node) {
 
 }  // namespace
 
-const char* plugin_name(Plugin plugin) {
-  switch (plugin) {
-    case Plugin::node_unschedulable:
-      return "NodeUnschedulable";
-    case Plugin::node_name:
-      return "NodeName";
-    case Plugin::taint_toleration:
-      return "TaintToleration";
-    case Plugin::node_affinity:
-      return "NodeAffinity";
-    case Plugin::node_ports:
-      return "NodePorts";
-    case Plugin::resources_fit:
-      return "NodeResourcesFit";
-    case Plugin::topology_spread:
-      return "PodTopologySpread";
-    case Plugin::inter_pod_affinity:
-      return "InterPodAffinity";
-    case Plugin::dynamic_resources:
-      return "DynamicResources";
-  }
-  return "";
-}
-
 const char* words_of(Cause cause) {
-  switch (cause) {
-    case Cause::not_among_named:
-      return "node(s) didn't satisfy plugin(s) [NodeAffinity]";
-    case Cause::unschedulable:
-      return "node(s) were unschedulable";
-    case Cause::other_name:
-      return "node(s) didn't match the requested node name";
-    case Cause::taints:
-      return "node(s) had untolerated taint(s)";
-    case Cause::affinity:
-      return "node(s) didn't match Pod's node affinity/selector";
-    case Cause::ports:
-      return "node(s) didn't have free ports for the requested pod ports";
-    case Cause::resources:
-      break;
-    case Cause::no_topology_label:
-      return "node(s) didn't match pod topology spread constraints (missing required label)";
-    case Cause::spread:
-      return "node(s) didn't match pod topology spread constraints";
-    case Cause::pod_affinity:
-      return "node(s) didn't match pod affinity rules";
-    case Cause::pod_anti_affinity:
-      return "node(s) didn't match pod anti-affinity rules";
-    case Cause::existing_anti_affinity:
-      return "node(s) didn't satisfy existing pods anti-affinity rules";
-  }
-  return "";
+  constexpr std::array<const char*, kCauses> kWords = {
+      "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+      "node(s) were unschedulable",
+      "node(s) didn't match the requested node name",
+      "node(s) had untolerated taint(s)",
+      "node(s) didn't match Pod's node affinity/selector",
+      "node(s) didn't have free ports for the requested pod ports",
+      "",
+      "node(s) didn't match pod topology spread constraints (missing required label)",
+      "node(s) didn't match pod topology spread constraints",
+      "node(s) didn't match pod affinity rules",
+      "node(s) didn't match pod anti-affinity rules",
+      "node(s) didn't satisfy existing pods anti-affinity rules",
+  };
+  return kWords[static_cast<std::size_t>(cause)];
 }
 
 const char* words_of_lack(std::size_t number) {
@@ -105,18 +69,18 @@ bool matches_node(const Pod& pod, const NodeInfo& node) {
 }
 
 FilterRun::FilterRun(ClusterState& state, const Pod& pod, const Profile& profile,
-                     ServedByDevices served_by_devices)
+                     ServedByDevices served_by_devices, PluginSet only)
     : state_(state),
       pod_(pod),
       shape_(*pod.shape),
+      fit_(profile.fit),
+      enabled_(profile.filters() & only),
       served_by_devices_(std::move(served_by_devices)) {
-  for (unsigned i = 0; i <= static_cast<unsigned>(Plugin::dynamic_resources); ++i) {
-    const auto plugin = static_cast<Plugin>(i);
-    if (profile.filters_by(plugin_name(plugin))) enabled_ |= bit(plugin);
-  }
   const auto on = [this](Plugin plugin) { return (enabled_ & bit(plugin)) != 0; };
   tolerates_cordon_ = !on(Plugin::node_unschedulable) ||
                       tolerates(shape_.tolerations, {kUnschedulableTaint, "", "NoSchedule"});
+  names_nodes_ = shape_.names_nodes && (only & bit(Plugin::node_affinity)) != 0 &&
+                 profile.has(Point::pre_filter, Plugin::node_affinity);
   if (!shape_.spread.empty() && on(Plugin::topology_spread)) count_spread();
   if (on(Plugin::inter_pod_affinity)) find_forbidden();
   const bool by_node = shape_.names_nodes || shape_.node_selector.size() > 0 ||
@@ -234,6 +198,7 @@ bool FilterRun::fits_closely(const NodeInfo& node) {
   if (lacking(wanted.storage, used.storage, there.storage)) lacks |= Refused::kStorage;
   for (std::uint32_t i = 0; i < wanted.scalars.size(); ++i) {
     const auto& [name, amount] = wanted.scalars[i];
+    if (fit_.ignores(name)) continue;
     const std::int64_t has = there.scalar(name);
     if (has == 0 && served_by_devices_ && served_by_devices_(name)) continue;
     if (lacking(amount, used.scalar(name), has)) refused_.lacks_scalars.push_back(i);
@@ -284,9 +249,8 @@ const Refused* FilterRun::check_at(std::size_t index) {
   const NodeRow& row = state_.rows()[index];
   const NodeInfo* node = is_particular_ ? state_.nodes()[index] : nullptr;
   // A pod that names its nodes is not even tried on others.
-  if (shape_.names_nodes && on(Plugin::node_affinity) &&
-      std::find(shape_.named_nodes.begin(), shape_.named_nodes.end(), node->name) ==
-          shape_.named_nodes.end()) {
+  if (names_nodes_ && std::find(shape_.named_nodes.begin(), shape_.named_nodes.end(), node->name) ==
+                          shape_.named_nodes.end()) {
     return refuse(Plugin::node_affinity, Cause::not_among_named, false);
   }
   if (row.has(NodeRow::kCordoned) && !tolerates_cordon_) {

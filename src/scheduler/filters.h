@@ -19,23 +19,6 @@
 
 namespace dibs::scheduler {
 
-/// The parts of the scheduler that can refuse a pod; bits of a PluginSet.
-enum class Plugin : std::uint8_t {
-  node_unschedulable,
-  node_name,
-  taint_toleration,
-  node_affinity,
-  node_ports,
-  resources_fit,
-  topology_spread,
-  inter_pod_affinity,
-  dynamic_resources,
-};
-using PluginSet = std::uint32_t;
-constexpr PluginSet bit(Plugin plugin) { return 1U << static_cast<unsigned>(plugin); }
-/// The name in KubeSchedulerConfiguration and in messages.
-const char* plugin_name(Plugin plugin);
-
 /// What a node can have against a pod.
 enum class Cause : std::uint8_t {
   not_among_named,
@@ -90,8 +73,9 @@ class FilterRun {
   /// Whether a class of devices serves the extended resource.
   using ServedByDevices = std::function<bool(std::string_view resource)>;
 
+  /// `only`: of the profile's filters, those that are asked. `profile` must outlive it.
   FilterRun(ClusterState& state, const Pod& pod, const Profile& profile,
-            ServedByDevices served_by_devices);
+            ServedByDevices served_by_devices, PluginSet only = ~PluginSet{0});
 
   /// Null when the node is fine. The result is valid until the next call. Requires a node that
   /// exists.
@@ -120,10 +104,13 @@ class FilterRun {
   ClusterState& state_;
   const Pod& pod_;
   const PodShape& shape_;
+  const FitArgs& fit_;
   PluginSet enabled_ = 0;
   ServedByDevices served_by_devices_;
   Refused refused_;
   bool tolerates_cordon_ = false;
+  /// The pod names its nodes, and that counts.
+  bool names_nodes_ = false;
   /// The pod wants something of the node's name or labels, its ports, or the pods around it.
   bool is_particular_ = false;
   std::vector<SpreadCounts> spread_;

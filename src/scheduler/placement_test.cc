@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scheduler/scores/scores.h"
 #include "scheduler/test_cluster.h"
 
 namespace dibs::scheduler::test {
@@ -106,6 +107,46 @@ TEST(Placement, follows_taints_and_preferences) {
   cluster.settle();
   EXPECT_EQ(cluster.node_of("plain"), "b");
   EXPECT_EQ(cluster.node_of("prefers"), "a");
+}
+
+TEST(Placement, goes_where_its_image_is) {
+  for (const std::string has : {"a", "b"}) {
+    TestCluster cluster;
+    two_zones(cluster);
+    cluster.patch(kNodes, "", has,
+                  "{'status':{'images':[{'names':['r.io/app:v1'],'sizeBytes':2000000000}]}}",
+                  "status");
+    cluster.add_pod("p", "{'containers':[{'name':'main','image':'r.io/app:v1'}]}");
+    cluster.settle();
+    EXPECT_EQ(cluster.node_of("p"), has);
+  }
+}
+
+TEST(Placement, goes_where_the_profile_packs_it) {
+  Options options;
+  options.configuration.profiles[0].fit.strategy = FitArgs::Strategy::most_allocated;
+  options.configuration.profiles[0].scores = {{find_score("NodeResourcesFit"), 1}};
+  TestCluster cluster(options);
+  two_zones(cluster);
+  cluster.add_pod("first", "{'nodeSelector':{'zone':'b'}}", "{'requests':{'cpu':'1'}}");
+  cluster.settle();
+  for (const char* name : {"p", "q"}) {
+    cluster.add_pod(name, "{}", "{'requests':{'cpu':'1'}}");
+    cluster.settle();
+    EXPECT_EQ(cluster.node_of(name), "b");
+  }
+}
+
+TEST(Placement, tries_gated_pods_of_a_profile_that_does_not_mind) {
+  Options options;
+  for (PluginSet& on : options.configuration.profiles[0].plugins) {
+    on &= ~bit(Plugin::scheduling_gates);
+  }
+  TestCluster cluster(options);
+  two_zones(cluster);
+  cluster.add_pod("p", "{'schedulingGates':[{'name':'g.io/a'}],'nodeSelector':{'zone':'c'}}");
+  cluster.settle();
+  EXPECT_THAT(cluster.condition("p"), HasSubstr("0/2 nodes are available"));
 }
 
 TEST(Placement, tells_pods_that_name_their_node) {

@@ -9,8 +9,6 @@
 namespace dibs::scheduler {
 namespace {
 
-constexpr std::size_t kMostOptions = 100;
-
 struct Option {
   NodeInfo* node = nullptr;
   std::vector<PodPtr> victims;
@@ -163,10 +161,13 @@ Preemption find_victims(ClusterState& state, Devices& devices, const PodPtr& pod
   reasons.add(kNotHelpful, Plugin::resources_fit, nodes - candidates.size());
   std::vector<Option> options;
   Trial trial(state, devices, pod, profile, run, budgets);
+  const std::size_t enough = static_cast<std::size_t>(
+      std::max(static_cast<std::int64_t>(candidates.size()) * profile.victims_percentage / 100,
+               profile.victims_absolute));
   for (NodeInfo* node : candidates) {
     Option option;
     if (trial.on(*node, option, reasons)) options.push_back(std::move(option));
-    if (options.size() >= kMostOptions) break;
+    if (options.size() >= enough) break;
   }
   if (options.empty()) {
     made.message = cat("preemption: ", unavailable_message(nodes, reasons.text()));

@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kDefaultCpu = 100;
 constexpr std::int64_t kDefaultMemory = 200 * 1024 * 1024;
 
-std::int64_t amount(const json::Value& value, bool milli) {
+std::int64_t read_amount(const json::Value& value, bool milli) {
   const std::string text = value.is_string() ? value.str() : std::to_string(value.as_int());
   auto quantity = Quantity::parse(text);
   if (!quantity.ok()) return 0;
@@ -49,18 +49,26 @@ Resources Resources::read(const json::Value& list) {
   Resources made;
   for (const auto& [name, value] : list.members()) {
     if (name == "cpu") {
-      made.cpu = amount(value, true);
+      made.cpu = read_amount(value, true);
     } else if (name == "memory") {
-      made.memory = amount(value, false);
+      made.memory = read_amount(value, false);
     } else if (name == "ephemeral-storage") {
-      made.storage = amount(value, false);
+      made.storage = read_amount(value, false);
     } else if (name == "pods") {
-      made.pods = amount(value, false);
+      made.pods = read_amount(value, false);
     } else {
-      made.scalar_slot(name) = amount(value, false);
+      made.scalar_slot(name) = read_amount(value, false);
     }
   }
   return made;
+}
+
+std::int64_t Resources::amount(std::string_view name) const {
+  if (name == "cpu") return cpu;
+  if (name == "memory") return memory;
+  if (name == "ephemeral-storage") return storage;
+  if (name == "pods") return pods;
+  return scalar(name);
 }
 
 std::int64_t Resources::scalar(std::string_view name) const {
@@ -127,9 +135,9 @@ ScoreRequests score_requests(const json::Value& spec) {
       [](const json::Value& c) {
         const json::Value& requests = c["resources"]["requests"];
         ScoreRequests one;
-        one.cpu = requests.contains("cpu") ? amount(requests["cpu"], true) : kDefaultCpu;
+        one.cpu = requests.contains("cpu") ? read_amount(requests["cpu"], true) : kDefaultCpu;
         one.memory =
-            requests.contains("memory") ? amount(requests["memory"], false) : kDefaultMemory;
+            requests.contains("memory") ? read_amount(requests["memory"], false) : kDefaultMemory;
         return one;
       },
       [](ScoreRequests& a, const ScoreRequests& b) {

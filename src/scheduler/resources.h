@@ -25,6 +25,8 @@ struct Resources {
   static Resources read(const json::Value& list);
 
   std::int64_t scalar(std::string_view name) const;
+  /// Of any resource by its name.
+  std::int64_t amount(std::string_view name) const;
   std::int64_t& scalar_slot(std::string_view name);
   void add(const Resources& other);
   void subtract(const Resources& other);

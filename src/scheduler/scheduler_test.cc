@@ -298,7 +298,9 @@ TEST(Scheduler, lets_a_device_plugin_serve_extended_resources) {
 
 TEST(Scheduler, a_profile_without_devices_refuses_pods_with_claims) {
   Options options;
-  options.configuration.profiles[0].devices = false;
+  for (PluginSet& on : options.configuration.profiles[0].plugins) {
+    on &= ~bit(Plugin::dynamic_resources);
+  }
   TestCluster cluster(options);
   cluster.add_node("a");
   cluster.add_claim("c");

@@ -1,0 +1,317 @@
+#include "scheduler/configuration.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "scheduler/scores/scores.h"
+
+namespace dibs::scheduler {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kHead =
+    "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+
+Configuration parse(const std::string& text) {
+  auto read = Configuration::parse(cat(kHead, text));
+  if (read.ok()) return std::move(*read);
+  ADD_FAILURE() << text << "\n" << read.error().message();
+  return {};
+}
+
+std::string refusal(const std::string& text) {
+  const auto read = Configuration::parse(cat(kHead, text));
+  return read.ok() ? "" : read.error().message();
+}
+
+/// The only profile, from its `plugins` and `pluginConfig` in flow style.
+std::string profile(const std::string& plugins, const std::string& config = "[]") {
+  return cat("profiles: [{plugins: ", plugins, ", pluginConfig: ", config, "}]\n");
+}
+
+std::string args(const std::string& plugin, const std::string& given) {
+  return profile("{}", cat("[{name: ", plugin, ", args: ", given, "}]"));
+}
+
+TEST(Configuration, reads_profiles_plugins_and_timings) {
+  const Configuration read = parse(
+      "podInitialBackoffSeconds: 3\n"
+      "profiles:\n"
+      "- schedulerName: plain\n"
+      "  plugins:\n"
+      "    multiPoint: {disabled: [{name: DynamicResources}]}\n"
+      "    score: {disabled: [{name: '*'}], enabled: [{name: NodeAffinity, weight: 7}]}\n"
+      "- schedulerName: default-scheduler\n"
+      "  pluginConfig: [{name: DynamicResources, args: {bindingTimeout: 30s}}]\n");
+
+  ASSERT_EQ(read.profiles.size(), 2U);
+  EXPECT_FALSE(read.profiles[0].devices());
+  EXPECT_TRUE(read.profiles[0].has(Point::filter, Plugin::taint_toleration));
+  EXPECT_EQ(read.profiles[0].weight("NodeAffinity"), 7);
+  EXPECT_EQ(read.profiles[0].weight("TaintToleration"), 0);
+  EXPECT_EQ(read.profiles[1].binding_timeout, Duration(std::chrono::seconds(30)));
+  EXPECT_EQ(read.initial_backoff, Duration(std::chrono::seconds(3)));
+  EXPECT_THAT(read.warnings, IsEmpty());
+}
+
+TEST(Configuration, has_a_percentage_of_nodes_to_score) {
+  const Configuration both = parse(
+      "percentageOfNodesToScore: 20\nprofiles:\n- schedulerName: a\n"
+      "- schedulerName: b\n  percentageOfNodesToScore: 70\n");
+  EXPECT_EQ(both.profiles[0].percentage_to_score, 20);
+  EXPECT_EQ(both.profiles[1].percentage_to_score, 70);
+  EXPECT_EQ(parse("percentageOfNodesToScore: 5\n").profiles[0].percentage_to_score, 5);
+}
+
+TEST(Configuration, is_the_default_when_it_says_nothing) {
+  const Configuration read = parse("");
+
+  const Profile standard = Profile::standard();
+  ASSERT_EQ(read.profiles.size(), 1U);
+  EXPECT_EQ(read.profiles[0].name, "default-scheduler");
+  EXPECT_EQ(read.profiles[0].plugins, standard.plugins);
+  EXPECT_EQ(standard.scores.size(), all_scores().size());
+  for (const Score* score : all_scores()) {
+    const auto plugin = find_plugin(score->name);
+    ASSERT_TRUE(plugin) << score->name;
+    EXPECT_TRUE(standard.has(Point::score, *plugin)) << score->name;
+    EXPECT_EQ(standard.weight(score->name), score->weight) << score->name;
+  }
+}
+
+TEST(Configuration, switches_plugins_as_kube_scheduler_does) {
+  // A plugin that is named without a weight has 1, whatever the default is.
+  EXPECT_EQ(parse(profile("{score: {enabled: [{name: TaintToleration}]}}"))
+                .profiles[0]
+                .weight("TaintToleration"),
+            1);
+  // A list for a point wins over multiPoint.
+  EXPECT_EQ(parse(profile("{multiPoint: {enabled: [{name: NodeAffinity, weight: 5}]}, "
+                          "score: {enabled: [{name: NodeAffinity, weight: 9}]}}"))
+                .profiles[0]
+                .weight("NodeAffinity"),
+            9);
+  // What is enabled wins over what is disabled.
+  EXPECT_TRUE(parse(profile("{multiPoint: {disabled: [{name: NodePorts}], "
+                            "enabled: [{name: NodePorts}]}}"))
+                  .profiles[0]
+                  .has(Point::filter, Plugin::node_ports));
+  const Profile bare =
+      parse(profile("{multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, "
+                    "{name: DefaultBinder}, {name: NodeName}]}}"))
+          .profiles[0];
+  EXPECT_EQ(bare.filters(), bit(Plugin::node_name));
+  EXPECT_THAT(bare.scores, IsEmpty());
+  const Profile calm =
+      parse(profile("{postFilter: {disabled: [{name: DefaultPreemption}]}}")).profiles[0];
+  EXPECT_FALSE(calm.has(Point::post_filter, Plugin::default_preemption));
+  EXPECT_TRUE(calm.has(Point::post_filter, Plugin::dynamic_resources));
+}
+
+TEST(Configuration, takes_arguments_of_plugins) {
+  const auto of = [](const std::string& plugin, const std::string& given) {
+    return parse(args(plugin, given)).profiles[0];
+  };
+  EXPECT_EQ(of("InterPodAffinity", "{hardPodAffinityWeight: 7}").hard_affinity_weight, 7);
+  EXPECT_TRUE(
+      of("InterPodAffinity", "{ignorePreferredTermsOfExistingPods: true}").ignore_preferred_terms);
+  EXPECT_EQ(of("DefaultPreemption", "{minCandidateNodesAbsolute: 3}").victims_absolute, 3);
+  EXPECT_EQ(of("DefaultPreemption", "{minCandidateNodesAbsolute: 3}").victims_percentage, 10);
+  EXPECT_EQ(of("NodeResourcesBalancedAllocation", "{resources: [{name: cpu}]}").balanced.size(),
+            1U);
+  EXPECT_EQ(of("PodTopologySpread", "{defaultingType: List}").name, "default-scheduler");
+  const FitArgs fit = of("NodeResourcesFit",
+                         "{ignoredResourceGroups: [a.io], ignoredResources: [b.io/x], "
+                         "scoringStrategy: {type: RequestedToCapacityRatio, "
+                         "resources: [{name: memory, weight: 3}], requestedToCapacityRatio: "
+                         "{shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}}}")
+                          .fit;
+  EXPECT_EQ(fit.strategy, FitArgs::Strategy::requested_to_capacity);
+  ASSERT_EQ(fit.resources.size(), 1U);
+  EXPECT_EQ(fit.resources[0].kind, ScoredResource::Kind::memory);
+  EXPECT_EQ(fit.resources[0].weight, 3);
+  EXPECT_EQ(fit.shape.at(1).score, 100);
+  EXPECT_TRUE(fit.ignores("a.io/gpu"));
+  EXPECT_TRUE(fit.ignores("b.io/x"));
+  EXPECT_FALSE(fit.ignores("b.io/y"));
+  EXPECT_FALSE(fit.ignores("hugepages-2Mi"));
+  // Without arguments, and with those of their kind named.
+  EXPECT_EQ(refusal(args("NodeName", "{}")), "");
+  EXPECT_EQ(refusal(args("DefaultPreemption", "null")), "");
+  EXPECT_EQ(refusal(args("InterPodAffinity",
+                         "{apiVersion: kubescheduler.config.k8s.io/v1, "
+                         "kind: InterPodAffinityArgs}")),
+            "");
+}
+
+TEST(Configuration, refuses_what_cannot_be_decoded) {
+  const std::string strict = "strict decoding error: ";
+  const std::string decoding = "decoding .profiles[0].pluginConfig[0]: ";
+  const std::pair<std::string, std::string> cases[] = {
+      {"profile: []\n", strict + "unknown field \"profile\""},
+      {"parallelism: many\n",
+       "json: cannot unmarshal string into Go struct field KubeSchedulerConfiguration.parallelism "
+       "of type int32"},
+      {"profiles: [{plugins: {scores: {}}}]\n",
+       strict + "unknown field \"profiles[0].plugins.scores\""},
+      {"parallelism: 1\nparallelism: 2\n",
+       strict + "yaml: unmarshal errors:\n  line 4: key \"parallelism\" already set in map"},
+      {args("NodeResourcesFit", "{scoringStrategy: {resources: [{Name: cpu}]}}"),
+       strict + decoding + strict + "decoding args for plugin NodeResourcesFit: " + strict +
+           "unknown field \"scoringStrategy.resources[0].Name\""},
+      {args("DefaultPreemption", "{kind: InterPodAffinityArgs}"),
+       decoding + "args for plugin DefaultPreemption were not of type "
+                  "DefaultPreemptionArgs.kubescheduler.config.k8s.io, got "
+                  "InterPodAffinityArgs.kubescheduler.config.k8s.io"},
+      {args("DefaultPreemption", "{apiVersion: kubescheduler.config.k8s.io/v1beta3}"),
+       decoding +
+           "decoding args for plugin DefaultPreemption: no kind \"\" is registered for version "
+           "\"kubescheduler.config.k8s.io/v1beta3\""},
+  };
+  for (const auto& [text, message] : cases) EXPECT_EQ(refusal(text), message) << text;
+  const auto other = Configuration::parse("apiVersion: v1\nkind: Pod\n");
+  ASSERT_FALSE(other.ok());
+  EXPECT_THAT(other.error().message(), HasSubstr("no kind \"Pod\" is registered for version"));
+}
+
+TEST(Configuration, refuses_values_out_of_range) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"percentageOfNodesToScore: 101\n",
+       "percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]"},
+      {"profiles: [{percentageOfNodesToScore: -1}]\n",
+       "profiles[0].percentageOfNodesToScore: Invalid value: -1: not in valid range [0-100]"},
+      {"parallelism: 0\n",
+       "parallelism: Invalid value: 0: should be an integer value greater than zero"},
+      {"podInitialBackoffSeconds: 0\n",
+       "podInitialBackoffSeconds: Invalid value: 0: must be greater than 0"},
+      {"podInitialBackoffSeconds: 30\n",
+       "podMaxBackoffSeconds: Invalid value: 10: must be greater than or equal to "
+       "PodInitialBackoffSeconds"},
+      {"leaderElection: {leaseDuration: 5s}\n",
+       "leaderElection.leaseDuration: Invalid value: \"10s\": must be greater than "
+       "`RenewDeadline`"},
+      {"leaderElection: {retryPeriod: -1s, resourceLock: endpoints}\n",
+       "[leaderElection.retryPeriod: Invalid value: \"-1s\": must be greater than zero, "
+       "leaderElection.resourceLock: Invalid value: \"endpoints\": resourceLock value must be "
+       "\"leases\"]"},
+      {"clientConnection: {burst: -1}\n",
+       "clientConnection.burst: Invalid value: -1: must be non-negative"},
+      {"extenders: [{urlPrefix: 'http://a'}]\n",
+       "extenders: Forbidden: extenders are not supported"},
+      {"profiles: [{schedulerName: a}, {schedulerName: a}]\n",
+       "profiles[1].schedulerName: Duplicate value: \"a\""},
+      {"profiles: [{schedulerName: a}, {}]\n", "profiles[1].schedulerName: Required value"},
+      {"profiles: [{schedulerName: ''}]\n", "profiles[0].schedulerName: Required value"},
+  };
+  for (const auto& [text, message] : cases) EXPECT_EQ(refusal(text), message) << text;
+}
+
+TEST(Configuration, refuses_arguments_that_are_wrong_or_not_taken) {
+  const std::string at = "profiles[0].pluginConfig[0]";
+  const std::pair<std::string, std::string> cases[] = {
+      {args("NodeName", "{a: b}"), at + ".args: Forbidden: plugin NodeName takes no arguments"},
+      {args("ImageLocality", "{a: b}"),
+       at + ".args: Forbidden: plugin ImageLocality takes no arguments"},
+      {args("Nothing", "{}"), at + ": Invalid value: \"Nothing\": plugin does not exist"},
+      {args("EBSLimits", "{}"),
+       at + ": Invalid value: \"EBSLimits\": was invalid in version \"v1\" "
+            "(KubeSchedulerConfiguration is version \"kubescheduler.config.k8s.io/v1\")"},
+      {profile("{}", "[{name: NodeName}, {name: NodeName}]"),
+       "profiles[0].pluginConfig[1]: Duplicate value: \"NodeName\""},
+      {args("InterPodAffinity", "{hardPodAffinityWeight: 101}"),
+       at + ".args.hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]"},
+      {args("DefaultPreemption", "{minCandidateNodesPercentage: 101}"),
+       at + ".args.minCandidateNodesPercentage: Invalid value: 101: not in valid range [0, 100]"},
+      {args("DynamicResources", "{bindingTimeout: 10ms}"),
+       at + ".args.bindingTimeout: Invalid value: \"10ms\": must be at least 1 second"},
+      {args("DynamicResources", "{filterTimeout: -1s}"),
+       at + ".args.filterTimeout: Invalid value: \"-1s\": must be zero or positive"},
+      {args("NodeAffinity", "{addedAffinity: {}}"),
+       at + ".args.addedAffinity: Forbidden: affinity of profiles is not supported"},
+      {args("PodTopologySpread", "{defaultingType: Own}"),
+       at + ".args.defaultingType: Unsupported value: \"Own\": supported values: \"System\", "
+            "\"List\""},
+      {args("PodTopologySpread", "{defaultConstraints: [{maxSkew: 1}]}"),
+       at + ".args.defaultingType: Invalid value: \"System\": when .defaultConstraints are not "
+            "empty"},
+      {args("NodeResourcesBalancedAllocation", "{resources: [{name: cpu, weight: 2}]}"),
+       at + ".args.resources[0].weight: Invalid value: 2: must be 1"},
+      {args("NodeResourcesFit", "{ignoredResourceGroups: [a/b]}"),
+       at + ".args.ignoredResourceGroups[0]: Invalid value: \"a/b\": resource group name can't "
+            "contain '/'"},
+      {args("NodeResourcesFit", "{scoringStrategy: {type: Best}}"),
+       at + ".args.scoringStrategy.type: Unsupported value: \"Best\": supported values: "
+            "\"LeastAllocated\", \"MostAllocated\", \"RequestedToCapacityRatio\""},
+      {args("NodeResourcesFit",
+            "{scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 101}]}}"),
+       at + ".args.scoringStrategy.resources[0].weight: Invalid value: 101: resource weight of "
+            "cpu not in valid range (0, 100]"},
+      {args("NodeResourcesFit", "{scoringStrategy: {type: RequestedToCapacityRatio}}"),
+       at + ".args.scoringStrategy.requestedToCapacityRatio: Required value: must be specified "
+            "when type is RequestedToCapacityRatio"},
+      {args("NodeResourcesFit",
+            "{scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: "
+            "[{utilization: 5, score: 1}, {utilization: 5, score: 11}]}}}"),
+       "[" + at +
+           ".args.scoringStrategy.requestedToCapacityRatio.shape[1].utilization: Invalid value: "
+           "5: values must be sorted in increasing order, " +
+           at +
+           ".args.scoringStrategy.requestedToCapacityRatio.shape[1].score: Invalid value: 11: not "
+           "in valid range [0, 10]]"},
+  };
+  for (const auto& [text, message] : cases) EXPECT_EQ(refusal(text), message) << text;
+}
+
+TEST(Configuration, refuses_profiles_that_cannot_be_made) {
+  const std::string creating = "creating profile for scheduler name default-scheduler: ";
+  const std::pair<std::string, std::string> cases[] = {
+      {"{filter: {enabled: [{name: Nothing}]}}", "FilterPlugin \"Nothing\" does not exist"},
+      {"{multiPoint: {enabled: [{name: Nothing}]}}", "PreFilterPlugin \"Nothing\" does not exist"},
+      {"{permit: {enabled: [{name: NodeName}]}}",
+       "plugin \"NodeName\" does not extend PermitPlugin plugin"},
+      {"{score: {enabled: [{name: ImageLocality}, {name: ImageLocality}]}}",
+       "plugin \"ImageLocality\" already registered as \"ScorePlugin\""},
+      {"{multiPoint: {enabled: [{name: NodeName}, {name: NodeName}]}}",
+       "plugin \"NodeName\" already registered as \"FilterPlugin\""},
+      {"{queueSort: {disabled: [{name: '*'}]}}",
+       "only one queue sort plugin required for profile with scheduler name "
+       "\"default-scheduler\", but got 0"},
+      {"{bind: {disabled: [{name: DefaultBinder}]}}",
+       "at least one bind plugin is needed for profile with scheduler name "
+       "\"default-scheduler\""},
+      {"{preFilter: {disabled: [{name: NodePorts}]}}",
+       "plugin \"NodePorts\" is enabled as FilterPlugin and so must be as PreFilterPlugin"},
+      {"{filter: {disabled: [{name: DynamicResources}]}}",
+       "plugin \"DynamicResources\" is enabled as ReservePlugin and so must be as FilterPlugin"},
+      {"{preScore: {disabled: [{name: InterPodAffinity}]}}",
+       "plugin \"InterPodAffinity\" is enabled as ScorePlugin and so must be as PreScorePlugin"},
+  };
+  for (const auto& [plugins, message] : cases) {
+    EXPECT_EQ(refusal(profile(plugins)), creating + message) << plugins;
+  }
+}
+
+TEST(Configuration, tells_what_has_no_effect) {
+  EXPECT_THAT(
+      parse(cat("parallelism: 4\nenableProfiling: false\nclientConnection: {qps: 5}\n",
+                profile("{filter: {disabled: [{name: Misspelled}]}, score: {enabled: [{name: "
+                        "VolumeBinding}]}, multiPoint: {enabled: [{name: NodeName, weight: 3}]}}",
+                        "[{name: DynamicResources, args: {filterTimeout: 10s}}]")))
+          .warnings,
+      ElementsAre(
+          "parallelism has no effect: one node is judged after the other",
+          "clientConnection.qps has no effect: requests are not limited by rate",
+          "profiles[0].pluginConfig[0].args.filterTimeout has no effect: the search for devices "
+          "reads no clock",
+          "profiles[0].plugins.multiPoint.enabled[0].weight has no effect: NodeName does not score",
+          "profiles[0].plugins.filter.disabled[0] has no effect: plugin \"Misspelled\" does not "
+          "exist",
+          "profiles[0].plugins.score.enabled[0] has no effect: VolumeBinding is not implemented"));
+}
+
+}  // namespace
+}  // namespace dibs::scheduler

@@ -1,0 +1,246 @@
+// Arguments of plugins: what they may be, and what they change in a profile.
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/strings.h"
+#include "scheduler/configuration.h"
+#include "scheduler/resources.h"
+
+namespace dibs::scheduler {
+namespace {
+
+using api::FieldErrors;
+using api::Path;
+using json::Value;
+
+std::string range_text(std::int64_t least, std::int64_t most) {
+  return cat("not in valid range [", least, ", ", most, "]");
+}
+
+void read_preemption(const Value& args, const Path& path, Profile& profile, FieldErrors& found) {
+  const Value& percentage = args["minCandidateNodesPercentage"];
+  const Value& absolute = args["minCandidateNodesAbsolute"];
+  if (percentage.is_null() && absolute.is_null()) return;
+  profile.victims_percentage = percentage.as_int(10);
+  profile.victims_absolute = absolute.as_int(100);
+  const Path percentage_path = path.child("minCandidateNodesPercentage");
+  const Path absolute_path = path.child("minCandidateNodesAbsolute");
+  if (profile.victims_percentage < 0 || profile.victims_percentage > 100) {
+    found.invalid(percentage_path, percentage, range_text(0, 100));
+  }
+  if (profile.victims_absolute < 0) {
+    found.invalid(absolute_path, absolute, "not in valid range [0, inf)");
+  }
+  if (profile.victims_percentage == 0 && profile.victims_absolute == 0) {
+    found.invalid(percentage_path, percentage,
+                  "cannot be zero at the same time as minCandidateNodesAbsolute");
+    found.invalid(absolute_path, absolute,
+                  "cannot be zero at the same time as minCandidateNodesPercentage");
+  }
+}
+
+void read_devices(const Value& args, const Path& path, Profile& profile, FieldErrors& found) {
+  // Decoding has let only durations pass.
+  const Value& filter = args["filterTimeout"];
+  const Duration limit = parse_duration(filter.as_string("0s")).value();
+  if (limit < Duration(0)) {
+    found.invalid(path.child("filterTimeout"), filter, "must be zero or positive");
+  } else if (limit > Duration(0)) {
+    found.warn(cat(path.child("filterTimeout").str(),
+                   " has no effect: the search for devices reads no clock"));
+  }
+  const Value& binding = args["bindingTimeout"];
+  if (binding.is_null()) return;
+  profile.binding_timeout = parse_duration(binding.as_string()).value();
+  if (profile.binding_timeout < std::chrono::seconds(1)) {
+    found.invalid(path.child("bindingTimeout"), binding, "must be at least 1 second");
+  }
+}
+
+void read_pod_affinity(const Value& args, const Path& path, Profile& profile, FieldErrors& found) {
+  const Value& weight = args["hardPodAffinityWeight"];
+  profile.hard_affinity_weight = weight.as_int(profile.hard_affinity_weight);
+  if (profile.hard_affinity_weight < 0 || profile.hard_affinity_weight > 100) {
+    found.invalid(path.child("hardPodAffinityWeight"), weight, range_text(0, 100));
+  }
+  profile.ignore_preferred_terms = args["ignorePreferredTermsOfExistingPods"].as_bool();
+}
+
+void read_node_affinity(const Value& args, const Path& path, Profile&, FieldErrors& found) {
+  if (args["addedAffinity"].is_null()) return;
+  found.forbidden(path.child("addedAffinity"), "affinity of profiles is not supported");
+}
+
+void read_spread(const Value& args, const Path& path, Profile&, FieldErrors& found) {
+  const std::string type = args["defaultingType"].str();
+  const Path type_path = path.child("defaultingType");
+  const bool listed = !args["defaultConstraints"].empty();
+  if (!type.empty() && type != "System" && type != "List") {
+    found.not_supported(type_path, type, {"System", "List"});
+  } else if (listed && type != "List") {
+    found.invalid(type_path, "System", "when .defaultConstraints are not empty");
+  } else if (listed) {
+    found.forbidden(path.child("defaultConstraints"), "constraints of profiles are not supported");
+  } else if (type == "System") {
+    found.warn(cat(type_path.str(),
+                   " has no effect: pods without constraints of their own are not spread"));
+  }
+}
+
+/// Of a list of names and weights; the default where it is empty.
+void read_resources(const Value& list, const Path& path, std::vector<ScoredResource>& resources,
+                    FieldErrors& found) {
+  if (list.empty()) return;
+  resources.clear();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string name = list[i]["name"].str();
+    const std::int64_t weight = list[i]["weight"].as_int();
+    resources.push_back(ScoredResource::of(name, weight == 0 ? 1 : weight));
+    if (!is_extended_resource(name)) continue;
+    const Path at = path.index(i);
+    found.warn(cat(at.child("name").str(), ": ", name,
+                   " counts where nodes have it, not where devices of a class stand for it"));
+  }
+}
+
+void read_balanced(const Value& args, const Path& path, Profile& profile, FieldErrors& found) {
+  const Path list = path.child("resources");
+  read_resources(args["resources"], list, profile.balanced, found);
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < profile.balanced.size(); ++i) {
+    const ScoredResource& resource = profile.balanced[i];
+    const Path at = list.index(i);
+    if (!seen.insert(resource.name).second) found.duplicate(at.child("name"), resource.name);
+    if (resource.weight != 1) found.invalid(at.child("weight"), resource.weight, "must be 1");
+  }
+}
+
+void read_shape(const Value& shape, const Path& path, FitArgs& fit, FieldErrors& found) {
+  // A score is given from 0 to 10.
+  constexpr std::int64_t kMostGiven = 10;
+  if (shape.empty()) return found.required(path, "at least one point must be specified");
+  for (const Value& point : shape.items()) {
+    fit.shape.push_back(
+        {point["utilization"].as_int(), point["score"].as_int() * 100 / kMostGiven});
+  }
+  for (std::size_t i = 1; i < shape.size(); ++i) {
+    if (fit.shape[i - 1].use < fit.shape[i].use) continue;
+    const Path at = path.index(i);
+    found.invalid(at.child("utilization"), fit.shape[i].use,
+                  "values must be sorted in increasing order");
+    break;
+  }
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const Path at = path.index(i);
+    const std::int64_t use = shape[i]["utilization"].as_int();
+    const std::int64_t score = shape[i]["score"].as_int();
+    if (use < 0 || use > 100) found.invalid(at.child("utilization"), use, range_text(0, 100));
+    if (score < 0 || score > kMostGiven) {
+      found.invalid(at.child("score"), score, range_text(0, kMostGiven));
+    }
+  }
+}
+
+void read_strategy(const Value& strategy, const Path& path, FitArgs& fit, FieldErrors& found) {
+  const std::vector<std::string> names = {"LeastAllocated", "MostAllocated",
+                                          "RequestedToCapacityRatio"};
+  const auto named = std::find(names.begin(), names.end(), strategy["type"].as_string());
+  if (named == names.end()) {
+    found.not_supported(path.child("type"), strategy["type"].str(), names);
+  } else {
+    fit.strategy = static_cast<FitArgs::Strategy>(named - names.begin());
+  }
+  const Path resources = path.child("resources");
+  read_resources(strategy["resources"], resources, fit.resources, found);
+  for (std::size_t i = 0; i < fit.resources.size(); ++i) {
+    const ScoredResource& resource = fit.resources[i];
+    if (resource.weight > 0 && resource.weight <= 100) continue;
+    const Path at = resources.index(i);
+    found.invalid(at.child("weight"), resource.weight,
+                  cat("resource weight of ", resource.name, " not in valid range (0, 100]"));
+  }
+  const Value& ratio = strategy["requestedToCapacityRatio"];
+  const Path ratio_path = path.child("requestedToCapacityRatio");
+  const bool drawn = fit.strategy == FitArgs::Strategy::requested_to_capacity;
+  if (drawn && ratio.is_null()) {
+    found.required(ratio_path, "must be specified when type is RequestedToCapacityRatio");
+  } else if (drawn) {
+    read_shape(ratio["shape"], ratio_path.child("shape"), fit, found);
+  } else if (!ratio.is_null()) {
+    found.forbidden(ratio_path, "must be nil when type is not RequestedToCapacityRatio");
+  }
+}
+
+void read_fit(const Value& args, const Path& path, Profile& profile, FieldErrors& found) {
+  for (const Value& name : args["ignoredResources"].items()) {
+    profile.fit.ignored.push_back(name.str());
+  }
+  const Path groups = path.child("ignoredResourceGroups");
+  for (const Value& name : args["ignoredResourceGroups"].items()) {
+    if (name.as_string().find('/') != std::string_view::npos) {
+      found.invalid(groups.index(profile.fit.ignored_groups.size()), name,
+                    "resource group name can't contain '/'");
+    }
+    profile.fit.ignored_groups.push_back(name.str());
+  }
+  if (args["scoringStrategy"].is_null()) return;
+  read_strategy(args["scoringStrategy"], path.child("scoringStrategy"), profile.fit, found);
+}
+
+struct ArgsReader {
+  Plugin plugin;
+  void (*read)(const Value& args, const Path& path, Profile& profile, FieldErrors& found);
+};
+constexpr std::array kReaders = {
+    ArgsReader{Plugin::default_preemption, read_preemption},
+    ArgsReader{Plugin::dynamic_resources, read_devices},
+    ArgsReader{Plugin::inter_pod_affinity, read_pod_affinity},
+    ArgsReader{Plugin::node_affinity, read_node_affinity},
+    ArgsReader{Plugin::topology_spread, read_spread},
+    ArgsReader{Plugin::balanced_allocation, read_balanced},
+    ArgsReader{Plugin::resources_fit, read_fit},
+};
+
+}  // namespace
+
+bool is_removed_plugin(const Value& name, const Path& path, FieldErrors& found) {
+  constexpr std::array<std::string_view, 4> kRemoved = {"AzureDiskLimits", "CinderLimits",
+                                                        "EBSLimits", "GCEPDLimits"};
+  if (std::find(kRemoved.begin(), kRemoved.end(), name.as_string()) == kRemoved.end()) return false;
+  found.invalid(path, name,
+                "was invalid in version \"v1\" (KubeSchedulerConfiguration is version "
+                "\"kubescheduler.config.k8s.io/v1\")");
+  return true;
+}
+
+void set_plugin_args(const Value& plugin_config, const Path& path, Profile& profile,
+                     FieldErrors& found) {
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < plugin_config.size(); ++i) {
+    const Value& name = plugin_config[i]["name"];
+    const Value& args = plugin_config[i]["args"];
+    const Path at = path.index(i);
+    const Path args_path = at.child("args");
+    if (!seen.insert(name.str()).second) found.duplicate(at, name);
+    if (is_removed_plugin(name, at, found)) continue;
+    const auto plugin = find_plugin(name.as_string());
+    if (!plugin) {
+      found.invalid(at, name, "plugin does not exist");
+    } else if (!info(*plugin).here) {
+      found.warn(cat(at.str(), " has no effect: ", name.as_string(), " is not implemented"));
+    } else {
+      const auto reader =
+          std::find_if(kReaders.begin(), kReaders.end(),
+                       [&](const ArgsReader& one) { return one.plugin == *plugin; });
+      if (reader != kReaders.end()) {
+        reader->read(args, args_path, profile, found);
+      } else if (!args.empty()) {
+        found.forbidden(args_path, cat("plugin ", name.as_string(), " takes no arguments"));
+      }
+    }
+  }
+}
+
+}  // namespace dibs::scheduler
