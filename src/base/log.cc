@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "base/time.h"
 
@@ -18,8 +18,8 @@ namespace {
 std::atomic<Level> least{Level::info};
 
 struct Output {
-  std::mutex mutex;
-  Sink sink;
+  Mutex mutex;
+  Sink sink DIBS_GUARDED_BY(mutex);
 };
 
 // Never destroyed: threads may log while the program ends.
@@ -85,7 +85,7 @@ void write(Level level, std::string_view message, Fields fields) {
   }
   line += '\n';
   Output& out = output();
-  std::lock_guard lock(out.mutex);
+  const MutexLock lock(out.mutex);
   if (out.sink) {
     out.sink(line);
   } else {
@@ -109,7 +109,7 @@ bool parse_level(std::string_view name, Level& level) {
 
 void set_sink(Sink sink) {
   Output& out = output();
-  std::lock_guard lock(out.mutex);
+  const MutexLock lock(out.mutex);
   out.sink = std::move(sink);
 }
 

@@ -5,10 +5,9 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::metrics {
@@ -88,7 +87,7 @@ class FamilyBase {
 
   Type type() const { return type_; }
   void set_function(std::function<double()> function) {
-    std::unique_lock lock(mutex_);
+    const WriterLock lock(mutex_);
     function_ = std::move(function);
   }
 
@@ -100,11 +99,11 @@ class FamilyBase {
       key += '\xff';  // no byte of UTF-8: keeps ("a", "bc") and ("ab", "c") apart
     }
     {
-      std::shared_lock lock(mutex_);
+      const ReaderLock lock(mutex_);
       auto found = children_.find(key);
       if (found != children_.end()) return *found->second;
     }
-    std::unique_lock lock(mutex_);
+    const WriterLock lock(mutex_);
     std::unique_ptr<Child>& slot = children_[key];
     if (!slot) slot = make_child(values);
     return *slot;
@@ -114,11 +113,12 @@ class FamilyBase {
     append(out, "# HELP ", name_, ' ');
     append_escaped(out, help_, false);
     append(out, "\n# TYPE ", name_, ' ', type_name(type_), '\n');
-    std::shared_lock lock(mutex_);
-    if (function_) {
-      sample(out, "", {}, "", function_());
+    // Called without the lock: it may ask for anything.
+    if (const auto function = this->function()) {
+      sample(out, "", {}, "", function());
       return;
     }
+    const ReaderLock lock(mutex_);
     std::map<std::vector<std::string>, const Child*> sorted;
     for (const auto& [key, child] : children_) sorted.emplace(child->labels, child.get());
     for (const auto& [labels, child] : sorted) {
@@ -129,6 +129,11 @@ class FamilyBase {
   }
 
  private:
+  std::function<double()> function() const {
+    const ReaderLock lock(mutex_);
+    return function_;
+  }
+
   std::unique_ptr<Child> make_child(LabelValues values) const {
     auto child = std::make_unique<Child>();
     child->labels.assign(values.begin(), values.end());
@@ -183,9 +188,9 @@ class FamilyBase {
   const std::string help_;
   const std::vector<std::string> labels_;
   const std::vector<double> bounds_;
-  mutable std::shared_mutex mutex_;
-  std::unordered_map<std::string, std::unique_ptr<Child>> children_;
-  std::function<double()> function_;
+  mutable SharedMutex mutex_;
+  std::unordered_map<std::string, std::unique_ptr<Child>> children_ DIBS_GUARDED_BY(mutex_);
+  std::function<double()> function_ DIBS_GUARDED_BY(mutex_);
 };
 
 }  // namespace internal
@@ -252,7 +257,7 @@ Histogram& Family<Histogram>::with(LabelValues values) {
 struct Registry::State {
   internal::FamilyBase& family(Type type, std::string_view name, std::string_view help,
                                std::vector<std::string> labels, std::vector<double> bounds) {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     auto& slot = families[std::string(name)];
     if (!slot) {
       slot = std::make_unique<internal::FamilyBase>(type, name, help, std::move(labels),
@@ -262,7 +267,7 @@ struct Registry::State {
     return *slot;
   }
 
-  mutable std::mutex mutex;
+  mutable Mutex mutex;
   std::map<std::string, std::unique_ptr<internal::FamilyBase>> families;
 };
 
@@ -293,7 +298,7 @@ void Registry::gauge_function(std::string_view name, std::string_view help,
 std::string Registry::expose() const {
   std::vector<const internal::FamilyBase*> families;
   {
-    std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     for (const auto& [name, family] : state_->families) families.push_back(family.get());
   }
   std::string out;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "runtime/files.h"
 
@@ -66,7 +67,25 @@ struct Cache::File {
   Spec spec;
   Kind kind;
   std::string problem;
+
+  static std::shared_ptr<const File> parse(const std::string& path, std::string bytes);
 };
+
+std::shared_ptr<const Cache::File> Cache::File::parse(const std::string& path, std::string bytes) {
+  auto file = std::make_shared<File>();
+  file->bytes = std::move(bytes);
+  auto spec = parse_spec(file->bytes);
+  if (!spec.ok()) {
+    file->problem = cat("failed to load CDI Spec failed to parse CDI Spec ", quoted(path), ": ",
+                        spec.error().message());
+  } else if (auto valid = validate(*spec); !valid.ok()) {
+    file->problem = cat("failed to load CDI Spec ", valid.error().message());
+  } else {
+    file->spec = std::move(*spec);
+    file->kind = split_kind(file->spec.kind);
+  }
+  return file;
+}
 
 struct Cache::View {
   struct Entry {
@@ -84,7 +103,8 @@ Cache::Cache(std::vector<std::string> directories, HostNodes nodes)
 
 Cache::View Cache::look() {
   View view;
-  std::map<std::string, std::shared_ptr<const File>> seen;
+  Files seen;
+  const Files known = last_seen();
   std::set<std::string> conflicts;
   for (std::size_t priority = 0; priority < directories_.size(); ++priority) {
     const std::string& directory = directories_[priority];
@@ -107,23 +127,9 @@ Cache::View Cache::look() {
         continue;
       }
       auto& file = seen[path];
-      if (const auto old = files_.find(path); old != files_.end() && old->second->bytes == *bytes) {
-        file = old->second;
-      } else {
-        auto fresh = std::make_shared<File>();
-        fresh->bytes = *bytes;
-        auto spec = parse_spec(*bytes);
-        if (!spec.ok()) {
-          fresh->problem = cat("failed to load CDI Spec failed to parse CDI Spec ", quoted(path),
-                               ": ", spec.error().message());
-        } else if (auto valid = validate(*spec); !valid.ok()) {
-          fresh->problem = cat("failed to load CDI Spec ", valid.error().message());
-        } else {
-          fresh->spec = std::move(*spec);
-          fresh->kind = split_kind(fresh->spec.kind);
-        }
-        file = fresh;
-      }
+      const auto old = known.find(path);
+      const bool same = old != known.end() && old->second->bytes == *bytes;
+      file = same ? old->second : File::parse(path, std::move(*bytes));
       if (!file->problem.empty()) {
         view.problems[path].push_back(file->problem);
         continue;
@@ -147,26 +153,28 @@ Cache::View Cache::look() {
     }
   }
   for (const auto& name : conflicts) view.devices.erase(name);
+  const MutexLock lock(mutex_);
   files_ = std::move(seen);
   return view;
 }
 
+Cache::Files Cache::last_seen() {
+  const MutexLock lock(mutex_);
+  return files_;
+}
+
 std::vector<std::string> Cache::devices() {
-  const std::lock_guard lock(mutex_);
   std::vector<std::string> names;
-  for (const auto& [name, entry] : look().devices) names.push_back(name);
+  const View view = look();
+  for (const auto& [name, entry] : view.devices) names.push_back(name);
   return names;
 }
 
-std::map<std::string, std::vector<std::string>> Cache::problems() {
-  const std::lock_guard lock(mutex_);
-  return look().problems;
-}
+std::map<std::string, std::vector<std::string>> Cache::problems() { return look().problems; }
 
 Result<ContainerEdits> Cache::edits(const std::vector<std::string>& names) {
   ContainerEdits merged;
   if (names.empty()) return merged;
-  const std::lock_guard lock(mutex_);
   const View view = look();
   std::vector<std::string> unknown;
   std::set<std::string_view> done;

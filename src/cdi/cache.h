@@ -12,10 +12,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "cdi/inject.h"
 #include "cdi/spec.h"
@@ -55,13 +55,17 @@ class Cache {
   struct File;
   struct View;
 
-  View look();  // requires mutex_
+  using Files = std::map<std::string, std::shared_ptr<const File>>;  // by path
+
+  /// Reads what changed since the last look. Without the lock: two at once both read.
+  View look();
+  Files last_seen();
   std::string path_of(const std::string& name) const;
 
   const std::vector<std::string> directories_;
   const HostNodes nodes_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const File>> files_;  // by path, as last seen
+  Mutex mutex_;
+  Files files_ DIBS_GUARDED_BY(mutex_);  // as last seen
 };
 
 }  // namespace dibs::cdi

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "net/tls_impl.h"
 #include "net/x509.h"
@@ -64,7 +65,7 @@ class TlsChannel final : public Channel {
       X509_VERIFY_PARAM_set1_host(rules, name.c_str(), name.size());
       SSL_set_tlsext_host_name(ssl_, name.c_str());
     }
-    std::lock_guard lock(impl.mutex);
+    const MutexLock lock(impl.mutex);
     if (impl.session != nullptr) SSL_set_session(ssl_, impl.session);
   }
 

@@ -4,6 +4,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/mutex.h"
+
 namespace dibs::net {
 
 EventLoop::EventLoop() {
@@ -50,7 +52,7 @@ void EventLoop::wake() {
 bool EventLoop::post(Task task) {
   bool first;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) return false;
     first = tasks_.empty();
     tasks_.push_back(std::move(task));
@@ -66,7 +68,7 @@ void EventLoop::stop() {
 
 void EventLoop::run_tasks() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     running_.swap(tasks_);
   }
   for (auto& task : running_) {
@@ -84,7 +86,7 @@ void EventLoop::run() {
   while (!stopping_) {
     bool waiting;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       waiting = tasks_.empty();
     }
     const std::int64_t left = next_tick - now_;
@@ -118,7 +120,7 @@ void EventLoop::close() {
   run_tasks();
   std::vector<Task> dropped;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
     dropped.swap(tasks_);
   }

@@ -14,9 +14,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace dibs::net {
 
@@ -76,9 +77,9 @@ class EventLoop {
   std::vector<Task> running_;
   std::atomic<bool> stopping_ = false;
 
-  std::mutex mutex_;
-  std::vector<Task> tasks_;  // guarded by mutex_
-  bool closed_ = false;      // guarded by mutex_
+  Mutex mutex_;
+  std::vector<Task> tasks_ DIBS_GUARDED_BY(mutex_);
+  bool closed_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace dibs::net

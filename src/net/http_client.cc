@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "net/client_connection.h"
 #include "net/gzip.h"
@@ -31,17 +32,17 @@ bool is_repeatable(const std::string& method) {
 struct HttpClient::Impl : std::enable_shared_from_this<HttpClient::Impl> {
   ClientOptions options;
   Url url;
-  std::mutex mutex;
-  std::shared_ptr<TlsContext> tls;                      // guarded by mutex
-  std::vector<std::unique_ptr<ClientConnection>> idle;  // guarded by mutex
-  std::uint64_t generation = 0;                         // guarded by mutex; counts changes of tls
+  Mutex mutex;
+  std::shared_ptr<TlsContext> tls DIBS_GUARDED_BY(mutex);
+  std::vector<std::unique_ptr<ClientConnection>> idle DIBS_GUARDED_BY(mutex);
+  std::uint64_t generation DIBS_GUARDED_BY(mutex) = 0;  // counts changes of tls
 
   /// A kept connection, or null.
   std::unique_ptr<ClientConnection> take_idle() {
     while (true) {
       std::unique_ptr<ClientConnection> connection;
       {
-        std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         if (idle.empty()) return nullptr;
         connection = std::move(idle.back());
         idle.pop_back();
@@ -57,7 +58,7 @@ struct HttpClient::Impl : std::enable_shared_from_this<HttpClient::Impl> {
     std::shared_ptr<TlsContext> context;
     std::uint64_t made = 0;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       context = tls;
       made = generation;
     }
@@ -68,7 +69,7 @@ struct HttpClient::Impl : std::enable_shared_from_this<HttpClient::Impl> {
   }
 
   void put_back(std::unique_ptr<ClientConnection> connection) {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (idle.size() < options.max_idle && connection->generation == generation)
       idle.push_back(std::move(connection));
   }
@@ -318,7 +319,9 @@ Result<std::unique_ptr<HttpClient>> HttpClient::open(ClientOptions options) {
   std::unique_ptr<HttpClient> client(new HttpClient);
   DIBS_TRY(client->impl_->url, Url::parse(options.url));
   if (client->impl_->url.tls) {
-    DIBS_TRY(client->impl_->tls, TlsContext::client(options.tls));
+    DIBS_TRY(auto context, TlsContext::client(options.tls));
+    const MutexLock lock(client->impl_->mutex);
+    client->impl_->tls = std::move(context);
   }
   client->impl_->options = std::move(options);
   return client;
@@ -327,7 +330,7 @@ Result<std::unique_ptr<HttpClient>> HttpClient::open(ClientOptions options) {
 Result<> HttpClient::set_tls(const TlsClientOptions& options) {
   DIBS_TRY(auto context, TlsContext::client(options));
   std::vector<std::unique_ptr<ClientConnection>> dropped;
-  std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   impl_->tls = std::move(context);
   ++impl_->generation;
   dropped.swap(impl_->idle);

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "net/server_connection.h"
 
@@ -85,7 +86,7 @@ void ServerWorker::remove(Connection& connection) {
   connections.pop_back();
   --count;
   if (--shared.open == 0) {
-    std::lock_guard lock(shared.mutex);
+    const MutexLock lock(shared.mutex);
     shared.changed.notify_all();
   }
 }
@@ -132,8 +133,8 @@ struct HttpServer::Impl final : EventLoop::Source {
   std::uint16_t port = 0;
   bool out_of_descriptors = false;
   bool stopped = false;
-  std::mutex tls_mutex;
-  std::shared_ptr<TlsContext> tls;  // guarded by tls_mutex
+  Mutex tls_mutex;
+  std::shared_ptr<TlsContext> tls DIBS_GUARDED_BY(tls_mutex);
 
   void on_ready(EventLoop::Ready) override { accept_all(); }
 
@@ -169,7 +170,7 @@ struct HttpServer::Impl final : EventLoop::Source {
     set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
     std::shared_ptr<TlsContext> context;
     {
-      std::lock_guard lock(tls_mutex);
+      const MutexLock lock(tls_mutex);
       context = tls;
     }
     auto& worker = **std::min_element(
@@ -200,9 +201,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(ServerOptions options, Han
   std::unique_ptr<HttpServer> server(new HttpServer);
   Impl& impl = *server->impl_;
   impl.stopped = true;  // until threads run
-  if (options.tls) {
-    DIBS_TRY(impl.tls, TlsContext::server(*options.tls));
-  }
+  if (options.tls) DIBS_CHECK(server->set_tls(*options.tls));
   DIBS_TRY(impl.listener, listen_on(options.host, options.port));
   sockaddr_storage address{};
   socklen_t size = sizeof address;
@@ -240,7 +239,7 @@ std::uint16_t HttpServer::port() const { return impl_->port; }
 
 Result<> HttpServer::set_tls(const TlsServerOptions& options) {
   DIBS_TRY(auto context, TlsContext::server(options));
-  std::lock_guard lock(impl_->tls_mutex);
+  const MutexLock lock(impl_->tls_mutex);
   impl_->tls = std::move(context);
   return success();
 }
@@ -253,7 +252,7 @@ void HttpServer::drain(Duration deadline) {
     worker->loop->post([&worker = *worker] { worker.drain_all(); });
   }
   {
-    std::unique_lock lock(impl_->shared.mutex);
+    MutexLock lock(impl_->shared.mutex);
     impl_->shared.changed.wait_for(lock, deadline, [this] { return impl_->shared.open == 0; });
   }
   stop();

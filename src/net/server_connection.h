@@ -13,15 +13,14 @@
 // here.
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "net/channel.h"
 #include "net/duplex.h"
 #include "net/event_loop.h"
@@ -51,8 +50,8 @@ struct ServerShared {
   std::atomic<bool> draining = false;
   std::atomic<std::uint64_t> accepted = 0, refused = 0, open = 0, requests = 0, bad_requests = 0,
                              timeouts = 0, slow_clients = 0;
-  std::mutex mutex;
-  std::condition_variable changed;  // open became 0
+  Mutex mutex;      // so that nobody misses the change of an atomic
+  CondVar changed;  // open became 0
 };
 
 /// One io thread with its connections.
@@ -79,14 +78,16 @@ struct ServerWorker {
 
 /// The queue between a BodyStream and its connection.
 struct StreamCore {
-  std::mutex mutex;
-  std::deque<SharedBytes> queue;  // guarded by mutex, as all below
-  std::size_t queued = 0;         // the queue and what the socket has not taken yet
-  bool scheduled = false;         // the connection will look at the queue
-  bool finished = false;
-  bool closed = false;
-  std::function<void()> drained;
-  std::function<void()> on_closed;
+  Mutex mutex;
+  std::deque<SharedBytes> queue DIBS_GUARDED_BY(mutex);
+  /// The queue and what the socket has not taken yet.
+  std::size_t queued DIBS_GUARDED_BY(mutex) = 0;
+  /// The connection will look at the queue.
+  bool scheduled DIBS_GUARDED_BY(mutex) = false;
+  bool finished DIBS_GUARDED_BY(mutex) = false;
+  bool closed DIBS_GUARDED_BY(mutex) = false;
+  std::function<void()> drained DIBS_GUARDED_BY(mutex);
+  std::function<void()> on_closed DIBS_GUARDED_BY(mutex);
 };
 
 using UpgradeReady = std::function<void(std::shared_ptr<ByteStream>)>;

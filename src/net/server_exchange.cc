@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/mutex.h"
 #include "net/server_connection.h"
 
 namespace dibs::net {
@@ -16,7 +17,7 @@ class ServerStream final : public BodyStream {
   ~ServerStream() override {
     std::function<void()> dropped;
     {
-      std::lock_guard lock(core_->mutex);
+      const MutexLock lock(core_->mutex);
       if (core_->finished || core_->closed) return;
       dropped.swap(core_->on_closed);
     }
@@ -26,7 +27,7 @@ class ServerStream final : public BodyStream {
   bool write(SharedBytes piece) override {
     bool wake = false;
     {
-      std::lock_guard lock(core_->mutex);
+      const MutexLock lock(core_->mutex);
       if (core_->closed || core_->finished) return false;
       if (core_->queued + piece->size() > connection_->max_queued()) {
         core_->closed = true;
@@ -46,13 +47,13 @@ class ServerStream final : public BodyStream {
   }
 
   std::size_t queued() const override {
-    std::lock_guard lock(core_->mutex);
+    const MutexLock lock(core_->mutex);
     return core_->queued;
   }
 
   void on_drained(std::function<void()> drained) override {
     {
-      std::lock_guard lock(core_->mutex);
+      const MutexLock lock(core_->mutex);
       if (core_->closed || core_->finished) return;
       core_->drained.swap(drained);  // the old one goes after the lock: it may hold this stream
       if (core_->queued > 0) return;
@@ -60,7 +61,7 @@ class ServerStream final : public BodyStream {
     connection_->loop().post([core = core_] {
       std::function<void()> call;
       {
-        std::lock_guard lock(core->mutex);
+        const MutexLock lock(core->mutex);
         if (core->queued == 0) call = core->drained;
       }
       if (call) call();
@@ -69,7 +70,7 @@ class ServerStream final : public BodyStream {
 
   void on_closed(std::function<void()> closed) override {
     {
-      std::lock_guard lock(core_->mutex);
+      const MutexLock lock(core_->mutex);
       if (core_->finished) return;
       if (!core_->closed) {
         core_->on_closed = std::move(closed);
@@ -81,7 +82,7 @@ class ServerStream final : public BodyStream {
 
   void finish() override {
     {
-      std::lock_guard lock(core_->mutex);
+      const MutexLock lock(core_->mutex);
       if (core_->closed || std::exchange(core_->finished, true)) return;
       core_->scheduled = true;
     }
@@ -128,7 +129,10 @@ class ServerExchange final : public Exchange {
         connection->loop().post([connection, core, head = std::move(head)]() mutable {
           connection->begin_stream(std::move(head), std::move(core));
         });
-    if (!posted) core->closed = true;
+    if (!posted) {
+      const MutexLock lock(core->mutex);
+      core->closed = true;
+    }
     return stream;
   }
 

@@ -1,6 +1,7 @@
 // What a connection does beyond one answer to one request: bodies in pieces, and upgrades.
 #include <charconv>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "net/server_connection.h"
 #include "net/websocket.h"
@@ -18,7 +19,7 @@ void Connection::close_stream() {
   std::deque<SharedBytes> queue;
   bool finished = false;
   {
-    std::lock_guard lock(core->mutex);
+    const MutexLock lock(core->mutex);
     core->closed = true;
     finished = core->finished;
     closed.swap(core->on_closed);
@@ -66,7 +67,7 @@ bool Connection::step_stream() {
   bool finished = false;
   std::function<void()> drained;
   {
-    std::lock_guard lock(core->mutex);
+    const MutexLock lock(core->mutex);
     core->queued -= in_flight_;
     const bool had_output = in_flight_ > 0;
     in_flight_ = 0;
@@ -97,7 +98,7 @@ bool Connection::step_stream() {
     }
     if (drained) drained();
     // The callback may have written more.
-    std::lock_guard lock(core->mutex);
+    const MutexLock lock(core->mutex);
     return state_ == State::streaming && !core->queue.empty();
   }
 

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
+
 namespace dibs::net {
 namespace {
 
@@ -16,19 +18,20 @@ struct SpdyConnection::Core : std::enable_shared_from_this<Core> {
   Core(std::shared_ptr<ByteStream> stream, End end)
       : stream(std::move(stream)), parity(end == End::client ? 1 : 0), next(parity == 1 ? 1 : 2) {}
 
-  /// Makes a frame and queues it, in that order for all threads.
+  /// Makes a frame and queues it, in that order for all threads. Not looked into: clang does not
+  /// see that the mutex that `make` wants is the one held here.
   template <typename Make>
-  void send(Make make) {
-    std::lock_guard lock(mutex);
+  void send(Make make) DIBS_NO_THREAD_SAFETY_ANALYSIS {
+    const MutexLock lock(mutex);
     if (closed) return;
-    std::string frame = make();
+    std::string frame = make(*this);
     if (!frame.empty()) stream->write(std::move(frame));
   }
 
   bool is_own(std::uint32_t id) const { return id % 2 == parity; }
 
   bool admit(std::uint32_t id) {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (is_own(id) || id <= last_peer || receiving.size() >= kMaxStreams) return false;
     last_peer = id;
     receiving.insert(id);
@@ -37,12 +40,12 @@ struct SpdyConnection::Core : std::enable_shared_from_this<Core> {
   }
 
   bool receives(std::uint32_t id) {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return receiving.contains(id);
   }
 
   bool end_receiving(std::uint32_t id, bool sending_too) {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (sending_too) sending.erase(id);
     return receiving.erase(id) > 0;
   }
@@ -62,7 +65,7 @@ struct SpdyConnection::Core : std::enable_shared_from_this<Core> {
     switch (frame.type) {
       case SpdyType::syn_stream:
         if (!admit(id)) {
-          return send([&] { return SpdyCodec::rst_stream(id, kSpdyProtocolError); });
+          return send([&](Core&) { return SpdyCodec::rst_stream(id, kSpdyProtocolError); });
         }
         if (handlers.opened) handlers.opened(id, frame.headers);
         break;
@@ -79,7 +82,7 @@ struct SpdyConnection::Core : std::enable_shared_from_this<Core> {
         if (end_receiving(id, true) && handlers.finished) handlers.finished(id, true);
         return;
       case SpdyType::ping:
-        if (!is_own(id)) send([&] { return SpdyCodec::ping(id); });
+        if (!is_own(id)) send([&](Core&) { return SpdyCodec::ping(id); });
         return;
       default:
         return;
@@ -93,13 +96,13 @@ struct SpdyConnection::Core : std::enable_shared_from_this<Core> {
   bool over = false;
   const std::uint32_t parity;  // of our own streams' ids
 
-  std::mutex mutex;
-  SpdyCodec codec_out;                // guarded by mutex, as all below
-  std::set<std::uint32_t> receiving;  // streams whose peer has not finished
-  std::set<std::uint32_t> sending;    // streams that we have not finished
-  std::uint32_t last_peer = 0;
-  std::uint32_t next;
-  bool closed = false;
+  Mutex mutex;
+  SpdyCodec codec_out DIBS_GUARDED_BY(mutex);
+  std::set<std::uint32_t> receiving DIBS_GUARDED_BY(mutex);  // streams whose peer has not finished
+  std::set<std::uint32_t> sending DIBS_GUARDED_BY(mutex);    // streams that we have not finished
+  std::uint32_t last_peer DIBS_GUARDED_BY(mutex) = 0;
+  std::uint32_t next DIBS_GUARDED_BY(mutex);
+  bool closed DIBS_GUARDED_BY(mutex) = false;
 };
 
 SpdyConnection::SpdyConnection(std::shared_ptr<ByteStream> stream, End end)
@@ -117,7 +120,7 @@ void SpdyConnection::start(Handlers handlers) {
                        [core = core_] {
                          core->over = true;
                          {
-                           std::lock_guard lock(core->mutex);
+                           const MutexLock lock(core->mutex);
                            core->closed = true;
                          }
                          // Handlers often hold the connection; dropping them ends that circle.
@@ -128,46 +131,48 @@ void SpdyConnection::start(Handlers handlers) {
 
 std::uint32_t SpdyConnection::open(const SpdyHeaders& headers) {
   std::uint32_t id = 0;
-  core_->send([&] {
-    id = core_->next;
-    core_->next += 2;
-    core_->sending.insert(id);
-    core_->receiving.insert(id);
-    return core_->codec_out.syn_stream(id, headers, false);
+  core_->send([&](Core& core) DIBS_REQUIRES(core.mutex) {
+    id = core.next;
+    core.next += 2;
+    core.sending.insert(id);
+    core.receiving.insert(id);
+    return core.codec_out.syn_stream(id, headers, false);
   });
   return id;
 }
 
 void SpdyConnection::reply(std::uint32_t stream) {
-  core_->send([&] { return core_->codec_out.syn_reply(stream, {}, false); });
+  core_->send([&](Core& core) DIBS_REQUIRES(core.mutex) {
+    return core.codec_out.syn_reply(stream, {}, false);
+  });
 }
 
 void SpdyConnection::write(std::uint32_t stream, std::string_view bytes) {
-  core_->send([&] {
-    if (bytes.empty() || !core_->sending.contains(stream)) return std::string();
+  core_->send([&](Core& core) DIBS_REQUIRES(core.mutex) {
+    if (bytes.empty() || !core.sending.contains(stream)) return std::string();
     return SpdyCodec::data(stream, bytes, false);
   });
 }
 
 void SpdyConnection::finish(std::uint32_t stream) {
-  core_->send([&] {
-    if (core_->sending.erase(stream) == 0) return std::string();
+  core_->send([&](Core& core) DIBS_REQUIRES(core.mutex) {
+    if (core.sending.erase(stream) == 0) return std::string();
     return SpdyCodec::data(stream, "", true);
   });
 }
 
 void SpdyConnection::reset(std::uint32_t stream, std::uint32_t status) {
-  core_->send([&] {
-    core_->sending.erase(stream);
-    core_->receiving.erase(stream);
+  core_->send([&](Core& core) DIBS_REQUIRES(core.mutex) {
+    core.sending.erase(stream);
+    core.receiving.erase(stream);
     return SpdyCodec::rst_stream(stream, status);
   });
 }
 
 void SpdyConnection::close() {
-  core_->send([&] {
-    core_->closed = true;
-    return SpdyCodec::goaway(core_->last_peer);
+  core_->send([&](Core& core) DIBS_REQUIRES(core.mutex) {
+    core.closed = true;
+    return SpdyCodec::goaway(core.last_peer);
   });
   core_->stream->close();
 }

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "net/client_connection.h"
 #include "net/duplex.h"
@@ -209,15 +210,15 @@ Result<StreamAnswer> StreamClient::open(const std::string& url_text,
 
 Result<std::string> read_whole(BodySource& body, std::size_t limit, Duration timeout) {
   struct State {
-    std::mutex mutex;
-    std::string text;  // guarded by mutex
+    Mutex mutex;
+    std::string text DIBS_GUARDED_BY(mutex);
     std::promise<bool> ended;
   };
   const auto state = std::make_shared<State>();
   auto ended = state->ended.get_future();
   body.start(
       [state, limit](std::string piece) {
-        std::lock_guard lock(state->mutex);
+        const MutexLock lock(state->mutex);
         state->text.append(piece, 0, limit - std::min(limit, state->text.size()));
       },
       [state](bool whole) { state->ended.set_value(whole); });
@@ -225,7 +226,7 @@ Result<std::string> read_whole(BodySource& body, std::size_t limit, Duration tim
     return Error::timeout("context deadline exceeded");
   }
   if (!ended.get()) return Error::unavailable("unexpected EOF");
-  std::lock_guard lock(state->mutex);
+  const MutexLock lock(state->mutex);
   return std::move(state->text);
 }
 

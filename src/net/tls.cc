@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "net/tls_impl.h"
 
@@ -89,7 +90,7 @@ int tolerate(int, X509_STORE_CTX*) { return 1; }
 
 int keep_session(SSL* ssl, SSL_SESSION* session) {
   auto* impl = static_cast<TlsContext::Impl*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
-  std::lock_guard lock(impl->mutex);
+  const MutexLock lock(impl->mutex);
   if (impl->session != nullptr) SSL_SESSION_free(impl->session);
   impl->session = session;
   return 1;

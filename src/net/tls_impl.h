@@ -3,9 +3,9 @@
 
 #include <openssl/ssl.h>
 
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "net/tls.h"
 
 namespace dibs::net {
@@ -16,8 +16,8 @@ struct TlsContext::Impl {
   std::string server_name;
 
   // A client resumes its last session: a new connection then costs no signature.
-  std::mutex mutex;
-  SSL_SESSION* session = nullptr;  // guarded by mutex
+  Mutex mutex;
+  SSL_SESSION* session DIBS_GUARDED_BY(mutex) = nullptr;
 
   ~Impl() {
     if (session != nullptr) SSL_SESSION_free(session);

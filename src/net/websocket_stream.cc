@@ -2,9 +2,9 @@
 
 #include <openssl/rand.h>
 
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "net/websocket.h"
 
 namespace dibs::net {
@@ -22,7 +22,7 @@ class Core : public std::enable_shared_from_this<Core> {
   ByteStream& stream() { return *stream_; }
 
   void send(WsOp op, std::string_view payload) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (close_sent_) return;
     if (op == WsOp::close) close_sent_ = true;
     if (end_ == WsEnd::server) return stream_->write(ws_frame(op, payload));
@@ -83,8 +83,8 @@ class Core : public std::enable_shared_from_this<Core> {
   WsReader reader_;  // on the io thread only, as the two below
   std::function<void(std::string, bool)> message_;
   bool finished_ = false;
-  std::mutex mutex_;
-  bool close_sent_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  bool close_sent_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 class StreamWebSocket final : public WebSocket {

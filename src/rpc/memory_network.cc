@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::rpc {
@@ -10,15 +11,16 @@ struct MemoryNetwork::State {
   using Listener = std::function<void(const std::string&, bool)>;
   using Watch = std::function<void(bool)>;
 
-  mutable std::mutex mutex;
-  std::uint64_t next = 1;
-  std::map<std::string, std::pair<std::uint64_t, std::shared_ptr<const Methods>>> servers;
+  mutable Mutex mutex;
+  std::uint64_t next DIBS_GUARDED_BY(mutex) = 1;
+  std::map<std::string, std::pair<std::uint64_t, std::shared_ptr<const Methods>>> servers
+      DIBS_GUARDED_BY(mutex);
   // By folder and by path: thousands of nodes share a network, and each cares about its own.
-  std::map<std::string, std::map<std::uint64_t, Listener>> listeners;
-  std::map<std::string, std::map<std::uint64_t, Watch>> watches;
+  std::map<std::string, std::map<std::uint64_t, Listener>> listeners DIBS_GUARDED_BY(mutex);
+  std::map<std::string, std::map<std::uint64_t, Watch>> watches DIBS_GUARDED_BY(mutex);
 
   std::shared_ptr<const Methods> find(const std::string& path) const {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const auto found = servers.find(path);
     return found == servers.end() ? nullptr : found->second.second;
   }
@@ -27,7 +29,7 @@ struct MemoryNetwork::State {
     std::vector<Listener> listening;
     std::vector<Watch> watching;
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       for (auto slash = path.find('/'); slash != std::string::npos;
            slash = path.find('/', slash + 1)) {
         const auto found = listeners.find(path.substr(0, slash));
@@ -44,7 +46,7 @@ struct MemoryNetwork::State {
 
   void remove(const std::string& path, std::uint64_t id) {
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       const auto found = servers.find(path);
       if (found == servers.end() || found->second.first != id) return;
       servers.erase(found);
@@ -77,7 +79,7 @@ class MemoryChannel : public Channel {
   MemoryChannel(std::shared_ptr<State> state, std::string path)
       : state_(std::move(state)), path_(std::move(path)) {}
   ~MemoryChannel() override {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     const auto found = state_->watches.find(path_);
     if (found == state_->watches.end()) return;
     found->second.erase(watch_);
@@ -105,7 +107,7 @@ class MemoryChannel : public Channel {
 
   void watch_connection(std::function<void(bool connected)> changed) override {
     {
-      const std::lock_guard lock(state_->mutex);
+      const MutexLock lock(state_->mutex);
       watch_ = state_->next++;
       state_->watches[path_][watch_] = changed;
     }
@@ -127,7 +129,7 @@ std::unique_ptr<Server> MemoryNetwork::serve(const std::string& path, Methods me
   std::uint64_t id = 0;
   bool replaced = false;
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     id = state_->next++;
     replaced = state_->servers.count(path) != 0;
     state_->servers[path] = {id, std::make_shared<const Methods>(std::move(methods))};
@@ -143,7 +145,7 @@ std::unique_ptr<Channel> MemoryNetwork::connect(const std::string& path) {
 
 std::vector<std::string> MemoryNetwork::paths(const std::string& folder) const {
   const std::string prefix = cat(folder, "/");
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   std::vector<std::string> out;
   for (auto at = state_->servers.lower_bound(prefix);
        at != state_->servers.end() && at->first.compare(0, prefix.size(), prefix) == 0; ++at) {
@@ -154,11 +156,11 @@ std::vector<std::string> MemoryNetwork::paths(const std::string& folder) const {
 
 std::function<void()> MemoryNetwork::listen(
     const std::string& folder, std::function<void(const std::string& path, bool there)> changed) {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   const std::uint64_t id = state_->next++;
   state_->listeners[folder][id] = std::move(changed);
   return [state = state_, folder, id] {
-    const std::lock_guard lock(state->mutex);
+    const MutexLock lock(state->mutex);
     const auto found = state->listeners.find(folder);
     found->second.erase(id);
     if (found->second.empty()) state->listeners.erase(found);

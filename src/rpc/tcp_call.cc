@@ -7,9 +7,8 @@
 #include <grpcpp/security/credentials.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "rpc/grpc_bytes.h"
 
 namespace dibs::rpc {
@@ -30,17 +29,17 @@ Reply call_tcp(const std::string& address, const std::string& method, std::strin
   const grpc::ByteBuffer sent = internal::to_buffer(request);
   grpc::ByteBuffer received;
   grpc::GenericStub stub(channel);
-  std::mutex mutex;
-  std::condition_variable answered;
+  Mutex mutex;
+  CondVar answered;
   bool done = false;
   grpc::Status status;
   stub.UnaryCall(&context, method, {}, &sent, &received, [&](grpc::Status outcome) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     status = std::move(outcome);
     done = true;
     answered.notify_one();
   });
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   answered.wait(lock, [&] { return done; });
   Reply reply{internal::from_grpc(status), {}};
   if (reply.status.ok()) reply.bytes = internal::to_bytes(received);

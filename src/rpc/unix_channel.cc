@@ -6,10 +6,9 @@
 #include <grpcpp/security/credentials.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "rpc/channel.h"
 #include "rpc/grpc_bytes.h"
@@ -35,9 +34,11 @@ struct Watch {
   std::function<void(bool)> changed;
   grpc_connectivity_state last = GRPC_CHANNEL_IDLE;
   bool told = false;
-  // Held while `changed` runs, so that it does not run after the end; it may end the watch itself.
-  std::recursive_mutex mutex;
-  bool ended = false;  // guarded by mutex
+  Mutex mutex;
+  CondVar idle;
+  bool ended DIBS_GUARDED_BY(mutex) = false;
+  /// Runs `changed`, which may end the watch itself.
+  std::thread::id teller DIBS_GUARDED_BY(mutex);
 };
 using SharedWatch = std::shared_ptr<Watch>;
 
@@ -55,9 +56,13 @@ class StateWatcher {
     ask(std::make_unique<SharedWatch>(watch));
   }
 
+  /// `changed` is not called after it.
   static void end(Watch& watch) {
-    const std::lock_guard lock(watch.mutex);
+    MutexLock lock(watch.mutex);
     watch.ended = true;
+    if (watch.teller == std::this_thread::get_id()) return;
+    watch.idle.wait(lock,
+                    [&]() DIBS_REQUIRES(watch.mutex) { return watch.teller == std::thread::id(); });
   }
 
  private:
@@ -75,14 +80,19 @@ class StateWatcher {
   }
 
   static bool look(Watch& watch) {
-    const std::lock_guard lock(watch.mutex);
+    MutexLock lock(watch.mutex);
     if (watch.ended) return false;
     // Asking with `true` also leaves IDLE, where a lost connection ends up.
     watch.last = watch.channel->GetState(true);
     const bool connected = watch.last == GRPC_CHANNEL_READY;
     if (connected == watch.told) return true;
     watch.told = connected;
+    watch.teller = std::this_thread::get_id();
+    lock.unlock();
     watch.changed(connected);
+    lock.lock();
+    watch.teller = {};
+    watch.idle.notify_all();
     return !watch.ended;
   }
 
@@ -114,10 +124,11 @@ class OpenStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
 
   void cancel() {
     context_.TryCancel();
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     silent_ = true;
     if (handler_thread_ == std::this_thread::get_id()) return;
-    idle_.wait(lock, [&] { return handler_thread_ == std::thread::id(); });
+    idle_.wait(lock,
+               [this]() DIBS_REQUIRES(mutex_) { return handler_thread_ == std::thread::id(); });
   }
 
   void OnReadDone(bool ok) override {
@@ -141,13 +152,13 @@ class OpenStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
 
  private:
   bool enter() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (silent_) return false;
     handler_thread_ = std::this_thread::get_id();
     return true;
   }
   void leave() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     handler_thread_ = {};
     idle_.notify_all();
   }
@@ -158,10 +169,10 @@ class OpenStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   grpc::ByteBuffer message_;
   StreamHandlers handlers_;
   std::shared_ptr<OpenStream> self_;
-  std::mutex mutex_;
-  std::condition_variable idle_;
-  std::thread::id handler_thread_;  // guarded by mutex_
-  bool silent_ = false;             // guarded by mutex_
+  Mutex mutex_;
+  CondVar idle_;
+  std::thread::id handler_thread_ DIBS_GUARDED_BY(mutex_);
+  bool silent_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 class StreamHandle : public Stream {
@@ -223,18 +234,18 @@ class UnixChannel : public Channel {
     const grpc::ByteBuffer sent = to_buffer(request);
     grpc::ByteBuffer received;
     grpc::GenericStub stub(channel());
-    std::mutex mutex;
-    std::condition_variable answered;
+    Mutex mutex;
+    CondVar answered;
     bool done = false;
     grpc::Status status;
     stub.UnaryCall(&context, method, {}, &sent, &received, [&](grpc::Status s) {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       status = std::move(s);
       done = true;
       answered.notify_one();
     });
     const runtime::Blocking blocking;
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     answered.wait(lock, [&] { return done; });
     Reply reply{from_grpc(status), {}};
     if (!reply.status.ok()) return reply;
@@ -249,7 +260,7 @@ class UnixChannel : public Channel {
   }
 
   std::shared_ptr<grpc::Channel> channel() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (channel_) return channel_;
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(internal::kMaxRead);
@@ -267,8 +278,8 @@ class UnixChannel : public Channel {
   }
 
   const std::string path_;
-  std::mutex mutex_;
-  std::shared_ptr<grpc::Channel> channel_;  // guarded by mutex_
+  Mutex mutex_;
+  std::shared_ptr<grpc::Channel> channel_ DIBS_GUARDED_BY(mutex_);
   SharedWatch watch_;
 };
 

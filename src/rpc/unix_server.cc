@@ -8,11 +8,10 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "rpc/grpc_bytes.h"
 #include "rpc/server.h"
@@ -82,7 +81,7 @@ class Call : public grpc::ServerGenericBidiReactor, public StreamWriter {
   }
 
   void OnWriteDone(bool ok) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     writing_ = false;
     if (!ok) gone_ = true;
     changed_.notify_all();
@@ -93,14 +92,14 @@ class Call : public grpc::ServerGenericBidiReactor, public StreamWriter {
 
   bool write(std::string_view message) override {
     {
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       if (gone_ || shared_.stopping) return false;
       writing_ = true;
     }
     response_ = to_buffer(message);
     StartWrite(&response_);
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !writing_; });
+    MutexLock lock(mutex_);
+    changed_.wait(lock, [this]() DIBS_REQUIRES(mutex_) { return !writing_; });
     return !gone_ && !shared_.stopping;
   }
 
@@ -108,7 +107,7 @@ class Call : public grpc::ServerGenericBidiReactor, public StreamWriter {
     // Looks up now and then: stopping is the server's, not this call's.
     constexpr auto kLook = std::chrono::milliseconds(50);
     const auto until = std::chrono::steady_clock::now() + timeout;
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     while (!gone_ && !shared_.stopping) {
       const auto now = std::chrono::steady_clock::now();
       if (now >= until) return false;
@@ -120,7 +119,7 @@ class Call : public grpc::ServerGenericBidiReactor, public StreamWriter {
 
  private:
   void leave() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     gone_ = true;
     changed_.notify_all();
   }
@@ -145,10 +144,10 @@ class Call : public grpc::ServerGenericBidiReactor, public StreamWriter {
   const StreamHandler* stream_ = nullptr;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool gone_ = false;     // guarded by mutex_
-  bool writing_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  bool gone_ DIBS_GUARDED_BY(mutex_) = false;
+  bool writing_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 class Service : public grpc::CallbackGenericService {
@@ -171,9 +170,9 @@ struct Core {
   Shared shared;
   Service service;
   std::unique_ptr<grpc::Server> server;
-  std::mutex mutex;
-  std::condition_variable ended_condition;
-  bool ended = false;  // guarded by mutex
+  Mutex mutex;
+  CondVar ended_condition;
+  bool ended DIBS_GUARDED_BY(mutex) = false;
 };
 
 class UnixServer : public Server {
@@ -204,13 +203,15 @@ class UnixServer : public Server {
       core->server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
       core->server->Wait();
       core->server.reset();
-      const std::lock_guard lock(core->mutex);
+      const MutexLock lock(core->mutex);
       core->ended = true;
       core->ended_condition.notify_all();
     }).detach();
     {
-      std::unique_lock lock(core_->mutex);
-      core_->ended_condition.wait_for(lock, kStopGrace + kEndGrace, [&] { return core_->ended; });
+      MutexLock lock(core_->mutex);
+      core_->ended_condition.wait_for(lock, kStopGrace + kEndGrace,
+                                      [this]()
+                                          DIBS_REQUIRES(core_->mutex) { return core_->ended; });
     }
     // No handler runs from here on, and none begins.
     core_->shared.workers.close();

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include "base/mutex.h"
+
 namespace dibs::rpc {
 namespace {
 
@@ -13,17 +15,17 @@ constexpr auto kIdle = std::chrono::seconds(5);
 Workers::~Workers() { close(); }
 
 void Workers::close() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   stopping_ = true;
   wake_.notify_all();
-  ended_.wait(lock, [&] { return threads_ == 0; });
+  ended_.wait(lock, [this]() DIBS_REQUIRES(mutex_) { return threads_ == 0; });
   std::thread last = handles_.last();
   lock.unlock();
   if (last.joinable()) last.join();
 }
 
 bool Workers::post(std::function<void()> task) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopping_) return false;
   tasks_.push_back(std::move(task));
   if (idle_ >= tasks_.size() || threads_ >= kMaxThreads) {
@@ -36,12 +38,13 @@ bool Workers::post(std::function<void()> task) {
 }
 
 void Workers::work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
     if (tasks_.empty()) {
       if (stopping_) break;
       ++idle_;
-      const bool woken = wake_.wait_for(lock, kIdle, [&] { return stopping_ || !tasks_.empty(); });
+      const bool woken = wake_.wait_for(
+          lock, kIdle, [this]() DIBS_REQUIRES(mutex_) { return stopping_ || !tasks_.empty(); });
       --idle_;
       if (!woken) break;
       continue;

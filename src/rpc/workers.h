@@ -5,12 +5,11 @@
 // that nobody calls has none. The number of tasks at once is bounded by what clients have in
 // flight; beyond kMaxThreads they wait.
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "runtime/pool_threads.h"
 
 namespace dibs::rpc {
@@ -32,14 +31,14 @@ class Workers {
   static constexpr std::size_t kMaxThreads = 128;
   void work();
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::condition_variable ended_;
-  std::deque<std::function<void()>> tasks_;  // guarded by mutex_, as all below
-  runtime::PoolThreads handles_;
-  std::size_t threads_ = 0;
-  std::size_t idle_ = 0;
-  bool stopping_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  CondVar ended_;
+  std::deque<std::function<void()>> tasks_ DIBS_GUARDED_BY(mutex_);
+  runtime::PoolThreads handles_ DIBS_GUARDED_BY(mutex_);
+  std::size_t threads_ DIBS_GUARDED_BY(mutex_) = 0;
+  std::size_t idle_ DIBS_GUARDED_BY(mutex_) = 0;
+  bool stopping_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace dibs::rpc

@@ -1,10 +1,10 @@
 #include "runtime/cancellation.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace dibs::runtime {
 
@@ -12,15 +12,15 @@ namespace internal {
 
 struct StopState {
   std::atomic<bool> stopped{false};
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::map<std::uint64_t, std::function<void()>> callbacks;
-  std::uint64_t last_id = 0;
-  std::uint64_t running = 0;
-  std::thread::id runner;
+  Mutex mutex;
+  CondVar changed;
+  std::map<std::uint64_t, std::function<void()>> callbacks DIBS_GUARDED_BY(mutex);
+  std::uint64_t last_id DIBS_GUARDED_BY(mutex) = 0;
+  std::uint64_t running DIBS_GUARDED_BY(mutex) = 0;
+  std::thread::id runner DIBS_GUARDED_BY(mutex);
 
   bool stop() {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     if (stopped.exchange(true)) return false;
     changed.notify_all();
     runner = std::this_thread::get_id();
@@ -39,14 +39,14 @@ struct StopState {
 
   void remove(std::uint64_t id) {
     std::function<void()> dropped;
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     if (auto entry = callbacks.extract(id)) {
       dropped = std::move(entry.mapped());
       lock.unlock();
       return;
     }
     if (runner == std::this_thread::get_id()) return;
-    changed.wait(lock, [&] { return running != id; });
+    changed.wait(lock, [&]() DIBS_REQUIRES(mutex) { return running != id; });
   }
 };
 
@@ -77,7 +77,7 @@ StopCallback StopToken::on_stop(std::function<void()> callback) const {
   StopCallback registration;
   if (!state_) return registration;
   {
-    std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     if (!state_->stopped.load()) {
       registration.state_ = state_;
       registration.id_ = ++state_->last_id;
@@ -94,7 +94,7 @@ bool StopToken::wait_for(Duration timeout) const {
     std::this_thread::sleep_for(timeout);
     return false;
   }
-  std::unique_lock lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   return state_->changed.wait_for(lock, timeout, [this] { return state_->stopped.load(); });
 }
 

@@ -1,8 +1,8 @@
 // The twin of files.cc without a disk.
 #include <map>
-#include <mutex>
 #include <set>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "runtime/files.h"
 
@@ -11,10 +11,10 @@ namespace dibs::runtime {
 namespace {
 
 struct Tree {
-  std::mutex mutex;
-  std::map<std::string, std::string> files;
-  std::set<std::string> folders{"", "/"};
-  std::set<std::string> locks;
+  Mutex mutex;
+  std::map<std::string, std::string> files DIBS_GUARDED_BY(mutex);
+  std::set<std::string> folders DIBS_GUARDED_BY(mutex){"", "/"};
+  std::set<std::string> locks DIBS_GUARDED_BY(mutex);
 };
 
 class MemoryLock : public FileLock {
@@ -22,7 +22,7 @@ class MemoryLock : public FileLock {
   MemoryLock(std::shared_ptr<Tree> tree, std::string path)
       : tree_(std::move(tree)), path_(std::move(path)) {}
   ~MemoryLock() override {
-    std::lock_guard lock(tree_->mutex);
+    const MutexLock lock(tree_->mutex);
     tree_->locks.erase(path_);
   }
 
@@ -44,14 +44,14 @@ Error missing(std::string_view action, const std::string& path) {
 class MemoryFiles : public Files {
  public:
   Result<std::string> read(const std::string& path) override {
-    std::lock_guard lock(tree_->mutex);
+    const MutexLock lock(tree_->mutex);
     auto found = tree_->files.find(path);
     if (found == tree_->files.end()) return missing("open", path);
     return found->second;
   }
 
   Result<> write(const std::string& path, std::string_view bytes, unsigned) override {
-    std::lock_guard lock(tree_->mutex);
+    const MutexLock lock(tree_->mutex);
     if (!tree_->folders.contains(folder_of(path))) return missing("create", path);
     if (tree_->folders.contains(path)) {
       return Error::internal(cat("rename ", path, ": Is a directory"));
@@ -61,18 +61,18 @@ class MemoryFiles : public Files {
   }
 
   Result<> remove(const std::string& path) override {
-    std::lock_guard lock(tree_->mutex);
+    const MutexLock lock(tree_->mutex);
     tree_->files.erase(path);
     return success();
   }
 
   bool exists(const std::string& path) override {
-    std::lock_guard lock(tree_->mutex);
+    const MutexLock lock(tree_->mutex);
     return tree_->files.contains(path) || tree_->folders.contains(path);
   }
 
   Result<> make_dirs(const std::string& path, unsigned) override {
-    std::lock_guard lock(tree_->mutex);
+    const MutexLock lock(tree_->mutex);
     for (std::size_t end = 0; end != std::string::npos;) {
       end = path.find('/', end + 1);
       std::string part = path.substr(0, end);
@@ -85,7 +85,7 @@ class MemoryFiles : public Files {
   }
 
   Result<std::vector<std::string>> list(const std::string& path) override {
-    std::lock_guard lock(tree_->mutex);
+    const MutexLock lock(tree_->mutex);
     if (!tree_->folders.contains(path)) return missing("list", path);
     std::set<std::string> names;
     std::string prefix = path.empty() || path == "/" ? path : path + "/";
@@ -100,7 +100,7 @@ class MemoryFiles : public Files {
   }
 
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
-    std::lock_guard lock(tree_->mutex);
+    const MutexLock lock(tree_->mutex);
     if (!tree_->folders.contains(folder_of(path))) return missing("open", path);
     if (!tree_->locks.insert(path).second) {
       return Error::unavailable(cat("lock ", path, ": Resource temporarily unavailable"));

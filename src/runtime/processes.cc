@@ -15,8 +15,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 
 extern char** environ;
@@ -148,8 +148,8 @@ Result<Pipe> make_pipe() {
 }
 
 struct Process::Ending {
-  std::mutex mutex;
-  std::optional<ExitStatus> status;
+  Mutex mutex;
+  std::optional<ExitStatus> status DIBS_GUARDED_BY(mutex);
 };
 
 Result<std::unique_ptr<Process>> Process::start(const ProcessOptions& options) {
@@ -221,7 +221,7 @@ Process::~Process() {
 
 std::optional<ExitStatus> Process::wait(Duration timeout) {
   {
-    const std::lock_guard lock(ending_->mutex);
+    const MutexLock lock(ending_->mutex);
     if (ending_->status) return ending_->status;
   }
   const Duration deadline = timeout > Duration::zero() ? steady_now() + timeout : Duration::zero();
@@ -233,9 +233,14 @@ std::optional<ExitStatus> Process::wait(Duration timeout) {
       if (ready == 0) return std::nullopt;
       if (errno != EINTR) break;
     }
+  } else {
+    siginfo_t info = {};
+    while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0) {
+      if (errno != EINTR) break;
+    }
   }
   // One waiter reaps; the number is free for another process from then on.
-  const std::lock_guard lock(ending_->mutex);
+  const MutexLock lock(ending_->mutex);
   if (ending_->status) return ending_->status;
   siginfo_t info = {};
   while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) != 0) {
@@ -249,7 +254,7 @@ std::optional<ExitStatus> Process::wait(Duration timeout) {
 }
 
 void Process::kill(int signal) {
-  const std::lock_guard lock(ending_->mutex);
+  const MutexLock lock(ending_->mutex);
   if (!ending_->status) ::kill(pid_, signal);
 }
 

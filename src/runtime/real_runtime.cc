@@ -4,14 +4,13 @@
 
 #include <array>
 #include <cerrno>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "runtime/thread_pool.h"
 
 namespace dibs::runtime {
@@ -78,7 +77,7 @@ class TimerThread : public Timers {
 
   void stop() {
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stopping_) return;
       stopping_ = true;
     }
@@ -87,7 +86,7 @@ class TimerThread : public Timers {
   }
 
   TimerId after(Duration delay, std::function<void()> task) override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Duration deadline = clock_.steady() + std::max(delay, Duration::zero());
     TimerId id = ++last_id_;
     bool first = waiting_.empty() || deadline < waiting_.begin()->first.first;
@@ -99,7 +98,7 @@ class TimerThread : public Timers {
 
   bool cancel(TimerId id) override {
     std::function<void()> dropped;  // destroyed after the lock: what it holds may call us
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (auto due = due_.find(id); due != due_.end()) {
       dropped = std::move(due->second);
       due_.erase(due);
@@ -115,14 +114,14 @@ class TimerThread : public Timers {
   }
 
   void watch_pool() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     check_at_ = clock_.steady() + stall_;
     wake_.notify_all();
   }
 
  private:
   void run() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     while (!stopping_) {
       Duration now = clock_.steady();
       if (now >= check_at_) {
@@ -156,7 +155,7 @@ class TimerThread : public Timers {
   void run_due(TimerId id) {
     std::function<void()> task;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       auto found = due_.find(id);
       if (found == due_.end()) return;
       task = std::move(found->second);
@@ -168,14 +167,15 @@ class TimerThread : public Timers {
   const Clock& clock_;
   const Duration stall_;
   ThreadPool* pool_ = nullptr;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::map<std::pair<Duration, TimerId>, std::function<void()>> waiting_;
-  std::unordered_map<TimerId, Duration> deadlines_;
-  std::unordered_map<TimerId, std::function<void()>> due_;  // posted, not yet begun
-  TimerId last_id_ = 0;
-  Duration check_at_ = Duration::max();
-  bool stopping_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  std::map<std::pair<Duration, TimerId>, std::function<void()>> waiting_ DIBS_GUARDED_BY(mutex_);
+  std::unordered_map<TimerId, Duration> deadlines_ DIBS_GUARDED_BY(mutex_);
+  std::unordered_map<TimerId, std::function<void()>> due_
+      DIBS_GUARDED_BY(mutex_);  // posted, not yet begun
+  TimerId last_id_ DIBS_GUARDED_BY(mutex_) = 0;
+  Duration check_at_ DIBS_GUARDED_BY(mutex_) = Duration::max();
+  bool stopping_ DIBS_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/mutex.h"
 #include "runtime/blocking.h"
 
 namespace dibs::runtime {
@@ -23,11 +24,11 @@ ThreadPool::ThreadPool(const Options& options, std::function<void()> watch)
     : options_(options), watch_(std::move(watch)) {}
 
 ThreadPool::~ThreadPool() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   stopping_ = true;
   if (!queue_.empty() && threads_ == 0) add_thread();
   wake_.notify_all();
-  ended_.wait(lock, [this] { return threads_ == 0; });
+  ended_.wait(lock, [this]() DIBS_REQUIRES(mutex_) { return threads_ == 0; });
   std::thread last = handles_.last();
   lock.unlock();
   if (last.joinable()) last.join();
@@ -47,7 +48,7 @@ bool ThreadPool::wake_one(std::size_t most_threads) {
 void ThreadPool::post(std::function<void()> task) {
   bool ask = false;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     queue_.push_back(std::move(task));
     const bool own = pool_of_thread == this && blocking_depth == 0 && queue_.size() <= kOwn;
     if (!own && running() < options_.base_threads) wake_one(options_.max_threads);
@@ -62,7 +63,7 @@ void ThreadPool::post(std::function<void()> task) {
 }
 
 bool ThreadPool::check_stall() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool moved = started_ != started_at_check_;
   // Goes on while there is work, since to begin again costs more than a look.
   watched_ = (moved || !queue_.empty()) && !stopping_;
@@ -85,7 +86,7 @@ bool ThreadPool::check_stall() {
 void ThreadPool::begin_blocking() {
   ThreadPool* pool = pool_of_thread;
   if (pool == nullptr || blocking_depth++ > 0) return;
-  std::lock_guard lock(pool->mutex_);
+  const MutexLock lock(pool->mutex_);
   ++pool->blocked_;
   if (!pool->queue_.empty() && pool->running() < pool->options_.base_threads) {
     pool->wake_one(pool->options_.max_threads);
@@ -95,12 +96,12 @@ void ThreadPool::begin_blocking() {
 void ThreadPool::end_blocking() {
   ThreadPool* pool = pool_of_thread;
   if (pool == nullptr || --blocking_depth > 0) return;
-  std::lock_guard lock(pool->mutex_);
+  const MutexLock lock(pool->mutex_);
   --pool->blocked_;
 }
 
 std::size_t ThreadPool::thread_count() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return threads_;
 }
 
@@ -111,13 +112,14 @@ void ThreadPool::add_thread() {
 
 void ThreadPool::work() {
   pool_of_thread = this;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
     if (queue_.empty()) {
       if (stopping_) break;
       ++idle_;
       const bool woken =
-          wake_.wait_for(lock, options_.idle_timeout, [this] { return stopping_ || waking_ > 0; });
+          wake_.wait_for(lock, options_.idle_timeout,
+                         [this]() DIBS_REQUIRES(mutex_) { return stopping_ || waking_ > 0; });
       --idle_;
       if (waking_ > 0) --waking_;
       if (!woken) break;

@@ -7,12 +7,11 @@
 // that runs it, which will look for more work in a moment. A queue that does not move, or not fast
 // enough, is noticed by check_stall().
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "runtime/pool_threads.h"
 #include "runtime/runtime.h"
 
@@ -44,27 +43,29 @@ class ThreadPool : public Executor {
 
  private:
   void work();
-  void add_thread();  // requires mutex_, as all below
-  std::size_t running() const { return threads_ - idle_ - blocked_ + waking_; }
+  void add_thread() DIBS_REQUIRES(mutex_);
+  std::size_t running() const DIBS_REQUIRES(mutex_) {
+    return threads_ - idle_ - blocked_ + waking_;
+  }
   /// One more thread to run. False when there is none to wake and none may be added.
-  bool wake_one(std::size_t most_threads);
+  bool wake_one(std::size_t most_threads) DIBS_REQUIRES(mutex_);
 
   const Options options_;
   const std::function<void()> watch_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  std::condition_variable ended_;
-  std::deque<std::function<void()>> queue_;
-  PoolThreads handles_;
-  std::size_t threads_ = 0;
-  std::size_t idle_ = 0;
-  std::size_t waking_ = 0;   // of the idle ones
-  std::size_t blocked_ = 0;  // say that they wait
-  std::uint64_t started_ = 0;
-  std::uint64_t started_at_check_ = 0;
-  int still_ = 0;  // checks that saw nothing started
-  bool watched_ = false;
-  bool stopping_ = false;
+  mutable Mutex mutex_;
+  CondVar wake_;
+  CondVar ended_;
+  std::deque<std::function<void()>> queue_ DIBS_GUARDED_BY(mutex_);
+  PoolThreads handles_ DIBS_GUARDED_BY(mutex_);
+  std::size_t threads_ DIBS_GUARDED_BY(mutex_) = 0;
+  std::size_t idle_ DIBS_GUARDED_BY(mutex_) = 0;
+  std::size_t waking_ DIBS_GUARDED_BY(mutex_) = 0;   // of the idle ones
+  std::size_t blocked_ DIBS_GUARDED_BY(mutex_) = 0;  // say that they wait
+  std::uint64_t started_ DIBS_GUARDED_BY(mutex_) = 0;
+  std::uint64_t started_at_check_ DIBS_GUARDED_BY(mutex_) = 0;
+  int still_ DIBS_GUARDED_BY(mutex_) = 0;  // checks that saw nothing started
+  bool watched_ DIBS_GUARDED_BY(mutex_) = false;
+  bool stopping_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace dibs::runtime

@@ -26,7 +26,6 @@ class Compactor {
 
  private:
   struct State;
-  static void schedule(const std::shared_ptr<State>& state);
 
   std::shared_ptr<State> state_;
 };

@@ -1,8 +1,8 @@
 #include "store/memory_store.h"
 
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "store/batch.h"
 
 namespace dibs::store {
@@ -17,7 +17,7 @@ class MemoryStore : public Store {
 
   Result<Revision> commit(std::vector<Op> ops) override {
     DIBS_CHECK(check_ops(ops, max_bytes_));
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (closed_) return Error::unavailable("the store is closed");
     Batch batch(*mvcc_);
     DIBS_TRY(const Revision revision, batch.add(std::move(ops)));
@@ -42,21 +42,21 @@ class MemoryStore : public Store {
   Result<> sync() override { return success(); }
 
   Result<> compact(Revision revision) override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     DIBS_CHECK(mvcc_->compact(revision));
     return success();
   }
 
   void close() override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
   }
 
  private:
   const std::size_t max_bytes_;
   const std::shared_ptr<Mvcc> mvcc_;
-  std::mutex mutex_;     // one writer at a time
-  bool closed_ = false;  // guarded by mutex_
+  Mutex mutex_;  // one writer at a time
+  bool closed_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace

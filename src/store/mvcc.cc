@@ -1,10 +1,9 @@
 #include "store/mvcc.h"
 
 #include <algorithm>
-#include <mutex>
-#include <shared_mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::store {
@@ -40,14 +39,17 @@ class Mvcc::Cursor : public Watch {
 
   ~Cursor() override {
     waker_->close();
-    std::unique_lock lock(mvcc_->lock_);
-    if (waker_->waiting) std::erase(channel_.waiting, waker_);
+    const WriterLock lock(mvcc_->lock_);
+    {
+      const MutexLock waiting_lock(channel_.mutex);
+      if (waker_->waiting) std::erase(channel_.waiting, waker_);
+    }
     mvcc_->hub_.leave(channel_);
   }
 
   Result<std::vector<EventPtr>> next(std::size_t limit, Revision* revision) override {
     std::vector<EventPtr> events;
-    std::shared_lock lock(mvcc_->lock_);
+    const ReaderLock lock(mvcc_->lock_);
     if (place_ < channel_.first) {
       return Error::expired(
           cat("too old resource version: ", seen_, " (", mvcc_->compacted(), ")"));
@@ -62,7 +64,7 @@ class Mvcc::Cursor : public Watch {
     seen_ = std::max(seen_, complete);
     if (revision != nullptr) *revision = complete;
     if (events.empty() && index == all.size()) {
-      std::lock_guard waiting_lock(channel_.mutex);
+      const MutexLock waiting_lock(channel_.mutex);
       if (!std::exchange(waker_->waiting, true)) channel_.waiting.push_back(waker_);
     }
     return events;
@@ -78,7 +80,7 @@ class Mvcc::Cursor : public Watch {
 };
 
 RecordPtr Mvcc::get(std::string_view key) const {
-  std::shared_lock lock(lock_);
+  const ReaderLock lock(lock_);
   const KeyEntry* entry = index_.find(key);
   return entry == nullptr ? nullptr : entry->latest();
 }
@@ -87,6 +89,7 @@ bool Mvcc::read_piece(const RangeQuery& query, Revision at, std::string& from,
                       Listing& listing) const {
   std::size_t seen = 0;
   bool done = true;
+  const KeyEntry* first_left = nullptr;
   index_.walk(query.prefix, from, [&](const KeyEntry& entry) {
     if (++seen > kReadPiece) {
       from = entry.key();
@@ -96,13 +99,16 @@ bool Mvcc::read_piece(const RangeQuery& query, Revision at, std::string& from,
     const RecordPtr& record = entry.visible(at);
     if (!record) return true;
     if (query.limit != 0 && listing.records.size() == query.limit) {
-      listing.more = true;
-      listing.remaining = index_.count(query.prefix, entry.key(), at);
+      first_left = &entry;
       return false;
     }
     listing.records.push_back(record);
     return true;
   });
+  if (first_left != nullptr) {
+    listing.more = true;
+    listing.remaining = index_.count(query.prefix, first_left->key(), at);
+  }
   return done;
 }
 
@@ -112,7 +118,7 @@ Result<Listing> Mvcc::range(const RangeQuery& query) const {
   for (int tries = 0;; ++tries) {
     Listing listing;
     std::string from = query.from;
-    std::shared_lock lock(lock_);
+    ReaderLock lock(lock_);
     listing.revision = query.at == 0 ? revision() : query.at;
     if (listing.revision > revision()) {
       return Error::timeout(
@@ -125,24 +131,21 @@ Result<Listing> Mvcc::range(const RangeQuery& query) const {
         break;
       }
       if (read_piece(query, listing.revision, from, listing)) return listing;
-      if (tries < 3) {
-        lock.unlock();
-        lock.lock();
-      }
+      if (tries < 3) lock.yield();
     }
     if (overtaken && query.at != 0) return compacted_error();
   }
 }
 
 std::size_t Mvcc::count(std::string_view prefix) const {
-  std::shared_lock lock(lock_);
+  const ReaderLock lock(lock_);
   return index_.count(prefix, {}, revision());
 }
 
 Result<std::unique_ptr<Watch>> Mvcc::watch(std::string_view prefix, Revision from,
                                            std::function<void()> ready) {
   auto waker = std::make_shared<Waker>(std::move(ready));
-  std::unique_lock lock(lock_);
+  const WriterLock lock(lock_);
   if (from < compacted()) {
     return Error::expired(cat("too old resource version: ", from, " (", compacted(), ")"));
   }
@@ -159,7 +162,7 @@ Wakeups Mvcc::apply(std::vector<Change> changes, Revision revision) {
   Wakeups wakeups;
   std::vector<RecordPtr> plain;
   {
-    std::unique_lock lock(lock_);
+    const WriterLock lock(lock_);
     for (Change& change : changes) {
       if (change.now && change.now->attachment.get()) attached_.push_back(change.now);
       apply_one(std::move(change), wakeups);
@@ -191,13 +194,13 @@ void Mvcc::apply_one(Change change, Wakeups& wakeups) {
 }
 
 void Mvcc::start_at(Revision compacted) {
-  std::unique_lock lock(lock_);
+  const WriterLock lock(lock_);
   compacted_ = compacted;
   revision_ = compacted;
 }
 
 void Mvcc::load(Change change, std::vector<Garbage>& garbage) {
-  std::unique_lock lock(lock_);
+  const WriterLock lock(lock_);
   if (change.revision > compacted()) {
     Wakeups none;
     apply_one(std::move(change), none);
@@ -217,7 +220,7 @@ void Mvcc::load(Change change, std::vector<Garbage>& garbage) {
 Result<std::vector<Garbage>> Mvcc::compact(Revision revision) {
   std::vector<Garbage> garbage;
   {
-    std::unique_lock lock(lock_);
+    const WriterLock lock(lock_);
     if (revision > this->revision()) {
       return Error::invalid(
           cat("revision ", revision, " lies in the future, the current one is ", this->revision()));
@@ -229,7 +232,7 @@ Result<std::vector<Garbage>> Mvcc::compact(Revision revision) {
     // Outlive the lock: freeing a thousand values takes longer than unlinking them.
     std::vector<EventPtr> events;
     std::vector<RecordPtr> dropped;
-    std::unique_lock lock(lock_);
+    const WriterLock lock(lock_);
     while (!history_.empty() && history_.front()->revision <= revision &&
            events.size() < kTrimPiece) {
       const Event& event = *history_.front();
@@ -242,12 +245,11 @@ Result<std::vector<Garbage>> Mvcc::compact(Revision revision) {
       history_.pop_front();
     }
     if (events.empty()) return garbage;
-    lock.unlock();
   }
 }
 
 Revision Mvcc::compaction_due() const {
-  std::shared_lock lock(lock_);
+  const ReaderLock lock(lock_);
   if (history_.empty()) return 0;
   if (history_.size() <= limits_.events && history_bytes_ <= limits_.bytes) return 0;
   // Down to seven eighths, so that it is not due again at once.
@@ -264,12 +266,12 @@ Revision Mvcc::compaction_due() const {
 }
 
 std::size_t Mvcc::history_events() const {
-  std::shared_lock lock(lock_);
+  const ReaderLock lock(lock_);
   return history_.size();
 }
 
 std::size_t Mvcc::channels() const {
-  std::shared_lock lock(lock_);
+  const ReaderLock lock(lock_);
   return hub_.channels();
 }
 

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/rw_lock.h"
+#include "base/mutex.h"
 #include "store/key_index.h"
 #include "store/store.h"
 #include "store/watch_hub.h"
@@ -83,16 +83,17 @@ class Mvcc : public std::enable_shared_from_this<Mvcc> {
   class Cursor;
 
   /// Appends up to `limit` more records and moves `from` behind what it has seen. True when done.
-  bool read_piece(const RangeQuery& query, Revision at, std::string& from, Listing& listing) const;
-  void apply_one(Change change, Wakeups& wakeups);
+  bool read_piece(const RangeQuery& query, Revision at, std::string& from, Listing& listing) const
+      DIBS_REQUIRES_SHARED(lock_);
+  void apply_one(Change change, Wakeups& wakeups) DIBS_REQUIRES(lock_);
 
   const HistoryLimits limits_;
-  mutable RwLock lock_;
-  KeyIndex index_;                      // guarded by lock_
-  std::deque<EventPtr> history_;        // guarded by lock_
-  std::size_t history_bytes_ = 0;       // guarded by lock_
-  std::deque<RecordPtr> attached_;      // guarded by lock_; those with an attachment
-  WatchHub hub_;                        // guarded by lock_
+  mutable SharedMutex lock_;
+  KeyIndex index_ DIBS_GUARDED_BY(lock_);
+  std::deque<EventPtr> history_ DIBS_GUARDED_BY(lock_);
+  std::size_t history_bytes_ DIBS_GUARDED_BY(lock_) = 0;
+  std::deque<RecordPtr> attached_ DIBS_GUARDED_BY(lock_);  // those with an attachment
+  WatchHub hub_ DIBS_GUARDED_BY(lock_);
   std::atomic<Revision> revision_{0};   // written with lock_ held
   std::atomic<Revision> compacted_{0};  // written with lock_ held
 };

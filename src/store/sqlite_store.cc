@@ -1,14 +1,13 @@
 #include "store/sqlite_store.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "runtime/blocking.h"
 #include "store/batch.h"
 #include "store/sqlite_log.h"
@@ -33,23 +32,23 @@ using Group = std::vector<Pending>;
 class Waiter {
  public:
   Result<Revision> wait() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     runtime::Blocking blocking;
-    done_.wait(lock, [this] { return answer_.has_value(); });
+    done_.wait(lock, [this]() DIBS_REQUIRES(mutex_) { return answer_.has_value(); });
     return std::move(*answer_);
   }
   void finish(Result<Revision> answer) {
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       answer_ = std::move(answer);
     }
     done_.notify_one();
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable done_;
-  std::optional<Result<Revision>> answer_;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar done_;
+  std::optional<Result<Revision>> answer_ DIBS_GUARDED_BY(mutex_);
 };
 
 class SqliteStore : public Store {
@@ -66,8 +65,11 @@ class SqliteStore : public Store {
     DIBS_TRY(log_, SqliteLog::open({options_.path, options_.max_pages}, loader));
     if (mvcc_->revision() == 0) mvcc_->start_at(options_.first_revision - 1);
     if (options_.check) DIBS_CHECK(log_->check());
-    garbage_.assign(std::make_move_iterator(garbage.begin()),
-                    std::make_move_iterator(garbage.end()));
+    {
+      const MutexLock lock(mutex_);
+      garbage_.assign(std::make_move_iterator(garbage.begin()),
+                      std::make_move_iterator(garbage.end()));
+    }
     writer_ = std::thread([this] { write_groups(); });
     maintainer_ = std::thread([this] { maintain(); });
     return success();
@@ -87,7 +89,7 @@ class SqliteStore : public Store {
     const std::size_t bytes = bytes_of(ops);
     bool wake = false;
     {
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       if (closing_) {
         lock.unlock();
         return done(Error::unavailable("the store is closed"));
@@ -110,11 +112,11 @@ class SqliteStore : public Store {
   Result<> sync() override { return success(); }
 
   Result<> compact(Revision revision) override {
-    std::lock_guard compact_lock(compact_mutex_);
+    const MutexLock compact_lock(compact_mutex_);
     DIBS_TRY(auto garbage, mvcc_->compact(revision));
     if (garbage.empty()) return success();
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       garbage_.insert(garbage_.end(), std::make_move_iterator(garbage.begin()),
                       std::make_move_iterator(garbage.end()));
       garbage_blocked_ = false;
@@ -124,9 +126,9 @@ class SqliteStore : public Store {
   }
 
   void close() override {
-    std::lock_guard close_lock(close_mutex_);
+    const MutexLock close_lock(close_mutex_);
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       closing_ = true;
     }
     work_.notify_one();
@@ -139,8 +141,8 @@ class SqliteStore : public Store {
  private:
   /// Waits for something to write. False when the store closes and nothing is left.
   bool take(Group& group, std::vector<Garbage>& garbage) {
-    std::unique_lock lock(mutex_);
-    work_.wait(lock, [this] {
+    MutexLock lock(mutex_);
+    work_.wait(lock, [this]() DIBS_REQUIRES(mutex_) {
       writer_waits_ = !closing_ && queue_.empty() && (garbage_.empty() || garbage_blocked_);
       return !writer_waits_;
     });
@@ -163,7 +165,7 @@ class SqliteStore : public Store {
   }
 
   void put_back(std::vector<Garbage> garbage) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     garbage_.insert(garbage_.begin(), std::make_move_iterator(garbage.begin()),
                     std::make_move_iterator(garbage.end()));
     garbage_blocked_ = true;
@@ -201,7 +203,7 @@ class SqliteStore : public Store {
         return;
       }
       if (!garbage.empty()) {
-        std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         garbage_blocked_ = false;
       }
     }
@@ -218,7 +220,7 @@ class SqliteStore : public Store {
     const bool compact = mvcc_->compaction_due() != 0;
     if (checkpoint || compact) {
       {
-        std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         checkpoint_wanted_ = checkpoint_wanted_ || checkpoint;
         compact_wanted_ = compact_wanted_ || compact;
       }
@@ -230,9 +232,11 @@ class SqliteStore : public Store {
   }
 
   void maintain() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     while (true) {
-      chores_.wait(lock, [this] { return closing_ || checkpoint_wanted_ || compact_wanted_; });
+      chores_.wait(lock, [this]() DIBS_REQUIRES(mutex_) {
+        return closing_ || checkpoint_wanted_ || compact_wanted_;
+      });
       if (closing_) return;
       const bool checkpoint = std::exchange(checkpoint_wanted_, false);
       const bool compact_now = std::exchange(compact_wanted_, false);
@@ -250,22 +254,23 @@ class SqliteStore : public Store {
   const std::shared_ptr<Mvcc> mvcc_;
   std::unique_ptr<SqliteLog> log_;
 
-  std::mutex mutex_;
-  std::condition_variable work_;    // for the writer
-  std::condition_variable chores_;  // for the maintainer
-  std::deque<Pending> queue_;       // guarded by mutex_; as long as there are callers
-  bool writer_waits_ = false;       // guarded by mutex_; nobody has woken it since
-  std::deque<Garbage> garbage_;     // guarded by mutex_; rows to delete
-  bool garbage_blocked_ = false;    // guarded by mutex_; deleting failed: wait for the next write
-  bool checkpoint_wanted_ = false;  // guarded by mutex_
-  bool compact_wanted_ = false;     // guarded by mutex_
-  bool closing_ = false;            // guarded by mutex_
+  Mutex mutex_;
+  CondVar work_;                                         // for the writer
+  CondVar chores_;                                       // for the maintainer
+  std::deque<Pending> queue_ DIBS_GUARDED_BY(mutex_);    // as long as there are callers
+  bool writer_waits_ DIBS_GUARDED_BY(mutex_) = false;    // nobody has woken it since
+  std::deque<Garbage> garbage_ DIBS_GUARDED_BY(mutex_);  // rows to delete
+  /// Deleting failed: wait for the next write.
+  bool garbage_blocked_ DIBS_GUARDED_BY(mutex_) = false;
+  bool checkpoint_wanted_ DIBS_GUARDED_BY(mutex_) = false;
+  bool compact_wanted_ DIBS_GUARDED_BY(mutex_) = false;
+  bool closing_ DIBS_GUARDED_BY(mutex_) = false;
 
   // Of the writer alone.
   std::size_t asked_at_ = 0;  // the length of the write-ahead log when a checkpoint was asked for
 
-  std::mutex compact_mutex_;  // one compaction at a time; taken before mutex_
-  std::mutex close_mutex_;
+  Mutex compact_mutex_;  // one compaction at a time; taken before mutex_
+  Mutex close_mutex_;
   std::thread writer_;
   std::thread maintainer_;
 };

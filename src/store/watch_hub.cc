@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutex.h"
+
 namespace dibs::store {
 namespace {
 
@@ -26,22 +28,22 @@ std::deque<EventPtr>::const_iterator first_above(const std::deque<EventPtr>& eve
 
 void Waker::wake() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) return;
     ++calls_;
   }
   const Waker* outer = std::exchange(calling, this);
   ready_();
   calling = outer;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (--calls_ <= 1) idle_.notify_all();
 }
 
 void Waker::close() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   closed_ = true;
   const int own = calling == this ? 1 : 0;
-  idle_.wait(lock, [&] { return calls_ <= own; });
+  idle_.wait(lock, [&]() DIBS_REQUIRES(mutex_) { return calls_ <= own; });
 }
 
 template <typename Visit>
@@ -104,7 +106,7 @@ void WatchHub::leave(Channel& channel) {
 void WatchHub::feed(const EventPtr& event, Wakeups& wakeups) {
   each_channel_of(event->key(), [&](Channel& channel) {
     channel.events.push_back(event);
-    std::lock_guard lock(channel.mutex);
+    const MutexLock lock(channel.mutex);
     for (auto& waker : channel.waiting) {
       waker->waiting = false;
       wakeups.wakers_.push_back(std::move(waker));

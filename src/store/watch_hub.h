@@ -9,18 +9,17 @@
 // Guarded by the lock of Mvcc: feed(), trim(), open() and leave() need its exclusive side, read()
 // its shared one.
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "store/store.h"
 
 namespace dibs::store {
@@ -34,14 +33,15 @@ class Waker {
   /// After it, `ready` is not called any more; waits for calls in other threads.
   void close();
 
-  bool waiting = false;  // in Channel::waiting; guarded by Channel::mutex
+  /// In Channel::waiting, and changed under that channel's mutex, which cannot be named here.
+  bool waiting = false;
 
  private:
   const std::function<void()> ready_;
-  std::mutex mutex_;
-  std::condition_variable idle_;
-  bool closed_ = false;  // guarded by mutex_
-  int calls_ = 0;        // guarded by mutex_
+  Mutex mutex_;
+  CondVar idle_;
+  bool closed_ DIBS_GUARDED_BY(mutex_) = false;
+  int calls_ DIBS_GUARDED_BY(mutex_) = 0;
 };
 using WakerPtr = std::shared_ptr<Waker>;
 
@@ -65,8 +65,8 @@ struct Channel {
   Revision since = 0;      // every event of the prefix above it, and above compaction, is here
   std::size_t watchers = 0;
 
-  std::mutex mutex;
-  std::vector<WakerPtr> waiting;  // guarded by mutex
+  Mutex mutex;
+  std::vector<WakerPtr> waiting DIBS_GUARDED_BY(mutex);
 };
 
 class WatchHub {

@@ -2,8 +2,8 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "cel/kubernetes.h"
 #include "cel/libraries/extensions.h"
@@ -166,10 +166,10 @@ std::optional<std::uint64_t> device_size_bound(const cel::ValuePath& path, int r
 }
 
 const cel::Environment& selector_language(const SelectorEnvironment& environment) {
-  static std::mutex mutex;
-  static std::map<Features, std::unique_ptr<const cel::Environment>> made;
+  static Mutex mutex;
+  static std::map<Features, std::unique_ptr<const cel::Environment>> made DIBS_GUARDED_BY(mutex);
   const Features features = features_of(environment);
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   std::unique_ptr<const cel::Environment>& slot = made[features];
   if (slot == nullptr) slot = make(features);
   return *slot;

@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 
 #include "api/schema/schema_text.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -44,8 +44,8 @@ const Book& book() {
 
 /// The books of emulated releases, as far as they were asked for.
 struct Shelf {
-  std::mutex mutex;
-  std::map<int, const Book*> books;
+  Mutex mutex;
+  std::map<int, const Book*> books DIBS_GUARDED_BY(mutex);
 };
 
 Shelf& shelf() {
@@ -55,7 +55,7 @@ Shelf& shelf() {
 
 const Book& book(int release) {
   if (release == 0) return book();
-  std::lock_guard lock(shelf().mutex);
+  const MutexLock lock(shelf().mutex);
   const Book*& found = shelf().books[release];
   if (!found) found = read_book(release);
   return *found;
@@ -103,7 +103,7 @@ const Schema* builtin_type(std::string_view name) {
 const GroupVersionKind* builtin_kind(const Schema& schema) {
   if (auto it = book().schema_kinds.find(&schema); it != book().schema_kinds.end())
     return &it->second;
-  std::lock_guard lock(shelf().mutex);
+  const MutexLock lock(shelf().mutex);
   for (const auto& [release, other] : shelf().books) {
     if (auto it = other->schema_kinds.find(&schema); it != other->schema_kinds.end())
       return &it->second;

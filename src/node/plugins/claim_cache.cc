@@ -27,6 +27,7 @@ Result<std::unique_ptr<ClaimCache>> ClaimCache::open(std::string path, runtime::
                                claims.error().message(),
                                "; drain the node, remove the file and start again"));
   }
+  const MutexLock lock(cache->mutex);
   for (auto& claim : *claims) {
     std::string key = client::key_of(claim.name_space, claim.name);
     cache->entries[std::move(key)] = std::move(claim);
@@ -37,15 +38,15 @@ Result<std::unique_ptr<ClaimCache>> ClaimCache::open(std::string path, runtime::
 Result<> ClaimCache::persist() {
   std::uint64_t wanted = 0;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     wanted = version_;
   }
   const runtime::Blocking blocking;
-  const std::lock_guard writing(write_mutex_);
+  const MutexLock writing(write_mutex_);
   if (written_ >= wanted) return success();
   std::string text;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     wanted = version_;
     std::vector<const ClaimInfo*> claims;
     for (const auto& [key, claim] : entries) claims.push_back(&claim);

@@ -7,16 +7,14 @@
 //
 // Thread-safe: `mutex` guards the entries, and is never held while the file is written.
 
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "node/plugins/pod_claims.h"
@@ -53,8 +51,6 @@ struct ClaimInfo {
   bool prepared = false;
   /// The last pod is leaving; nobody may join any more.
   bool unpreparing = false;
-  /// Who has a call under way for it.
-  std::thread::id busy = {};
 };
 
 /// The file's content, and back. Errors say what is wrong with it.
@@ -70,24 +66,24 @@ class ClaimCache {
   /// Reads the file, or writes an empty one. `files` must outlive the cache.
   static Result<std::unique_ptr<ClaimCache>> open(std::string path, runtime::Files& files);
 
-  std::mutex mutex;
-  Entries entries;                // guarded by mutex
-  std::condition_variable freed;  // an entry is no longer busy
+  Mutex mutex;
+  Entries entries DIBS_GUARDED_BY(mutex);
 
-  /// With `mutex` held: there is something to write.
-  void changed() { ++version_; }
-  /// Without: everything that was changed before is in the file when it returns. Callers at the
-  /// same time share one write.
-  Result<> persist();
+  /// There is something to write.
+  void changed() DIBS_REQUIRES(mutex) { ++version_; }
+  /// Everything that was changed before is in the file when it returns. Callers at the same time
+  /// share one write.
+  Result<> persist() DIBS_EXCLUDES(mutex);
 
  private:
   ClaimCache(std::string path, runtime::Files& files) : path_(std::move(path)), files_(files) {}
 
   const std::string path_;
   runtime::Files& files_;
-  std::uint64_t version_ = 0;  // guarded by mutex
-  std::mutex write_mutex_;
-  std::uint64_t written_ = 0;  // guarded by write_mutex_
+  std::uint64_t version_ DIBS_GUARDED_BY(mutex) = 0;
+  /// Held while the file is written, for that is what it is for: one write at a time.
+  Mutex write_mutex_;
+  std::uint64_t written_ DIBS_GUARDED_BY(write_mutex_) = 0;
 };
 
 }  // namespace dibs::node

@@ -1,18 +1,16 @@
 #include "node/plugins/claim_manager.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "base/log.h"
 #include "base/strings.h"
-#include "runtime/blocking.h"
 
 namespace dibs::node {
 namespace {
 
 using json::Value;
 
-/// Longer than a driver may take; only a bug of ours would last until then.
+/// Longer than the drivers of a claim should take one after another.
 constexpr auto kLongestWait = std::chrono::minutes(5);
 
 constexpr std::string_view kPrepare = "NodePrepareResources";
@@ -84,7 +82,8 @@ ClaimManager::ClaimManager(ClaimManagerOptions options, client::Client& api, run
       plugins_(plugins),
       cache_(cache),
       health_(health),
-      metrics_(metrics) {
+      metrics_(metrics),
+      turns_(kLongestWait) {
   count();
 }
 
@@ -144,20 +143,6 @@ Result<> ClaimManager::need_plugins(const ClaimInfo& info) {
   return success();
 }
 
-void ClaimManager::wait_for(std::unique_lock<std::mutex>& lock,
-                            const std::vector<std::string>& keys) {
-  const auto self = std::this_thread::get_id();
-  const runtime::Blocking blocking;
-  cache_.freed.wait_for(lock, kLongestWait, [&] {
-    return std::none_of(keys.begin(), keys.end(), [&](const std::string& key) {
-      const auto found = cache_.entries.find(key);
-      if (found == cache_.entries.end()) return false;
-      // One thread may come here twice: in a simulation, below its own call.
-      return found->second.busy != std::thread::id() && found->second.busy != self;
-    });
-  });
-}
-
 void ClaimManager::add_to(std::vector<Batch>& batches, const ClaimInfo& info,
                           const std::string& driver) {
   const auto refs = refs_of(info, driver);
@@ -169,37 +154,33 @@ void ClaimManager::add_to(std::vector<Batch>& batches, const ClaimInfo& info,
   if (!refs.empty()) batches.push_back({driver, refs});
 }
 
-/// Notes the pod with its claims; what is not prepared yet becomes busy and goes into batches.
+/// Nobody else may prepare under this claim's name now.
+Result<> ClaimManager::check_entry(const ClaimInfo& info) const {
+  const auto found = cache_.entries.find(key_of(info));
+  if (found == cache_.entries.end()) return success();
+  if (found->second.uid != info.uid) {
+    return Error::conflict(cat("old ResourceClaim with same name ", info.name,
+                               " and different UID ", found->second.uid,
+                               " still exists (previous pod force-deleted?!)"));
+  }
+  if (found->second.unpreparing) {
+    return Error::conflict(cat("ResourceClaim ", info.name, " is being unprepared"));
+  }
+  return success();
+}
+
+/// Notes the pod with its claims; what is not prepared yet goes into batches.
 Result<std::vector<ClaimManager::Batch>> ClaimManager::note(const std::string& pod_uid,
                                                             const std::vector<ClaimInfo>& infos,
-                                                            std::vector<std::string>& busy) {
-  std::vector<std::string> keys;
-  for (const auto& info : infos) keys.push_back(key_of(info));
-  std::unique_lock lock(cache_.mutex);
-  wait_for(lock, keys);
-  for (const auto& info : infos) {
-    const auto found = cache_.entries.find(key_of(info));
-    if (found == cache_.entries.end()) continue;
-    if (found->second.uid != info.uid) {
-      return Error::conflict(cat("old ResourceClaim with same name ", info.name,
-                                 " and different UID ", found->second.uid,
-                                 " still exists (previous pod force-deleted?!)"));
-    }
-    if (found->second.unpreparing) {
-      return Error::conflict(cat("ResourceClaim ", info.name, " is being unprepared"));
-    }
-  }
+                                                            Turns& turns) {
+  const MutexLock lock(cache_.mutex);
+  for (const auto& info : infos) DIBS_CHECK(check_entry(info));
   std::vector<Batch> batches;
   for (const auto& info : infos) {
-    const std::string key = key_of(info);
-    const auto [found, fresh] = cache_.entries.emplace(key, info);
+    const auto [found, fresh] = cache_.entries.emplace(key_of(info), info);
     ClaimInfo& entry = found->second;
     bool changed = entry.pods.insert(pod_uid).second || fresh;
     if (!entry.prepared) {
-      if (entry.busy == std::thread::id()) {
-        entry.busy = std::this_thread::get_id();
-        busy.push_back(key);
-      }
       for (const auto& [driver, state] : info.drivers) {
         // A driver that was not in an older allocation of the claim.
         changed = entry.drivers.emplace(driver, state).second || changed;
@@ -212,47 +193,50 @@ Result<std::vector<ClaimManager::Batch>> ClaimManager::note(const std::string& p
     }
     if (changed) cache_.changed();
   }
+  // Whoever wants to join a claim that is prepared need not wait for the others of this pod.
+  std::erase_if(turns, [this](const ClaimTurns::Turn& turn) DIBS_REQUIRES(cache_.mutex) {
+    return cache_.entries.at(turn.claim()).prepared;
+  });
   return batches;
 }
 
 Result<> ClaimManager::prepare_all(const Value& pod) {
   DIBS_TRY(const auto wanted, claims_of(pod, options_.release));
   std::vector<ClaimInfo> infos;
+  std::vector<std::string> keys;
   for (const auto& claim : wanted) {
     DIBS_TRY(auto info, load(pod, claim));
-    const bool again = std::any_of(infos.begin(), infos.end(),
-                                   [&](const ClaimInfo& other) { return other.name == info.name; });
-    if (!again) infos.push_back(std::move(info));
+    const std::string key = key_of(info);
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    keys.push_back(key);
+    infos.push_back(std::move(info));
   }
   if (infos.empty()) return success();
 
-  std::vector<std::string> busy;
-  auto batches = note(uid_of(pod), infos, busy);
-  if (!batches) return batches.error();
-  Result<> outcome = cache_.persist();
-  if (!outcome) outcome = outcome.error().within("failed to checkpoint claimInfo state");
-  for (const auto& batch : *batches) {
-    if (!outcome) break;
-    outcome = prepare_batch(batch);
+  DIBS_TRY(Turns turns, turns_.take(keys, uid_of(pod)));
+  DIBS_TRY(const auto batches, note(uid_of(pod), infos, turns));
+  DIBS_CHECK(checkpoint());
+  for (const auto& batch : batches) DIBS_CHECK(prepare_batch(batch));
+  if (turns.empty()) return success();
+  {
+    const MutexLock lock(cache_.mutex);
+    for (const auto& turn : turns) cache_.entries[turn.claim()].prepared = true;
+    cache_.changed();
   }
-  if (outcome && !busy.empty()) {
-    {
-      const std::lock_guard lock(cache_.mutex);
-      for (const auto& key : busy) cache_.entries[key].prepared = true;
-      cache_.changed();
-    }
-    outcome = cache_.persist();
-    if (!outcome) outcome = outcome.error().within("failed to checkpoint claimInfo state");
-  }
-  set_free(busy);
-  return outcome;
+  return checkpoint();
+}
+
+Result<> ClaimManager::checkpoint() {
+  auto written = cache_.persist();
+  if (written) return written;
+  return written.error().within("failed to checkpoint claimInfo state");
 }
 
 Result<> ClaimManager::prepare_batch(const Batch& batch) {
   DIBS_TRY(const auto plugin, plugins_.pick(batch.driver));
   {
     // Else the devices of an attempt that failed would stay beside those of the next.
-    const std::lock_guard lock(cache_.mutex);
+    const MutexLock lock(cache_.mutex);
     for (const auto& claim : batch.claims) {
       cache_.entries[client::key_of(claim.name_space, claim.name)]
           .drivers[batch.driver]
@@ -264,7 +248,7 @@ Result<> ClaimManager::prepare_batch(const Batch& batch) {
   DIBS_CHECK(check_answers(
       kPrepare, batch.claims, *answers, batch.claims[0].classic,
       [](const PrepareAnswer& answer) -> const std::string& { return answer.error; }));
-  const std::lock_guard lock(cache_.mutex);
+  const MutexLock lock(cache_.mutex);
   for (const auto& claim : batch.claims) {
     auto& devices =
         cache_.entries[client::key_of(claim.name_space, claim.name)].drivers[batch.driver].devices;
@@ -274,52 +258,52 @@ Result<> ClaimManager::prepare_batch(const Batch& batch) {
   return success();
 }
 
-Result<> ClaimManager::unprepare_uid(const std::string& pod_uid) {
-  std::vector<std::string> busy;
+std::vector<std::string> ClaimManager::claims_noted_for(const std::string& pod_uid) {
+  const MutexLock lock(cache_.mutex);
+  std::vector<std::string> keys;
+  for (const auto& [key, entry] : cache_.entries) {
+    if (entry.pods.count(pod_uid) != 0) keys.push_back(key);
+  }
+  return keys;
+}
+
+/// Takes the pod from its claims; those that it is the last pod of keep their turn and go into
+/// batches.
+std::vector<ClaimManager::Batch> ClaimManager::take_leave(const std::string& pod_uid,
+                                                          Turns& turns) {
   std::vector<Batch> batches;
-  {
-    std::unique_lock lock(cache_.mutex);
-    std::vector<std::string> keys;
-    for (const auto& [key, entry] : cache_.entries) {
-      if (entry.pods.count(pod_uid) != 0) keys.push_back(key);
+  const MutexLock lock(cache_.mutex);
+  std::erase_if(turns, [&](const ClaimTurns::Turn& turn) DIBS_REQUIRES(cache_.mutex) {
+    const auto found = cache_.entries.find(turn.claim());
+    if (found == cache_.entries.end() || found->second.pods.count(pod_uid) == 0) return true;
+    ClaimInfo& entry = found->second;
+    if (entry.pods.size() > 1) {
+      entry.pods.erase(pod_uid);
+      cache_.changed();
+      return true;
     }
-    wait_for(lock, keys);
-    for (const auto& key : keys) {
-      const auto found = cache_.entries.find(key);
-      if (found == cache_.entries.end() || found->second.pods.count(pod_uid) == 0) continue;
-      ClaimInfo& entry = found->second;
-      if (entry.pods.size() > 1) {
-        entry.pods.erase(pod_uid);
-        cache_.changed();
+    entry.unpreparing = true;
+    for (const auto& [driver, state] : entry.drivers) {
+      if (state.skips(kUnprepare)) {
+        metrics_.skipped_unprepare(driver);
         continue;
       }
-      entry.unpreparing = true;
-      if (entry.busy == std::thread::id()) entry.busy = std::this_thread::get_id();
-      busy.push_back(key);
-      for (const auto& [driver, state] : entry.drivers) {
-        if (state.skips(kUnprepare)) {
-          metrics_.skipped_unprepare(driver);
-          continue;
-        }
-        add_to(batches, entry, driver);
-      }
+      add_to(batches, entry, driver);
     }
+    return false;
+  });
+  return batches;
+}
+
+Result<> ClaimManager::unprepare_uid(const std::string& pod_uid) {
+  DIBS_TRY(Turns turns, turns_.take(claims_noted_for(pod_uid), pod_uid));
+  for (const auto& batch : take_leave(pod_uid, turns)) DIBS_CHECK(unprepare_batch(batch));
+  if (!turns.empty()) {
+    const MutexLock lock(cache_.mutex);
+    for (const auto& turn : turns) cache_.entries.erase(turn.claim());
+    cache_.changed();
   }
-  Result<> outcome = success();
-  for (const auto& batch : batches) {
-    outcome = unprepare_batch(batch);
-    if (!outcome) break;
-  }
-  if (outcome) {
-    {
-      const std::lock_guard lock(cache_.mutex);
-      for (const auto& key : busy) cache_.entries.erase(key);
-      if (!busy.empty()) cache_.changed();
-    }
-    outcome = cache_.persist();
-  }
-  set_free(busy);
-  return outcome;
+  return cache_.persist();
 }
 
 Result<> ClaimManager::unprepare_batch(const Batch& batch) {
@@ -330,22 +314,13 @@ Result<> ClaimManager::unprepare_batch(const Batch& batch) {
                        [](const std::string& error) -> const std::string& { return error; });
 }
 
-void ClaimManager::set_free(const std::vector<std::string>& keys) {
-  const std::lock_guard lock(cache_.mutex);
-  for (const auto& key : keys) {
-    const auto found = cache_.entries.find(key);
-    if (found != cache_.entries.end()) found->second.busy = {};
-  }
-  cache_.freed.notify_all();
-}
-
 void ClaimManager::count() {
   if (!metrics_.enabled()) return;
   std::map<std::string, std::size_t> counts;
   for (const auto& driver : plugins_.drivers()) counts[driver] = 0;
   std::size_t all = 0;
   {
-    const std::lock_guard lock(cache_.mutex);
+    const MutexLock lock(cache_.mutex);
     for (const auto& [key, entry] : cache_.entries) {
       ++all;
       for (const auto& [driver, state] : entry.drivers) ++counts[driver];
@@ -358,7 +333,7 @@ void ClaimManager::count() {
 Result<std::vector<std::string>> ClaimManager::cdi_devices(const Value& pod,
                                                            std::string_view container) {
   std::vector<std::string> out;
-  const std::lock_guard lock(cache_.mutex);
+  const MutexLock lock(cache_.mutex);
   for (const auto& use : uses_of(pod, container_of(pod, container))) {
     const auto found = cache_.entries.find(client::key_of(namespace_of(pod), use.claim));
     if (found == cache_.entries.end()) {
@@ -377,7 +352,7 @@ Result<std::vector<std::string>> ClaimManager::cdi_devices(const Value& pod,
 
 bool ClaimManager::holds(std::string_view pod_uid) {
   const std::string uid(pod_uid);
-  const std::lock_guard lock(cache_.mutex);
+  const MutexLock lock(cache_.mutex);
   return std::any_of(cache_.entries.begin(), cache_.entries.end(),
                      [&](const auto& entry) { return entry.second.pods.count(uid) != 0; });
 }
@@ -406,7 +381,7 @@ Value ClaimManager::health_of(const Value& pod, std::string_view container) {
 }
 
 void ClaimManager::on_health_change(std::function<void(const std::string& pod_uid)> changed) {
-  const std::lock_guard lock(listener_mutex_);
+  const MutexLock lock(listener_mutex_);
   health_listener_ = std::move(changed);
 }
 
@@ -414,13 +389,13 @@ void ClaimManager::health_changed(const std::string& driver,
                                   const std::vector<DeviceName>& devices) {
   std::function<void(const std::string&)> listener;
   {
-    const std::lock_guard lock(listener_mutex_);
+    const MutexLock lock(listener_mutex_);
     listener = health_listener_;
   }
   if (!listener) return;
   std::set<std::string> pods;
   {
-    const std::lock_guard lock(cache_.mutex);
+    const MutexLock lock(cache_.mutex);
     for (const auto& [key, entry] : cache_.entries) {
       const auto state = entry.drivers.find(driver);
       if (state == entry.drivers.end()) continue;
@@ -439,7 +414,7 @@ bool ClaimManager::release_gone(
     const std::function<std::optional<std::set<std::string>>()>& active) {
   std::set<std::string> noted;
   {
-    const std::lock_guard lock(cache_.mutex);
+    const MutexLock lock(cache_.mutex);
     for (const auto& [key, entry] : cache_.entries) {
       noted.insert(entry.pods.begin(), entry.pods.end());
     }
@@ -461,7 +436,7 @@ bool ClaimManager::release_gone(
 }
 
 std::optional<ClaimInfo> ClaimManager::find(std::string_view name_space, std::string_view claim) {
-  const std::lock_guard lock(cache_.mutex);
+  const MutexLock lock(cache_.mutex);
   const auto found = cache_.entries.find(client::key_of(name_space, claim));
   if (found == cache_.entries.end()) return std::nullopt;
   return found->second;

@@ -6,7 +6,7 @@
 // that is written to the checkpoint, each driver gets one call with all claims of the pod that are
 // not prepared yet, the answer is written to the checkpoint. So after a crash at any point the next
 // agent knows which drivers may have prepared what. A second pod joins a prepared claim without a
-// call; while a call is under way for a claim, others wait for its end.
+// call; while a call is under way for a claim, others wait for their turn (claim_turns.h).
 //
 // Unprepare: needs only what is noted here, not the claim. The last pod's leaving is told to the
 // drivers; when all agreed the entry goes. From the first attempt on no pod can join.
@@ -15,14 +15,15 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client/client.h"
 #include "node/plugins/claim_cache.h"
 #include "node/plugins/claim_rules.h"
+#include "node/plugins/claim_turns.h"
 #include "node/plugins/device_health.h"
 #include "node/plugins/driver_plugins.h"
 #include "node/plugins/pod_claims.h"
@@ -65,6 +66,7 @@ class ClaimManager : public PodClaims {
     std::string driver;
     std::vector<ClaimRef> claims;
   };
+  using Turns = std::vector<ClaimTurns::Turn>;
 
   /// Adds what the driver is told of the claim to its batch.
   static void add_to(std::vector<Batch>& batches, const ClaimInfo& info, const std::string& driver);
@@ -73,13 +75,14 @@ class ClaimManager : public PodClaims {
   Result<ClaimInfo> load(const json::Value& pod, const PodClaim& wanted);
   Result<json::Value> read_claim(const json::Value& pod, const std::string& name);
   Result<> need_plugins(const ClaimInfo& info);
-  /// Waits until no other thread has one of these entries under way. Needs the cache's lock.
-  void wait_for(std::unique_lock<std::mutex>& lock, const std::vector<std::string>& keys);
+  Result<> check_entry(const ClaimInfo& info) const DIBS_REQUIRES(cache_.mutex);
   Result<std::vector<Batch>> note(const std::string& pod_uid, const std::vector<ClaimInfo>& infos,
-                                  std::vector<std::string>& busy);
+                                  Turns& turns);
+  Result<> checkpoint();
+  std::vector<std::string> claims_noted_for(const std::string& pod_uid);
+  std::vector<Batch> take_leave(const std::string& pod_uid, Turns& turns);
   Result<> prepare_batch(const Batch& batch);
   Result<> unprepare_batch(const Batch& batch);
-  void set_free(const std::vector<std::string>& keys);
   void count();
 
   const ClaimManagerOptions options_;
@@ -89,8 +92,9 @@ class ClaimManager : public PodClaims {
   ClaimCache& cache_;
   DeviceHealth& health_;
   PluginMetrics& metrics_;
-  std::mutex listener_mutex_;
-  std::function<void(const std::string&)> health_listener_;  // guarded by listener_mutex_
+  ClaimTurns turns_;
+  Mutex listener_mutex_;
+  std::function<void(const std::string&)> health_listener_ DIBS_GUARDED_BY(listener_mutex_);
 };
 
 }  // namespace dibs::node

@@ -228,6 +228,25 @@ TEST_F(Claims, nobody_joins_a_claim_that_is_being_unprepared) {
   EXPECT_EQ(node.prepare(pod("q", {"a"})), "");
 }
 
+TEST_F(Claims, nobody_gets_at_a_claim_below_a_call_for_it) {
+  node.put_claim("a", {"p", "q"});
+  std::vector<std::string> below;
+  driver.during = [&] {
+    driver.during = nullptr;
+    below = {node.prepare(pod("q", {"a"})), node.unprepare(pod("p", {"a"}))};
+  };
+
+  EXPECT_EQ(node.prepare(pod("p", {"a"})), "");
+
+  EXPECT_THAT(below,
+              ElementsAre("prepare dynamic resources: ResourceClaim default/a is being worked on "
+                          "for pod p",
+                          "unprepare dynamic resources: ResourceClaim default/a is being worked on "
+                          "for pod p already"));
+  EXPECT_EQ(node.prepare(pod("q", {"a"})), "");
+  EXPECT_THAT(driver.log, ElementsAre("prepare a"));
+}
+
 TEST_F(Claims, a_claim_that_was_replaced_waits_for_the_old_one_to_go) {
   node.put_claim("a", {"p"});
   EXPECT_EQ(node.prepare(pod("p", {"a"})), "");

@@ -3,7 +3,7 @@
 // unprepared after it is gone.
 //
 // The pod workers call this; claim_manager.h implements it. Calls block (a driver has 45 s), may
-// come from any thread, and may be repeated.
+// come from any thread, and may be repeated; a second one for a pod that has one under way fails.
 
 #include <functional>
 #include <string>

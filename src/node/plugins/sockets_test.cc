@@ -2,12 +2,11 @@
 
 #include <gmock/gmock.h>
 
-#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.h"
 #include "node/plugins/test_support.h"
 #include "proto/dra_health.pb.h"
 #include "proto/pod_resources_v1.pb.h"
@@ -32,7 +31,7 @@ class Sockets : public testing::Test {
     options.node_name = "node-0";
     options.root = root;
     options.active_pods = [this]() -> std::optional<std::vector<json::Value>> {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       return pods;
     };
     auto opened =
@@ -49,14 +48,14 @@ class Sockets : public testing::Test {
     std::filesystem::remove_all(root);
   }
   void tell() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     changed.notify_all();
   }
   /// Looks whenever the node tells of a change, and now and then.
   bool eventually(const std::function<bool()>& done) {
     for (int i = 0; i < 1000; ++i) {
       if (done()) return true;
-      std::unique_lock lock(mutex);
+      MutexLock lock(mutex);
       changed.wait_for(lock, 10ms);
     }
     return false;
@@ -70,16 +69,18 @@ class Sockets : public testing::Test {
         },
         root, std::move(options));
   }
-  void put_claim(const std::string& name, const std::string& pod) {
+  void put_claim(const std::string& name, const std::vector<std::string>& reserved_for) {
     auto claim = from_text(
         "{'apiVersion': 'resource.k8s.io/v1', 'kind': 'ResourceClaim', 'metadata': {}, 'status': "
         "{'allocation': {'devices': {'results': [{'driver': 'gpu.example.com'}]}}}}");
     claim.mut("metadata").set("name", name);
     claim.mut("metadata").set("namespace", "default");
     claim.mut("metadata").set("uid", cat("uid-", name));
-    claim.mut("status").set(
-        "reservedFor",
-        json::Value::array({json::Value::object({{"resource", "pods"}, {"uid", pod}})}));
+    json::Value reserved = json::Value::array();
+    for (const auto& uid : reserved_for) {
+      reserved.push(json::Value::object({{"resource", "pods"}, {"uid", uid}}));
+    }
+    claim.mut("status").set("reservedFor", reserved);
     api.put(TestNode::claim_path(name), claim);
   }
 
@@ -88,8 +89,8 @@ class Sockets : public testing::Test {
   client::FakeApi api;
   std::unique_ptr<client::Transport> transport;
   std::unique_ptr<client::Client> client;
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex;
+  CondVar changed;
   std::vector<json::Value> pods;
   std::unique_ptr<NodeDevices> node;
 };
@@ -112,10 +113,10 @@ TEST_F(Sockets, the_whole_way) {
   };
   driver.start();
   ASSERT_TRUE(eventually([&] { return !node->drivers().empty(); }));
-  put_claim("a", "p");
+  put_claim("a", {"p"});
   const auto pod = TestNode::pod("p", {"a"});
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     pods = {pod};
   }
 
@@ -141,15 +142,17 @@ TEST_F(Sockets, pods_that_share_a_claim_at_the_same_time_prepare_it_once) {
   driver.start();
   ASSERT_TRUE(eventually([&] { return !node->drivers().empty(); }));
   driver.during = [] { std::this_thread::yield(); };
-  put_claim("a", "p");
-  const auto pod = TestNode::pod("p", {"a"});
+  const std::vector<std::string> names = {"p", "q", "r", "s", "t", "u", "v", "w"};
+  put_claim("a", names);
+  std::vector<json::Value> sharing;
+  for (const auto& name : names) sharing.push_back(TestNode::pod(name, {"a"}));
   {
-    const std::lock_guard lock(mutex);
-    pods = {pod};
+    const MutexLock lock(mutex);
+    pods = sharing;
   }
   std::vector<std::thread> threads;
   std::atomic<int> failed = 0;
-  for (int i = 0; i < 8; ++i) {
+  for (const auto& pod : sharing) {
     threads.emplace_back([&] {
       if (!node->claims().prepare(pod)) ++failed;
     });
@@ -164,10 +167,10 @@ TEST_F(Sockets, a_driver_that_died_and_came_back_is_called_at_once) {
   FakeDriver driver = make_driver();
   driver.start();
   ASSERT_TRUE(eventually([&] { return !node->drivers().empty(); }));
-  put_claim("a", "p");
+  put_claim("a", {"p"});
   const auto pod = TestNode::pod("p", {"a"});
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     pods = {pod};
   }
 

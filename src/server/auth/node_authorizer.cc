@@ -1,7 +1,5 @@
 #include "server/auth/node_authorizer.h"
 
-#include <mutex>
-#include <shared_mutex>
 #include <tuple>
 
 #include "base/strings.h"
@@ -65,7 +63,7 @@ NodeAuthorizer::NodeAuthorizer(int release) : claims_by_graph_(release >= kClaim
 void NodeAuthorizer::upsert(const Value& object) {
   std::string_view kind = object["kind"].as_string();
   const Value& metadata = object["metadata"];
-  std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   if (kind == "Pod") {
     put_pod(object);
   } else if (kind == "PersistentVolume") {
@@ -82,7 +80,7 @@ void NodeAuthorizer::upsert(const Value& object) {
 
 void NodeAuthorizer::remove(std::string_view kind, std::string_view name_space,
                             std::string_view name) {
-  std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   if (kind == "Pod") {
     drop_pod(cat(name_space, '/', name));
   } else if (kind == "PersistentVolume") {
@@ -131,9 +129,8 @@ void NodeAuthorizer::put_pod(const Value& pod) {
   made.node = hold_name(node);
   // A node may say what it likes about pods of its own; that must not open other objects to it.
   if (!is_mirror_pod(pod)) {
-    visit_references(pod, [&](std::string_view resource, std::string_view name) {
-      need(made, id_of(resource, space, name));
-    });
+    visit_references(pod, [&](std::string_view resource, std::string_view name)
+                              DIBS_REQUIRES(mutex_) { need(made, id_of(resource, space, name)); });
   }
   made.needs.shrink_to_fit();
   pods_.emplace(std::move(key), std::move(made));
@@ -228,7 +225,7 @@ bool NodeAuthorizer::needs(NodeName node, const Id& id) const {
 }
 
 bool NodeAuthorizer::has_path(const std::string& name, const RequestAttributes& what) const {
-  std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   // A name that nothing holds is no object's.
   auto held = node_names_.find(name);
   if (held == node_names_.end()) return false;

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/rw_lock.h"
+#include "base/mutex.h"
 #include "json/value.h"
 #include "server/auth/attributes.h"
 #include "server/auth/rule.h"
@@ -67,17 +67,17 @@ class NodeAuthorizer {
     std::vector<Id> secrets;
   };
 
-  NodeName hold_name(std::string_view node);
-  void drop_name(NodeName node);
-  void put_pod(const Value& pod);
-  void drop_pod(const std::string& key);
-  void need(Pod& pod, Id id);
-  void let_go(NeededObject& object, NodeName node);
-  void put_volume(const Value& volume);
-  void drop_volume(const std::string& name);
-  void put_owned(Id id, std::string_view node);
-  void drop_owned(const Id& id);
-  bool needs(NodeName node, const Id& id) const;
+  NodeName hold_name(std::string_view node) DIBS_REQUIRES(mutex_);
+  void drop_name(NodeName node) DIBS_REQUIRES(mutex_);
+  void put_pod(const Value& pod) DIBS_REQUIRES(mutex_);
+  void drop_pod(const std::string& key) DIBS_REQUIRES(mutex_);
+  void need(Pod& pod, Id id) DIBS_REQUIRES(mutex_);
+  void let_go(NeededObject& object, NodeName node) DIBS_REQUIRES(mutex_);
+  void put_volume(const Value& volume) DIBS_REQUIRES(mutex_);
+  void drop_volume(const std::string& name) DIBS_REQUIRES(mutex_);
+  void put_owned(Id id, std::string_view node) DIBS_REQUIRES(mutex_);
+  void drop_owned(const Id& id) DIBS_REQUIRES(mutex_);
+  bool needs(NodeName node, const Id& id) const DIBS_REQUIRES_SHARED(mutex_);
   bool has_path(const std::string& node, const RequestAttributes& what) const;
 
   Decision authorize_path(const std::string& node, const RequestAttributes& what) const;
@@ -91,14 +91,14 @@ class NodeAuthorizer {
   const bool claims_by_graph_;
   std::vector<PolicyRule> rules_;  // of all nodes, for what is not judged by relation
 
-  mutable RwLock mutex_;
-  // All guarded by mutex_.
-  NodeNames node_names_;
-  std::unordered_map<std::string, Pod> pods_;  // by "namespace/name"
-  std::unordered_map<Id, Users> needed_by_;
-  std::unordered_map<std::string, Volume> volumes_;
-  std::unordered_map<Id, std::set<std::string>> volumes_of_secret_;
-  std::unordered_map<Id, NodeName> node_of_;  // of objects that name their node
+  mutable SharedMutex mutex_;
+  NodeNames node_names_ DIBS_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Pod> pods_ DIBS_GUARDED_BY(mutex_);  // by "namespace/name"
+  std::unordered_map<Id, Users> needed_by_ DIBS_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Volume> volumes_ DIBS_GUARDED_BY(mutex_);
+  std::unordered_map<Id, std::set<std::string>> volumes_of_secret_ DIBS_GUARDED_BY(mutex_);
+  std::unordered_map<Id, NodeName> node_of_
+      DIBS_GUARDED_BY(mutex_);  // of objects that name their node
 };
 
 }  // namespace dibs::server::auth

@@ -1,8 +1,6 @@
 #include "server/auth/rbac.h"
 
 #include <algorithm>
-#include <mutex>
-#include <shared_mutex>
 
 #include "api/kinds/metadata.h"
 #include "base/strings.h"
@@ -36,7 +34,7 @@ void Rbac::upsert(const Value& object) {
   const Value& metadata = object["metadata"];
   Key key{metadata["namespace"].str(), metadata["name"].str()};
   std::string_view kind = object["kind"].as_string();
-  std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   if (kind == "Role" || kind == "ClusterRole") {
     if (kind == "ClusterRole") key.first.clear();
     put_role(kind == "ClusterRole", key, object);
@@ -49,7 +47,7 @@ void Rbac::upsert(const Value& object) {
 void Rbac::remove(std::string_view kind, std::string_view name_space, std::string_view name) {
   bool is_cluster = kind == "ClusterRole" || kind == "ClusterRoleBinding";
   Key key{is_cluster ? std::string() : std::string(name_space), std::string(name)};
-  std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   if (kind == "Role" || kind == "ClusterRole") {
     roles_.erase(key);
     if (is_cluster) aggregate();
@@ -168,7 +166,7 @@ void Rbac::drop_binding(const Key& key) {
 std::vector<const Rbac::Binding*> Rbac::bindings_for(const UserInfo& user,
                                                      const std::string& name_space) const {
   std::set<std::string> names;
-  auto gather = [&](const std::string& subject) {
+  auto gather = [&](const std::string& subject) DIBS_REQUIRES_SHARED(mutex_) {
     auto entry = by_subject_.find(subject);
     if (entry == by_subject_.end()) return;
     auto in_space = entry->second.find(name_space);
@@ -226,7 +224,7 @@ void Rbac::visit(const UserInfo& user, std::string_view name_space, const Visit&
 Decision Rbac::authorize(const RequestAttributes& attributes) const {
   Decision decision;
   std::vector<std::string> faults;
-  std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   visit(attributes.user, attributes.name_space,
         [&](const Binding* binding, const Subject* subject, const PolicyRule* rule,
             const std::string& fault) {
@@ -257,7 +255,7 @@ Decision Rbac::authorize(const RequestAttributes& attributes) const {
 std::vector<PolicyRule> Rbac::rules_for(const UserInfo& user, std::string_view name_space,
                                         std::vector<std::string>* missing) const {
   std::vector<PolicyRule> rules;
-  std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   visit(user, name_space,
         [&](const Binding*, const Subject*, const PolicyRule* rule, const std::string& fault) {
           if (rule) {
@@ -276,7 +274,7 @@ Result<std::vector<PolicyRule>> Rbac::rules_of_role(const Value& role_ref,
   binding.name_space = name_space;
   binding.to_cluster_role = role_ref["kind"].as_string() != "Role";
   binding.role = role_ref["name"].str();
-  std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   std::string fault;
   const Role* role = role_of(binding, fault);
   if (!role) return Error::not_found(fault);
@@ -284,7 +282,7 @@ Result<std::vector<PolicyRule>> Rbac::rules_of_role(const Value& role_ref,
 }
 
 Value Rbac::aggregated_rules(std::string_view cluster_role) const {
-  std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   auto found = aggregated_.find(std::string(cluster_role));
   return found == aggregated_.end() ? Value() : found->second->raw;
 }

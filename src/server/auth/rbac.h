@@ -17,8 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
-#include "base/rw_lock.h"
 #include "json/value.h"
 #include "server/auth/attributes.h"
 #include "server/auth/rule.h"
@@ -69,22 +69,26 @@ class Rbac {
   using Visit = std::function<bool(const Binding*, const Subject*, const PolicyRule*,
                                    const std::string& fault)>;
 
-  void put_role(bool is_cluster, const Key& key, const Value& object);
-  void put_binding(const Key& key, const Value& object);
-  void drop_binding(const Key& key);
-  void aggregate();
+  void put_role(bool is_cluster, const Key& key, const Value& object) DIBS_REQUIRES(mutex_);
+  void put_binding(const Key& key, const Value& object) DIBS_REQUIRES(mutex_);
+  void drop_binding(const Key& key) DIBS_REQUIRES(mutex_);
+  void aggregate() DIBS_REQUIRES(mutex_);
   std::vector<const Binding*> bindings_for(const UserInfo& user,
-                                           const std::string& name_space) const;
-  const Role* role_of(const Binding& binding, std::string& fault) const;
-  void visit(const UserInfo& user, std::string_view name_space, const Visit& visitor) const;
+                                           const std::string& name_space) const
+      DIBS_REQUIRES_SHARED(mutex_);
+  const Role* role_of(const Binding& binding, std::string& fault) const
+      DIBS_REQUIRES_SHARED(mutex_);
+  void visit(const UserInfo& user, std::string_view name_space, const Visit& visitor) const
+      DIBS_REQUIRES_SHARED(mutex_);
 
-  mutable RwLock mutex_;
-  // All guarded by mutex_. Cluster roles have the namespace "".
-  std::map<Key, RolePtr> roles_;
-  std::map<std::string, RolePtr> aggregated_;
-  std::map<Key, BindingPtr> bindings_;
+  mutable SharedMutex mutex_;
+  /// Cluster roles have the namespace "".
+  std::map<Key, RolePtr> roles_ DIBS_GUARDED_BY(mutex_);
+  std::map<std::string, RolePtr> aggregated_ DIBS_GUARDED_BY(mutex_);
+  std::map<Key, BindingPtr> bindings_ DIBS_GUARDED_BY(mutex_);
   /// "user:x", "group:x" to the bindings that name it, by their namespace.
-  std::map<std::string, std::map<std::string, std::set<std::string>>, std::less<>> by_subject_;
+  std::map<std::string, std::map<std::string, std::set<std::string>>, std::less<>> by_subject_
+      DIBS_GUARDED_BY(mutex_);
 };
 
 /// "system:serviceaccount:ns:name"
