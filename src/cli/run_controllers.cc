@@ -12,7 +12,6 @@ namespace {
 
 Result<> run_until_signal(const ControllersFlags& flags) {
   runtime::Files& files = runtime::system_files();
-  DIBS_TRY(const Duration grace, parse_duration(flags.grace_period));
   DIBS_TRY(const client::Access access, find_access(flags.kubeconfig, flags.context));
   runtime::RealRuntime runtime;
   client::HttpsOptions https;
@@ -22,7 +21,7 @@ Result<> run_until_signal(const ControllersFlags& flags) {
   client::Client client(*transport);
   controllers::ControllersOptions options;
   options.ca_pem = access.tls.ca_pem;
-  options.node_monitor_grace_period = grace;
+  options.node_monitor_grace_period = flags.grace_period;
   controllers::LeadingControllers controllers(
       client, runtime.runtime(), options,
       cat(host_name(), '_', runtime::make_uuid(runtime.runtime().random)));

@@ -4,12 +4,14 @@
 
 #include <string>
 
+#include "base/time.h"
+
 namespace dibs::cli {
 
 struct ControllersFlags {
   std::string kubeconfig;
   std::string context;
-  std::string grace_period = "50s";
+  Duration grace_period = std::chrono::seconds(50);
   std::string log_level = "info";
 };
 
