@@ -35,8 +35,6 @@ void add_scores(const ScoreRun& run, bool of_devices) {
 
 }  // namespace
 
-std::span<const Score* const> all_scores() { return kAll; }
-
 const Score* find_score(std::string_view name) {
   const auto found = std::find_if(kAll.begin(), kAll.end(),
                                   [&](const Score* score) { return score->name == name; });

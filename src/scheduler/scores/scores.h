@@ -2,7 +2,6 @@
 // Which of the nodes that can take a pod is the best: the scores of Kubernetes with the weights of
 // the profile.
 
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -10,7 +9,6 @@
 
 namespace dibs::scheduler {
 
-std::span<const Score* const> all_scores();
 /// Null when there is none of the name.
 const Score* find_score(std::string_view name);
 
