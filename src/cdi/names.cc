@@ -2,13 +2,12 @@
 
 #include <vector>
 
+#include "base/characters.h"
+#include "base/names.h"
 #include "base/strings.h"
 
 namespace dibs::cdi {
 namespace {
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_alphanumeric(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
 
 // The first character of `inner` that is neither alphanumeric nor in `more`, as a whole rune.
 std::string_view first_bad(std::string_view inner, std::string_view more) {
@@ -38,61 +37,6 @@ Result<> check_part(std::string_view what, std::string_view name) {
         cat("invalid ", what, ". ", quoted(name), ", should end with a letter or digit"));
   }
   return success();
-}
-
-constexpr std::string_view kNameRule =
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
-    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-constexpr std::string_view kPrefixRule =
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
-    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
-    "for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-
-bool is_name(std::string_view name) {
-  return !name.empty() && is_alphanumeric(name.front()) && is_alphanumeric(name.back()) &&
-         first_bad(name, "-_.").empty();
-}
-
-bool is_subdomain(std::string_view prefix) {
-  for (const auto label : split(prefix, '.')) {
-    if (label.empty() || !is_alphanumeric(label.front()) || !is_alphanumeric(label.back()) ||
-        !first_bad(label, "-").empty()) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// What is wrong with an annotation's key, in lower case already.
-std::vector<std::string> key_problems(std::string_view key) {
-  std::vector<std::string> problems;
-  const auto parts = split(key, '/');
-  if (parts.size() > 2) {
-    problems.push_back(cat("a qualified name ", kNameRule,
-                           " with an optional DNS subdomain prefix and '/' (e.g. "
-                           "'example.com/MyName')"));
-    return problems;
-  }
-  if (parts.size() == 2) {
-    if (parts[0].empty()) {
-      problems.emplace_back("prefix part must be non-empty");
-    } else {
-      if (parts[0].size() > 253) {
-        problems.emplace_back("prefix part must be no more than 253 characters");
-      }
-      if (!is_subdomain(parts[0])) problems.push_back(cat("prefix part ", kPrefixRule));
-    }
-  }
-  const auto name = parts.back();
-  if (name.empty()) {
-    problems.emplace_back("name part must be non-empty");
-  } else if (name.size() > 63) {
-    problems.emplace_back("name part must be no more than 63 characters");
-  }
-  if (!is_name(name)) problems.push_back(cat("name part ", kNameRule));
-  return problems;
 }
 
 }  // namespace
@@ -160,7 +104,8 @@ Result<> check_annotations(std::string_view owner,
   std::size_t size = 0;
   for (const auto& [key, value] : annotations) {
     size += key.size() + value.size();
-    for (const auto& problem : key_problems(to_lower(key))) {
+    for (const auto& problem :
+         is_qualified_name(to_lower(key), Unit::characters, "a qualified name")) {
       problems.push_back(cat(path, '.', key, " is invalid: ", problem));
     }
   }

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <iostream>
 
+#include "base/image_reference.h"
 #include "base/strings.h"
-#include "node/runtime/image_reference.h"
 #include "node/runtime/image_store.h"
 #include "node/runtime/pick_runtime.h"
 
@@ -47,7 +47,7 @@ int list_images(const ImageFlags& flags) {
   std::vector<std::array<std::string, 4>> rows = {{"IMAGE", "TAG", "ID", "SIZE"}};
   for (const auto& image : *images) {
     for (const auto& tag : image.info.tags) {
-      const auto reference = node::parse_image_reference(tag);
+      const auto reference = parse_image_reference(tag);
       if (!reference) continue;
       rows.push_back({reference->repository, reference->tag.empty() ? "<none>" : reference->tag,
                       image.info.id.substr(7, 13), human_size(image.info.size)});

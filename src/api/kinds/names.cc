@@ -6,208 +6,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/characters.h"
 #include "base/strings.h"
 
 namespace dibs::api {
-namespace {
-
-constexpr std::string_view kLabelFormat = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
-constexpr std::string_view kSubdomainFormat =
-    "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
-constexpr std::string_view kSubdomainUnderscoreFormat =
-    "[a-z0-9_]([-_a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*";
-constexpr std::string_view kDns1035Format = "[a-z]([-a-z0-9]*[a-z0-9])?";
-constexpr std::string_view kQualifiedFormat = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
-constexpr std::string_view kQualifiedText =
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-    "alphanumeric character";
-constexpr std::string_view kLabelText =
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
-    "must "
-    "start and end with an alphanumeric character";
-constexpr std::string_view kSubdomainText =
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
-    "'.', "
-    "and must start and end with an alphanumeric character";
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
-bool is_letter(char c) { return is_lower(c) || (c >= 'A' && c <= 'Z'); }
-bool is_lower_alnum(char c) { return is_lower(c) || is_digit(c); }
-bool is_alnum(char c) { return is_letter(c) || is_digit(c); }
-
-// [a-z0-9]([-a-z0-9]*[a-z0-9])?
-bool matches_label(std::string_view text) {
-  if (text.empty() || !is_lower_alnum(text.front()) || !is_lower_alnum(text.back())) return false;
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return is_lower_alnum(c) || c == '-'; });
-}
-
-bool matches_subdomain(std::string_view text) {
-  for (std::string_view part : split(text, '.')) {
-    if (!matches_label(part)) return false;
-  }
-  return true;
-}
-
-// ([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]
-bool matches_qualified(std::string_view text) {
-  if (text.empty() || !is_alnum(text.front()) || !is_alnum(text.back())) return false;
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; });
-}
-
-std::string label_text() { return regex_text(kLabelText, kLabelFormat, {"my-name", "123-abc"}); }
-std::string subdomain_text() {
-  return regex_text(kSubdomainText, kSubdomainFormat, {"example.com"});
-}
-
-// generateName may end in a dash: what follows is appended.
-std::string mask_trailing_dash(std::string_view name) {
-  std::string masked(name);
-  if (masked.size() > 1 && masked.back() == '-') masked[masked.size() - 2] = 'a';
-  if (masked.size() > 1 && masked.back() == '-') masked.pop_back();
-  return masked;
-}
-
-}  // namespace
-
-std::string max_length_text(std::size_t limit) {
-  return cat("must be no more than ", limit, " characters");
-}
-
-std::string max_bytes_text(std::size_t limit) {
-  return cat("must be no more than ", limit, limit == 1 ? " byte" : " bytes");
-}
-
-std::string regex_text(std::string_view message, std::string_view format,
-                       const std::vector<std::string>& examples) {
-  std::string text(message);
-  if (examples.empty()) return cat(text, " (regex used for validation is '", format, "')");
-  text += " (e.g. ";
-  for (std::size_t i = 0; i < examples.size(); ++i) {
-    if (i > 0) text += " or ";
-    append(text, '\'', examples[i], "', ");
-  }
-  append(text, "regex used for validation is '", format, "')");
-  return text;
-}
 
 std::string inclusive_range_text(std::int64_t low, std::int64_t high) {
   return cat("must be between ", low, " and ", high, ", inclusive");
-}
-
-Faults is_dns1123_label(std::string_view text) {
-  Faults faults;
-  if (text.size() > kDns1123LabelMaxLength) {
-    faults.push_back(max_length_text(kDns1123LabelMaxLength));
-  }
-  if (!matches_label(text)) {
-    // A name that would pass as a sub-domain has only the dots against it.
-    if (matches_subdomain(text)) {
-      faults.push_back("must not contain dots");
-    } else {
-      faults.push_back(label_text());
-    }
-  }
-  return faults;
-}
-
-Faults is_dns1123_subdomain(std::string_view text) {
-  Faults faults;
-  if (text.size() > kDns1123SubdomainMaxLength) {
-    faults.push_back(max_length_text(kDns1123SubdomainMaxLength));
-  }
-  if (!matches_subdomain(text)) faults.push_back(subdomain_text());
-  return faults;
-}
-
-Faults is_dns1123_subdomain_with_underscore(std::string_view text) {
-  Faults faults;
-  if (text.size() > kDns1123SubdomainMaxLength) {
-    faults.push_back(max_length_text(kDns1123SubdomainMaxLength));
-  }
-  bool matches = true;
-  bool first = true;
-  for (std::string_view part : split(text, '.')) {
-    bool start = !part.empty() && (is_lower_alnum(part.front()) || (first && part.front() == '_'));
-    bool end = !part.empty() && (is_lower_alnum(part.back()) || (first && part.size() == 1));
-    matches = matches && start && end && std::all_of(part.begin(), part.end(), [](char c) {
-                return is_lower_alnum(c) || c == '-' || c == '_';
-              });
-    first = false;
-  }
-  if (!matches) {
-    faults.push_back(
-        regex_text("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
-                   "characters, '-', '_' "
-                   "or '.', and must start and end with an alphanumeric character",
-                   kSubdomainUnderscoreFormat, {"example.com"}));
-  }
-  return faults;
-}
-
-Faults is_dns1035_label(std::string_view text) {
-  Faults faults;
-  if (text.size() > kDns1123LabelMaxLength) {
-    faults.push_back(max_length_text(kDns1123LabelMaxLength));
-  }
-  if (!matches_label(text) || !is_lower(text.front())) {
-    faults.push_back(regex_text(
-        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-        "alphabetic character, and end with an alphanumeric character",
-        kDns1035Format, {"my-name", "abc-123"}));
-  }
-  return faults;
-}
-
-Faults is_wildcard_dns1123_subdomain(std::string_view text) {
-  Faults faults;
-  if (text.size() > kDns1123SubdomainMaxLength) {
-    faults.push_back(max_length_text(kDns1123SubdomainMaxLength));
-  }
-  if (text.substr(0, 2) != "*." || !matches_subdomain(text.substr(2))) {
-    faults.push_back(
-        regex_text("a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS "
-                   "subdomain, which "
-                   "must consist of lower case alphanumeric characters, '-' or '.' and end with an "
-                   "alphanumeric "
-                   "character",
-                   cat("\\*\\.", kSubdomainFormat), {"*.example.com"}));
-  }
-  return faults;
-}
-
-Faults is_qualified_name(std::string_view text) {
-  Faults faults;
-  auto parts = split(text, '/');
-  std::string_view name = parts.back();
-  std::vector<std::string> examples = {"MyName", "my.name", "123-abc"};
-  if (parts.size() > 2) {
-    faults.push_back(cat("a valid label key ",
-                         regex_text(kQualifiedText, kQualifiedFormat, examples),
-                         " with an optional DNS subdomain prefix and '/' (e.g. "
-                         "'example.com/MyName')"));
-    return faults;
-  }
-  if (parts.size() == 2) {
-    if (parts[0].empty()) {
-      faults.push_back("prefix part must be non-empty");
-    } else {
-      for (const std::string& fault : is_dns1123_subdomain(parts[0])) {
-        faults.push_back(cat("prefix part ", fault));
-      }
-    }
-  }
-  if (name.empty()) {
-    faults.push_back("name part must be non-empty");
-  } else if (name.size() > kLabelValueMaxLength) {
-    faults.push_back(cat("name part ", max_bytes_text(kLabelValueMaxLength)));
-  }
-  if (!matches_qualified(name)) {
-    faults.push_back(cat("name part ", regex_text(kQualifiedText, kQualifiedFormat, examples)));
-  }
-  return faults;
 }
 
 Faults is_domain_prefixed_path(std::string_view text) {
@@ -218,7 +23,7 @@ Faults is_domain_prefixed_path(std::string_view text) {
   }
   Faults faults = is_dns1123_subdomain(text.substr(0, slash));
   for (char c : text.substr(slash + 1)) {
-    if (!is_alnum(c) && std::strchr("/-._~%!$&'()*+,;=:", c) == nullptr) {
+    if (!is_alphanumeric(c) && std::strchr("/-._~%!$&'()*+,;=:", c) == nullptr) {
       faults.push_back("Invalid path");
       break;
     }
@@ -226,21 +31,10 @@ Faults is_domain_prefixed_path(std::string_view text) {
   return faults;
 }
 
-Faults is_label_value(std::string_view text) {
-  Faults faults;
-  if (text.size() > kLabelValueMaxLength) faults.push_back(max_bytes_text(kLabelValueMaxLength));
-  if (!text.empty() && !matches_qualified(text)) {
-    faults.push_back(regex_text(cat("a valid label must be an empty string or ",
-                                    kQualifiedText.substr(std::strlen("must "))),
-                                "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?",
-                                {"MyValue", "my_value", "12345"}));
-  }
-  return faults;
-}
-
 Faults is_c_identifier(std::string_view text) {
-  bool ok = !text.empty() && (is_letter(text[0]) || text[0] == '_') &&
-            std::all_of(text.begin(), text.end(), [](char c) { return is_alnum(c) || c == '_'; });
+  bool ok =
+      !text.empty() && (is_letter(text[0]) || text[0] == '_') &&
+      std::all_of(text.begin(), text.end(), [](char c) { return is_alphanumeric(c) || c == '_'; });
   if (ok) return {};
   return {
       regex_text("a valid C identifier must start with alphabetic character or '_', followed by a "
@@ -250,9 +44,10 @@ Faults is_c_identifier(std::string_view text) {
 
 Faults is_env_var_name(std::string_view text) {
   Faults faults;
-  bool ok = !text.empty() && !is_digit(text[0]) &&
-            std::all_of(text.begin(), text.end(),
-                        [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; });
+  bool ok =
+      !text.empty() && !is_digit(text[0]) && std::all_of(text.begin(), text.end(), [](char c) {
+        return is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
+      });
   if (!ok) {
     faults.push_back(
         regex_text("a valid environment variable name must consist of alphabetic characters, "
@@ -286,10 +81,10 @@ Faults is_relaxed_env_var_name(std::string_view text) {
 Faults is_config_map_key(std::string_view text) {
   Faults faults;
   if (text.size() > kDns1123SubdomainMaxLength) {
-    faults.push_back(max_bytes_text(kDns1123SubdomainMaxLength));
+    faults.push_back(max_length_text(kDns1123SubdomainMaxLength, Unit::bytes));
   }
   bool ok = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return is_alnum(c) || c == '-' || c == '_' || c == '.';
+    return is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
   });
   if (!ok) {
     faults.push_back(
@@ -304,8 +99,8 @@ Faults is_config_map_key(std::string_view text) {
 }
 
 Faults is_http_header_name(std::string_view text) {
-  bool ok = !text.empty() &&
-            std::all_of(text.begin(), text.end(), [](char c) { return is_alnum(c) || c == '-'; });
+  bool ok = !text.empty() && std::all_of(text.begin(), text.end(),
+                                         [](char c) { return is_alphanumeric(c) || c == '-'; });
   if (ok) return {};
   return {regex_text("a valid HTTP header must consist of alphanumeric characters or '-'",
                      "[-A-Za-z0-9]+", {"X-Header-Name"})};
@@ -331,8 +126,9 @@ Faults is_percent(std::string_view text) {
 Faults is_port_name(std::string_view text) {
   Faults faults;
   if (text.size() > 15) faults.push_back(max_length_text(15));
-  bool charset = !text.empty() && std::all_of(text.begin(), text.end(),
-                                              [](char c) { return is_lower_alnum(c) || c == '-'; });
+  bool charset = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return is_lower_alphanumeric(c) || c == '-';
+  });
   if (!charset)
     faults.push_back("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
   if (!std::any_of(text.begin(), text.end(), is_lower)) {
@@ -359,7 +155,7 @@ Faults is_in_range(std::int64_t number, std::int64_t low, std::int64_t high) {
 Faults is_name(NameRule rule, std::string_view text, bool prefix) {
   std::string masked;
   if (prefix && rule != NameRule::path_segment) {
-    masked = mask_trailing_dash(text);
+    masked = as_name_prefix(text);
     text = masked;
   }
   switch (rule) {
@@ -434,13 +230,6 @@ bool parse_cidr(std::string_view text, unsigned char* bytes, int& size, int& len
 }
 
 }  // namespace
-
-bool is_cidr(std::string_view text) {
-  unsigned char bytes[16];
-  int size = 0;
-  int length = 0;
-  return text.size() < 80 && parse_cidr(text, bytes, size, length);
-}
 
 void validate_ip(std::string_view text, const Path& path, FieldErrors& errors) {
   if (is_ip(text)) {

@@ -3,90 +3,11 @@
 #include <set>
 
 #include "api/merge/selectors.h"
+#include "base/names.h"
 #include "base/strings.h"
 
 namespace dibs::api {
 namespace {
-
-constexpr std::string_view kNamePattern = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
-
-bool is_alphanumeric(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-bool is_name_text(std::string_view text) {
-  if (text.empty() || !is_alphanumeric(text.front()) || !is_alphanumeric(text.back())) return false;
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
-}
-
-bool is_subdomain(std::string_view text) {
-  for (std::string_view label : split(text, '.')) {
-    const auto is_edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-    if (label.empty() || !is_edge(label.front()) || !is_edge(label.back())) return false;
-    for (char c : label) {
-      if (!is_edge(c) && c != '-') return false;
-    }
-  }
-  return true;
-}
-
-std::string name_text(std::string_view what) {
-  return cat(what,
-             " must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
-             "with an "
-             "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
-             "validation is '",
-             kNamePattern, "')");
-}
-
-std::vector<std::string> label_key_faults(std::string_view key) {
-  std::vector<std::string> faults;
-  const auto parts = split(key, '/');
-  if (parts.size() > 2) {
-    faults.push_back(cat(name_text("a valid label key"),
-                         " with an optional DNS subdomain prefix and '/' (e.g. "
-                         "'example.com/MyName')"));
-    return faults;
-  }
-  if (parts.size() == 2) {
-    const std::string_view prefix = parts[0];
-    if (prefix.empty()) {
-      faults.push_back("prefix part must be non-empty");
-    } else {
-      if (prefix.size() > 253) faults.push_back("prefix part must be no more than 253 bytes");
-      if (!is_subdomain(prefix)) {
-        faults.push_back(
-            "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
-            "characters, '-' or '.', and must start and end with an alphanumeric character (e.g. "
-            "'example.com', regex used for validation is "
-            "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')");
-      }
-    }
-  }
-  const std::string_view name = parts.back();
-  if (name.empty()) {
-    faults.push_back("name part must be non-empty");
-  } else if (name.size() > 63) {
-    faults.push_back("name part must be no more than 63 bytes");
-  }
-  if (!is_name_text(name)) faults.push_back(name_text("name part"));
-  return faults;
-}
-
-std::vector<std::string> label_value_faults(std::string_view value) {
-  std::vector<std::string> faults;
-  if (value.size() > 63) faults.push_back("must be no more than 63 bytes");
-  if (!value.empty() && !is_name_text(value)) {
-    faults.push_back(
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-        "'.', "
-        "and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  "
-        "or "
-        "'12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')");
-  }
-  return faults;
-}
 
 std::string invalid(std::string_view field, std::string_view value, std::string_view detail) {
   return cat(field, ": Invalid value: ", quoted(value), ": ", detail);
@@ -109,7 +30,7 @@ std::string joined(const std::vector<std::string>& faults) {
 
 std::vector<std::string> requirement_faults(const LabelRequirement& requirement) {
   std::vector<std::string> faults;
-  const auto key_faults = label_key_faults(requirement.key);
+  const auto key_faults = is_qualified_name(requirement.key);
   if (!key_faults.empty()) {
     faults.push_back(invalid("key", requirement.key, join(key_faults, "; ")));
   }
@@ -148,7 +69,7 @@ std::vector<std::string> requirement_faults(const LabelRequirement& requirement)
       break;
   }
   for (std::size_t i = 0; i < requirement.values.size(); ++i) {
-    const auto value_faults = label_value_faults(requirement.values[i]);
+    const auto value_faults = is_label_value(requirement.values[i]);
     if (!value_faults.empty()) {
       faults.push_back(invalid(cat("values[", i, "][", requirement.key, ']'), requirement.values[i],
                                join(value_faults, "; ")));
@@ -275,7 +196,7 @@ class Parser {
     if (negated) lexeme = &take();
     if (!is_word(lexeme->token)) return fail("found '", lexeme->text, "', expected: identifier");
     requirement.key = lexeme->text;
-    const auto key_faults = label_key_faults(requirement.key);
+    const auto key_faults = is_qualified_name(requirement.key);
     if (!key_faults.empty()) {
       return fail(invalid("<nil>", requirement.key, join(key_faults, "; ")));
     }
@@ -448,18 +369,6 @@ bool LabelSelector::matches(const Value& labels) const {
   return true;
 }
 
-std::optional<std::string> LabelSelector::exact(std::string_view key) const {
-  for (const LabelRequirement& requirement : requirements_) {
-    if (requirement.key != key) continue;
-    const bool one = requirement.op == LabelOperator::equals ||
-                     requirement.op == LabelOperator::double_equals ||
-                     requirement.op == LabelOperator::in;
-    if (one && requirement.values.size() == 1) return requirement.values.front();
-    return std::nullopt;
-  }
-  return std::nullopt;
-}
-
 std::string LabelSelector::str() const {
   std::string out;
   for (const LabelRequirement& requirement : requirements_) {
@@ -503,45 +412,6 @@ Result<LabelSelector> to_label_selector(const Value& selector) {
     if (!faults.empty()) return Error::plain(joined(faults));
   }
   return LabelSelector(std::move(requirements));
-}
-
-void check_label_selector(const Value& selector, const Path& path, FieldErrors& errors) {
-  if (!selector.is_object()) return;
-  const Path labels_path = path.child("matchLabels");
-  for (const auto& [key, value] : selector["matchLabels"].members()) {
-    for (const auto& fault : label_key_faults(key)) errors.invalid(labels_path, Value(key), fault);
-    for (const auto& fault : label_value_faults(value.as_string())) {
-      errors.invalid(labels_path, value, fault);
-    }
-  }
-  const Path expressions_path = path.child("matchExpressions");
-  std::size_t index = 0;
-  for (const Value& expression : selector["matchExpressions"].items()) {
-    const Path at = expressions_path.index(index++);
-    const Value& values = expression["values"];
-    const auto op = expression_operator(expression["operator"].as_string());
-    if (!op) {
-      errors.invalid(at.child("operator"), Value(expression["operator"].as_string()),
-                     "not a valid selector operator");
-    } else if (*op == LabelOperator::in || *op == LabelOperator::not_in) {
-      if (values.empty()) {
-        errors.required(at.child("values"), "must be specified when `operator` is 'In' or 'NotIn'");
-      }
-    } else if (!values.empty()) {
-      errors.forbidden(at.child("values"),
-                       "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
-    }
-    const std::string_view key = expression["key"].as_string();
-    for (const auto& fault : label_key_faults(key)) {
-      errors.invalid(at.child("key"), Value(key), fault);
-    }
-    const Path values_path = at.child("values");
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      for (const auto& fault : label_value_faults(values[i].as_string())) {
-        errors.invalid(values_path.index(i), values[i], fault);
-      }
-    }
-  }
 }
 
 }  // namespace dibs::api

@@ -11,14 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "base/characters.h"
+#include "base/names.h"
 #include "base/strings.h"
 #include "base/time.h"
 
 namespace dibs::api {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 bool full_match(std::string_view text, const RE2& expression) {
   return RE2::FullMatch(re2::StringPiece(text.data(), text.size()), expression);
@@ -73,7 +72,7 @@ bool is_mac(std::string_view text) {
   if (separator != ':' && separator != '-' && separator != '.') return false;
   const auto parts = split(text, separator);
   for (std::string_view part : parts) {
-    if (part.size() != width || !std::all_of(part.begin(), part.end(), is_hex)) return false;
+    if (part.size() != width || !std::all_of(part.begin(), part.end(), is_hex_digit)) return false;
   }
   const std::size_t bytes = parts.size() * width / 2;
   return bytes == 6 || bytes == 8 || bytes == 20;
@@ -220,7 +219,8 @@ bool is_request_uri(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
     if (c < 0x20 || c == 0x7f) return false;
-    if (c == '%' && (i + 2 >= text.size() || !is_hex(text[i + 1]) || !is_hex(text[i + 2])))
+    if (c == '%' &&
+        (i + 2 >= text.size() || !is_hex_digit(text[i + 1]) || !is_hex_digit(text[i + 2])))
       return false;
   }
   if (text.front() == '/') return true;
@@ -245,16 +245,6 @@ bool is_email(std::string_view text) {
     text = text.substr(open + 1, text.size() - open - 2);
   }
   return full_match(text, address);
-}
-
-bool is_short_name(std::string_view text) {
-  static const RE2 form(R"([a-z0-9]([-a-z0-9]*[a-z0-9])?)");
-  return text.size() <= 63 && full_match(text, form);
-}
-
-bool is_long_name(std::string_view text) {
-  static const RE2 form(R"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)");
-  return text.size() <= 253 && full_match(text, form);
 }
 
 using Check = bool (*)(std::string_view);
@@ -296,8 +286,8 @@ const std::map<std::string, Check, std::less<>>& checks() {
       {"isbn", [](std::string_view text) { return is_isbn10(text) || is_isbn13(text); }},
       {"isbn10", is_isbn10},
       {"isbn13", is_isbn13},
-      {"k8slongname", is_long_name},
-      {"k8sshortname", is_short_name},
+      {"k8slongname", [](std::string_view text) { return is_dns1123_subdomain(text).empty(); }},
+      {"k8sshortname", [](std::string_view text) { return is_dns1123_label(text).empty(); }},
       {"mac", is_mac},
       {"password", [](std::string_view) { return true; }},
       {"rgbcolor", matches<kRgbColor>},

@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "base/names.h"
 #include "base/strings.h"
 #include "cel/cost/cost.h"
-#include "cel/libraries/formats.h"
 
 namespace dibs::cel {
 
@@ -69,9 +69,9 @@ Value group(const Value* arguments, std::size_t) {
 }
 
 Value service_account(const Value* arguments, std::size_t) {
-  if (!is_dns1123_subdomain(arguments[2].text()))
+  if (!is_dns1123_subdomain(arguments[2].text()).empty())
     return Value::error("Invalid service account name");
-  if (!is_dns1123_label(arguments[1].text()))
+  if (!is_dns1123_label(arguments[1].text()).empty())
     return Value::error("Invalid service account namespace");
   AuthorizationQuery query = question(arguments[0]).query;
   query.service_account = {std::string(arguments[1].text()), std::string(arguments[2].text())};

@@ -4,14 +4,9 @@
 //   format.dns1123Label().validate("My-Name")    an optional list of what is wrong with the text
 //   format.named("uuid")                         an optional format
 
-#include <string_view>
-
 #include "cel/environment.h"
 
 namespace dibs::cel {
-
-bool is_dns1123_label(std::string_view text);
-bool is_dns1123_subdomain(std::string_view text);
 
 /// format.named, one function per format, and validate.
 void add_formats(Environment& environment);

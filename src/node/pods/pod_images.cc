@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/image_reference.h"
 #include "base/strings.h"
 #include "node/pods/pod_spec.h"
 
@@ -13,60 +14,6 @@ using json::Value;
 // A problem that goes away only when somebody acts is looked at again after this.
 constexpr Duration kLookAgain = std::chrono::seconds(5);
 
-bool is_alphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
-
-/// Lower-case words with ".", "_", "__" or dashes between them.
-bool is_path_component(std::string_view text) {
-  if (text.empty() || !is_alphanumeric(text.front()) || !is_alphanumeric(text.back())) return false;
-  for (std::size_t i = 0; i < text.size();) {
-    if (is_alphanumeric(text[i])) {
-      ++i;
-      continue;
-    }
-    std::size_t end = i;
-    while (end < text.size() && text[end] == text[i]) ++end;
-    const std::size_t run = end - i;
-    const bool fine =
-        text[i] == '-' || (text[i] == '_' && run <= 2) || (text[i] == '.' && run == 1);
-    if (!fine || end == text.size() || !is_alphanumeric(text[end])) return false;
-    i = end;
-  }
-  return true;
-}
-
-bool is_domain(std::string_view text) {
-  const auto colon = text.rfind(':');
-  if (colon != std::string_view::npos && text.find(']') == std::string_view::npos) {
-    const auto port = text.substr(colon + 1);
-    if (port.empty() ||
-        !std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-      return false;
-    }
-    text = text.substr(0, colon);
-  }
-  if (text.empty()) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return is_alphanumeric(c) || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '[' ||
-           c == ']' || c == ':';
-  });
-}
-
-bool is_tag(std::string_view text) {
-  if (text.empty() || text.size() > 128 || text.front() == '.' || text.front() == '-') return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return is_alphanumeric(c) || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || c == '-';
-  });
-}
-
-bool is_digest(std::string_view text) {
-  const auto colon = text.find(':');
-  if (colon == std::string_view::npos || colon == 0) return false;
-  const auto hex = text.substr(colon + 1);
-  return hex.size() >= 32 && std::all_of(hex.begin(), hex.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-         });
-}
-
 std::string seconds_text(Duration duration) {
   // Milliseconds, as a reader wants them.
   const auto rounded = std::chrono::duration_cast<std::chrono::milliseconds>(duration);
@@ -74,50 +21,6 @@ std::string seconds_text(Duration duration) {
 }
 
 }  // namespace
-
-std::string image_name_fault(const std::string& image) {
-  if (image.size() == 64 && std::all_of(image.begin(), image.end(), [](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-      })) {
-    return cat("invalid repository name (", image, "), cannot specify 64-byte hexadecimal strings");
-  }
-  std::string_view domain = "docker.io";
-  std::string remote = image;
-  if (const auto slash = image.find('/'); slash != std::string::npos) {
-    const std::string first = image.substr(0, slash);
-    if (first.find_first_of(".:") != std::string::npos || first == "localhost" ||
-        to_lower(first) != first) {
-      domain = std::string_view(image).substr(0, slash);
-      remote = image.substr(slash + 1);
-    }
-  }
-  if (domain == "docker.io" && remote.find('/') == std::string::npos) remote = "library/" + remote;
-  std::string_view name = remote;
-  std::string_view digest;
-  bool has_digest = false;
-  if (const auto at = name.find('@'); at != std::string_view::npos) {
-    digest = name.substr(at + 1);
-    has_digest = true;
-    name = name.substr(0, at);
-  }
-  std::string_view tag;
-  bool has_tag = false;
-  if (const auto colon = name.find(':'); colon != std::string_view::npos) {
-    tag = name.substr(colon + 1);
-    has_tag = true;
-    name = name.substr(0, colon);
-  }
-  if (to_lower(name) != name) {
-    return cat("invalid reference format: repository name (", name, ") must be lowercase");
-  }
-  bool fine = is_domain(domain) && (!has_tag || is_tag(tag)) && (!has_digest || is_digest(digest));
-  for (const auto part : split(name, '/')) fine = fine && is_path_component(part);
-  if (!fine) return "invalid reference format";
-  if (domain.size() + 1 + name.size() > 255) {
-    return "repository name must not be more than 255 characters";
-  }
-  return {};
-}
 
 ImageOutcome PodImages::problem(const Value& pod, const Value& container, const std::string& reason,
                                 std::string message, Duration again) {
@@ -131,9 +34,10 @@ ImageOutcome PodImages::problem(const Value& pod, const Value& container, const 
 ImageOutcome PodImages::ensure(const Value& pod, const Value& container) {
   const std::string image = container["image"].str();
   const std::string_view name = container["name"].as_string();
-  if (const std::string fault = image_name_fault(image); !fault.empty()) {
-    const std::string message = cat("Failed to apply default image tag ", quoted(image),
-                                    ": couldn't parse image name ", quoted(image), ": ", fault);
+  if (const auto reference = parse_image_reference(image); !reference) {
+    const std::string message =
+        cat("Failed to apply default image tag ", quoted(image), ": couldn't parse image name ",
+            quoted(image), ": ", reference.error().message());
     events_.warning(pod, name, "InspectFailed", message);
     return problem(pod, container, "InvalidImageName", message, kLookAgain);
   }

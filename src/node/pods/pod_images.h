@@ -46,7 +46,4 @@ class PodImages {
   std::map<std::string, std::string> last_failure_;  // guarded by mutex_; by pod and image
 };
 
-/// Why a text is no name of an image, in the words of the library that everybody uses; "" : it is.
-std::string image_name_fault(const std::string& image);
-
 }  // namespace dibs::node

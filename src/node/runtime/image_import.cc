@@ -11,10 +11,10 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/image_reference.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/runtime/image_record.h"
-#include "node/runtime/image_reference.h"
 #include "runtime/files.h"
 
 namespace dibs::node {

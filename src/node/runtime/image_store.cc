@@ -11,11 +11,11 @@
 #include <mutex>
 #include <set>
 
+#include "base/image_reference.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/runtime/builtin_image.h"
 #include "node/runtime/image_record.h"
-#include "node/runtime/image_reference.h"
 #include "runtime/files.h"
 
 namespace dibs::node {

@@ -4,10 +4,10 @@
 #include <fstream>
 #include <mutex>
 
+#include "base/image_reference.h"
 #include "base/strings.h"
 #include "cdi/annotations.h"
 #include "cdi/cache.h"
-#include "node/runtime/image_reference.h"
 #include "node/runtime/image_store.h"
 #include "node/runtime/sim_script.h"
 #include "runtime/files.h"

@@ -9,6 +9,7 @@
 #include "api/kinds/pod/resources.h"
 #include "api/kinds/pod/spec.h"
 #include "api/kinds/storage/storage.h"
+#include "base/image_reference.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -16,35 +17,9 @@ namespace {
 
 constexpr int kFileMode = 0644;
 
-// The tag that an image is pulled by: "latest" when neither tag nor digest is named, "" when the
-// name cannot be one.
-std::string_view image_tag(std::string_view image) {
-  if (image.empty()) return {};
-  for (char c : image) {
-    if (c <= ' ' || c > '~') return {};
-  }
-  if (image.find('@') != std::string_view::npos) return {};
-  auto slash = image.rfind('/');
-  std::string_view last = slash == std::string_view::npos ? image : image.substr(slash + 1);
-  auto colon = last.find(':');
-  std::string_view path = last.substr(0, colon);
-  // The repository must be lower case; only the host before it may have capitals.
-  std::string_view repository = image.substr(0, image.size() - last.size() + path.size());
-  if (repository.find('/') != std::string_view::npos) {
-    auto first = repository.find('/');
-    std::string_view host = repository.substr(0, first);
-    bool is_host = host.find_first_of(".:") != std::string_view::npos || host == "localhost";
-    if (is_host) repository.remove_prefix(first + 1);
-  }
-  for (char c : repository) {
-    if (c >= 'A' && c <= 'Z') return {};
-  }
-  if (colon == std::string_view::npos) return "latest";
-  return last.substr(colon + 1);
-}
-
 std::string_view pull_policy(std::string_view image) {
-  return image_tag(image) == "latest" ? "Always" : "IfNotPresent";
+  const auto reference = parse_image_reference(image);
+  return reference && reference->tag == "latest" ? "Always" : "IfNotPresent";
 }
 
 void set_http_get_defaults(Value& handler) {

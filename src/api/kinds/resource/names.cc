@@ -15,25 +15,13 @@ constexpr std::size_t kIdentifierLength = 32;
 constexpr std::size_t kPoolLength = 253;
 constexpr std::size_t kValueLength = 64;
 
-// The declared rules count bytes where the older ones count characters.
-Faults in_bytes(Faults faults) {
-  constexpr std::string_view unit = " characters";
-  for (std::string& fault : faults) {
-    if (fault.size() > unit.size() && fault.substr(fault.size() - unit.size()) == unit &&
-        fault.find("must be no more than ") != std::string::npos) {
-      fault.replace(fault.size() - unit.size(), unit.size(), " bytes");
-    }
-  }
-  return faults;
-}
-
 void check_identifier(std::string_view id, const Path& path, FieldErrors& errors) {
   if (id.size() > kIdentifierLength) errors.too_long(path, kIdentifierLength);
   add_invalid(is_c_identifier(id), Value(id), path, errors);
 }
 
 Faults is_caseless_subdomain(std::string_view text) {
-  Faults faults = in_bytes(is_dns1123_subdomain(to_lower(text)));
+  Faults faults = is_dns1123_subdomain(to_lower(text), Unit::bytes);
   for (std::string& fault : faults) {
     if (fault.substr(0, 2) != "a ") continue;
     fault = regex_text(
@@ -98,7 +86,7 @@ void check_declared_pool(std::string_view name, const Path& path, FieldErrors& e
       errors.invalid(path, Value(name), cat(where, "must not be empty"));
       continue;
     }
-    for (const std::string& fault : in_bytes(is_dns1123_subdomain(part))) {
+    for (const std::string& fault : is_dns1123_subdomain(part, Unit::bytes)) {
       errors.invalid(path, Value(part), cat(where, fault));
     }
   }
@@ -112,7 +100,7 @@ void check_declared_fully_qualified(std::string_view name, const Path& path, Fie
       errors.invalid(path, "", "prefix must not be empty");
     } else {
       if (parts[0].size() > kDomainLength) errors.too_long(path, kDomainLength);
-      for (const std::string& fault : in_bytes(is_dns1123_subdomain(parts[0]))) {
+      for (const std::string& fault : is_dns1123_subdomain(parts[0], Unit::bytes)) {
         errors.invalid(path, Value(parts[0]), cat("prefix: ", fault));
       }
     }
@@ -139,7 +127,7 @@ void check_declared_extended(std::string_view name, const Path& path, FieldError
   if (name.substr(0, 9) == "requests.") {
     errors.invalid(path, shown, "must not have \"requests.\" prefix");
   }
-  add_invalid(in_bytes(is_qualified_name(cat("requests.", name))), shown, path, errors);
+  add_invalid(is_qualified_name(cat("requests.", name)), shown, path, errors);
 }
 
 // Four decimal numbers; leading zeros are read over, as they always were here.
@@ -284,13 +272,13 @@ void check_declared_format(std::string_view format, std::string_view text, const
                            FieldErrors& errors) {
   Value shown(text);
   if (format == "short-name") {
-    add_invalid(in_bytes(is_dns1123_label(text)), shown, path, errors);
+    add_invalid(is_dns1123_label(text, Unit::bytes), shown, path, errors);
   } else if (format == "long-name") {
-    add_invalid(in_bytes(is_dns1123_subdomain(text)), shown, path, errors);
+    add_invalid(is_dns1123_subdomain(text, Unit::bytes), shown, path, errors);
   } else if (format == "caseless") {
     add_invalid(is_caseless_subdomain(text), shown, path, errors);
   } else if (format == "label-key") {
-    add_invalid(in_bytes(is_qualified_name(text)), shown, path, errors);
+    add_invalid(is_qualified_name(text), shown, path, errors);
   } else if (format == "uuid") {
     if (!is_lower_uuid(text)) {
       errors.invalid(path, shown, "must be a lowercase UUID in 8-4-4-4-12 format");

@@ -1,19 +1,17 @@
-#include "node/runtime/image_reference.h"
+#include "base/image_reference.h"
 
 #include <algorithm>
 
+#include "base/characters.h"
 #include "base/strings.h"
 
-namespace dibs::node {
+namespace dibs {
 namespace {
 
-bool is_hex(std::string_view text) {
+bool is_lower_hex(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+                     [](char c) { return is_hex_digit(c) && (is_digit(c) || is_lower(c)); });
 }
-
-bool is_lower_alphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
-bool is_alphanumeric(char c) { return is_lower_alphanumeric(c) || (c >= 'A' && c <= 'Z'); }
 
 // Runs of lower case letters and digits with one dot, one or two underscores or any dashes between.
 bool is_component(std::string_view text) {
@@ -28,11 +26,10 @@ bool is_component(std::string_view text) {
     std::size_t end = i;
     while (end < text.size() && text[end] == text[i]) ++end;
     const std::size_t count = end - i;
-    if (text[i] == '-' || (text[i] == '.' && count == 1) || (text[i] == '_' && count <= 2)) {
-      i = end;
-      continue;
-    }
-    return false;
+    const bool fine =
+        text[i] == '-' || (text[i] == '.' && count == 1) || (text[i] == '_' && count <= 2);
+    if (!fine || !is_lower_alphanumeric(text[end])) return false;
+    i = end;
   }
   return true;
 }
@@ -60,6 +57,15 @@ bool is_registry(std::string_view text) {
   return true;
 }
 
+/// An algorithm and at least 32 hexadecimal digits; those of sha256 are 64 in lower case.
+bool is_any_digest(std::string_view text) {
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  if (text.substr(0, colon) == "sha256") return is_digest(text);
+  const auto hex = text.substr(colon + 1);
+  return hex.size() >= 32 && std::all_of(hex.begin(), hex.end(), is_hex_digit);
+}
+
 bool is_tag(std::string_view text) {
   if (text.empty() || text.size() > 128) return false;
   if (!is_alphanumeric(text.front()) && text.front() != '_') return false;
@@ -70,7 +76,7 @@ bool is_tag(std::string_view text) {
 }  // namespace
 
 bool is_digest(std::string_view text) {
-  return text.starts_with("sha256:") && text.size() == 71 && is_hex(text.substr(7));
+  return text.starts_with("sha256:") && text.size() == 71 && is_lower_hex(text.substr(7));
 }
 
 std::string ImageReference::text() const {
@@ -80,7 +86,7 @@ std::string ImageReference::text() const {
 Result<ImageReference> parse_image_reference(std::string_view name) {
   const Error malformed = Error::invalid("invalid reference format");
   if (name.empty()) return malformed;
-  if (name.size() == 64 && is_hex(name)) {
+  if (name.size() == 64 && is_lower_hex(name)) {
     return Error::invalid(
         cat("invalid repository name (", name, "), cannot specify 64-byte hexadecimal strings"));
   }
@@ -104,7 +110,7 @@ Result<ImageReference> parse_image_reference(std::string_view name) {
   std::string_view path = rest;
   if (const auto at = path.find('@'); at != std::string_view::npos) {
     reference.digest = path.substr(at + 1);
-    if (!is_digest(reference.digest)) return malformed;
+    if (!is_any_digest(reference.digest)) return malformed;
     path = path.substr(0, at);
   }
   if (const auto colon = path.find(':'); colon != std::string_view::npos) {
@@ -124,4 +130,4 @@ Result<ImageReference> parse_image_reference(std::string_view name) {
   return reference;
 }
 
-}  // namespace dibs::node
+}  // namespace dibs

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace dibs::node {
+namespace dibs {
 
 struct ImageReference {
   std::string repository = {};  // docker.io/library/busybox
@@ -24,4 +24,4 @@ Result<ImageReference> parse_image_reference(std::string_view name);
 /// sha256: and 64 hexadecimal digits.
 bool is_digest(std::string_view text);
 
-}  // namespace dibs::node
+}  // namespace dibs
