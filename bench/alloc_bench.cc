@@ -7,8 +7,8 @@
 
 #include "alloc/cases.h"
 #include "alloc/failure.h"
-#include "alloc/hard_cases.h"
 #include "alloc/search.h"
+#include "alloc/testing/hard_cases.h"
 #include "base/strings.h"
 
 namespace {

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "api/devices/device_table.h"
 #include "api/devices/selector_language.h"
+#include "api/devices/testing/device_table.h"
 #include "base/strings.h"
 #include "cel/libraries/quantity.h"
 

@@ -13,7 +13,7 @@ endforeach()
 install(TARGETS ${DIBS_PACKAGE_LIBRARIES} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT driver)
 foreach(folder IN LISTS DIBS_PACKAGE_FOLDERS)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dibs COMPONENT driver
-          FILES_MATCHING PATTERN "*.h" PATTERN "test_*.h" EXCLUDE)
+          FILES_MATCHING PATTERN "*.h" PATTERN "test_*.h" EXCLUDE PATTERN testing EXCLUDE)
 endforeach()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/dibsConfig.cmake.in ${PROJECT_BINARY_DIR}/dibsConfig.cmake
                               INSTALL_DESTINATION ${package_dir})

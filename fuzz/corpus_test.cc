@@ -3,12 +3,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 
-#include "api/merge/selectors.h"
-#include "api/schema/protobuf.h"
 #include "fuzz/targets.h"
-#include "net/http_fuzz.h"
 
 namespace dibs::fuzz {
 namespace {
@@ -18,29 +16,52 @@ struct Corpus {
   int (*entry)(const std::uint8_t*, std::size_t);
 };
 
-class FuzzCorpus : public testing::TestWithParam<Corpus> {};
+class FuzzCorpus : public testing::TestWithParam<Corpus> {
+ protected:
+  static std::map<std::string, std::string> seeds() {
+    std::map<std::string, std::string> seeds;
+    for (const auto& seed : std::filesystem::directory_iterator(std::filesystem::path(DIBS_CORPUS) /
+                                                                GetParam().name)) {
+      std::ifstream file(seed.path(), std::ios::binary);
+      seeds[seed.path().filename().string()].assign(std::istreambuf_iterator<char>(file), {});
+    }
+    return seeds;
+  }
 
-TEST_P(FuzzCorpus, every_seed_passes) {
-  int seeds = 0;
-  for (const auto& seed :
-       std::filesystem::directory_iterator(std::filesystem::path(DIBS_CORPUS) / GetParam().name)) {
-    SCOPED_TRACE(seed.path().filename().string());
-    std::ifstream file(seed.path(), std::ios::binary);
-    const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  static void run(const std::string& bytes) {
     EXPECT_EQ(GetParam().entry(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()),
               0);
-    ++seeds;
   }
-  EXPECT_GT(seeds, 0);
+};
+
+TEST_P(FuzzCorpus, every_seed_passes) {
+  EXPECT_FALSE(seeds().empty());
+  for (const auto& [name, bytes] : seeds()) {
+    SCOPED_TRACE(name);
+    run(bytes);
+  }
+}
+
+TEST_P(FuzzCorpus, seeds_cut_short_or_bent_pass) {
+  constexpr std::size_t kPlaces = 16;
+  for (const auto& [name, bytes] : seeds()) {
+    SCOPED_TRACE(name);
+    for (std::size_t at = 0; at < bytes.size(); at += bytes.size() / kPlaces + 1) {
+      run(bytes.substr(0, at));
+      std::string bent = bytes;
+      bent[at] = static_cast<char>(bent[at] ^ 0x55);
+      run(bent);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, FuzzCorpus,
     testing::Values(Corpus{"json", fuzz_json}, Corpus{"yaml", fuzz_yaml},
                     Corpus{"patch", fuzz_patch}, Corpus{"quantity", fuzz_quantity},
-                    Corpus{"http", net::fuzz_http}, Corpus{"websocket", net::fuzz_websocket},
-                    Corpus{"spdy", net::fuzz_spdy}, Corpus{"protobuf", api::fuzz_protobuf},
-                    Corpus{"selectors", api::fuzz_selectors}, Corpus{"strategic", fuzz_strategic},
+                    Corpus{"http", fuzz_http}, Corpus{"websocket", fuzz_websocket},
+                    Corpus{"spdy", fuzz_spdy}, Corpus{"protobuf", fuzz_protobuf},
+                    Corpus{"selectors", fuzz_selectors}, Corpus{"strategic", fuzz_strategic},
                     Corpus{"apply", fuzz_apply}, Corpus{"structural", fuzz_structural},
                     Corpus{"cel_compile", fuzz_cel_compile},
                     Corpus{"cel_evaluate", fuzz_cel_evaluate}, Corpus{"cdi", fuzz_cdi}),

@@ -1,5 +1,5 @@
-// A document and a patch, each on a line of its own: patches leave the document as it was, grow it
-// within bounds, and a merge patch made from two values leads from the one to the other.
+// A document and a patch, each on a line of its own: patches leave the document as it was and grow
+// it within bounds.
 #include "fuzz/targets.h"
 #include "json/parse.h"
 #include "json/patch.h"
@@ -28,9 +28,7 @@ int fuzz_patch(const std::uint8_t* data, std::size_t size) {
   // The depth spares the recursion above.
   const auto document = parse(text.substr(0, end), {.max_depth = 500});
   const auto patch = parse(text.substr(end + 1), {.max_depth = 500});
-  if (!document.ok()) return 0;
-  (void)at_pointer(*document, text.substr(end + 1));
-  if (!patch.ok()) return 0;
+  if (!document.ok() || !patch.ok()) return 0;
   const std::string before = write(*document);
 
   const auto patched = apply_json_patch(*document, *patch);
@@ -41,15 +39,12 @@ int fuzz_patch(const std::uint8_t* data, std::size_t size) {
     require(write(*patched).size() <= most, "a patch cannot grow a document without bound");
     require(!deeper_than(*patched, 10000), "a patch cannot nest a document without bound");
   }
-  (void)unknown_patch_fields(*patch);
 
   const Value merged = apply_merge_patch(*document, *patch);
   require(write(*document) == before, "a patch leaves the document as it was");
   if (!holds_null(*document) && !holds_null(*patch)) {
     require(apply_merge_patch(merged, *patch) == merged,
             "a merge patch applied twice changes nothing");
-    require(apply_merge_patch(*document, make_merge_patch(*document, merged)) == merged,
-            "a merge patch leads from one value to the other");
   }
   return 0;
 }

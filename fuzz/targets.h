@@ -1,7 +1,6 @@
 #pragma once
 // The entry functions of the fuzzers: each takes any bytes, and stops the process when a promise of
-// the code under test does not hold. They return 0. Those of selectors, protobuf, http and
-// websocket are part of their library, since its own tests call them too.
+// the code under test does not hold. They return 0.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +13,11 @@ int fuzz_json(const std::uint8_t* data, std::size_t size);
 int fuzz_yaml(const std::uint8_t* data, std::size_t size);
 int fuzz_patch(const std::uint8_t* data, std::size_t size);
 int fuzz_quantity(const std::uint8_t* data, std::size_t size);
+int fuzz_http(const std::uint8_t* data, std::size_t size);
+int fuzz_websocket(const std::uint8_t* data, std::size_t size);
+int fuzz_spdy(const std::uint8_t* data, std::size_t size);
+int fuzz_protobuf(const std::uint8_t* data, std::size_t size);
+int fuzz_selectors(const std::uint8_t* data, std::size_t size);
 int fuzz_strategic(const std::uint8_t* data, std::size_t size);
 int fuzz_apply(const std::uint8_t* data, std::size_t size);
 int fuzz_structural(const std::uint8_t* data, std::size_t size);

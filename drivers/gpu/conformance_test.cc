@@ -6,7 +6,7 @@
 
 #include "base/strings.h"
 #include "base/test_data.h"
-#include "client/fake_api.h"
+#include "client/testing/fake_api.h"
 #include "driver/test_world.h"
 #include "drivers/gpu/gpu_driver.h"
 #include "json/yaml.h"

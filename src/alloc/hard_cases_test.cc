@@ -1,6 +1,6 @@
 // Nothing that the API admits may take long: counted in steps, since tests do not measure time.
 
-#include "alloc/hard_cases.h"
+#include "alloc/testing/hard_cases.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "alloc/cases.h"
-#include "alloc/random_case.h"
+#include "alloc/testing/random_case.h"
 #include "alloc/view.h"
 #include "base/strings.h"
 #include "json/parse.h"

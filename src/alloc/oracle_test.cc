@@ -14,7 +14,7 @@
 #include <set>
 
 #include "alloc/cases.h"
-#include "alloc/random_case.h"
+#include "alloc/testing/random_case.h"
 #include "api/devices/device.h"
 #include "base/quantity.h"
 #include "base/strings.h"

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "alloc/cases.h"
-#include "alloc/random_case.h"
+#include "alloc/testing/random_case.h"
 #include "base/strings.h"
 #include "json/parse.h"
 

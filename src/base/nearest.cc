@@ -57,15 +57,4 @@ std::vector<std::string> nearest(std::string_view name, const std::vector<std::s
   return names;
 }
 
-std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
-  const std::vector<std::string> names = nearest(name, candidates);
-  if (names.empty()) return "";
-  std::string text = " (did you mean ";
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
-    text += quoted(names[i]);
-  }
-  return text + "?)";
-}
-
 }  // namespace dibs

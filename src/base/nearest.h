@@ -16,7 +16,4 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
 std::vector<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates,
                                  std::size_t most = 3);
 
-/// "" for none, else ` (did you mean "a" or "b"?)`, for the end of a message.
-std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
-
 }  // namespace dibs

@@ -35,12 +35,5 @@ TEST(Nearest, gives_the_nearest_names_first) {
   EXPECT_THAT(nearest("x", {"x1", "x1"}), ElementsAre("x1"));
 }
 
-TEST(Nearest, says_it_in_words) {
-  EXPECT_EQ(did_you_mean("memry", {"memory"}), " (did you mean \"memory\"?)");
-  EXPECT_EQ(did_you_mean("gpu", {"gpu0", "gpu1", "gpux"}),
-            " (did you mean \"gpu0\", \"gpu1\" or \"gpux\"?)");
-  EXPECT_EQ(did_you_mean("zzz", {"memory"}), "");
-}
-
 }  // namespace
 }  // namespace dibs

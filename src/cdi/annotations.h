@@ -13,8 +13,6 @@ namespace dibs::cdi {
 
 inline constexpr std::string_view kAnnotationPrefix = "cdi.k8s.io/";
 
-/// The key for a device of a plugin; an error where it would not be a valid one.
-Result<std::string> annotation_key(std::string_view plugin, std::string_view device_id);
 /// All devices that annotations name, in the order of the keys.
 Result<std::vector<std::string>> annotated_devices(
     const std::map<std::string, std::string>& annotations);

@@ -1,14 +1,8 @@
 #include "cdi/cache.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <set>
 
 #include "base/mutex.h"
@@ -25,38 +19,6 @@ bool is_spec_name(std::string_view name) {
 bool is_folder(const std::string& path) {
   struct stat status = {};
   return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-}
-
-Error system_error(std::string_view what, const std::string& path) {
-  const int number = errno;
-  return Error::internal(
-      cat("failed to write Spec file: ", what, " ", path, ": ", std::strerror(number)));
-}
-
-Result<> write_file(const std::string& path, std::string_view bytes) {
-  const std::string folder = path.substr(0, path.rfind('/'));
-  std::string temporary = folder + "/spec.XXXXXX.tmp";
-  const int fd = ::mkostemps(temporary.data(), 4, O_CLOEXEC);
-  if (fd < 0) return system_error("create", temporary);
-  std::string_view rest = bytes;
-  while (!rest.empty()) {
-    const ssize_t written = ::write(fd, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      Error error = system_error("write", temporary);
-      ::close(fd);
-      ::unlink(temporary.c_str());
-      return error;
-    }
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
-  ::close(fd);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    Error error = system_error("rename", path);
-    ::unlink(temporary.c_str());
-    return error;
-  }
-  return success();
 }
 
 }  // namespace
@@ -163,15 +125,6 @@ Cache::Files Cache::last_seen() {
   return files_;
 }
 
-std::vector<std::string> Cache::devices() {
-  std::vector<std::string> names;
-  const View view = look();
-  for (const auto& [name, entry] : view.devices) names.push_back(name);
-  return names;
-}
-
-std::map<std::string, std::vector<std::string>> Cache::problems() { return look().problems; }
-
 Result<ContainerEdits> Cache::edits(const std::vector<std::string>& names) {
   ContainerEdits merged;
   if (names.empty()) return merged;
@@ -206,25 +159,6 @@ Result<> Cache::inject(const std::vector<std::string>& names, json::Value& confi
     return applied.error().within("failed to inject devices");
   }
   return success();
-}
-
-std::string Cache::path_of(const std::string& name) const {
-  return cat(directories_.back(), '/', name, is_spec_name(name) ? "" : ".yaml");
-}
-
-Result<> Cache::write(const Spec& spec, const std::string& name) {
-  if (directories_.empty()) return Error::invalid("no Spec directories to write to");
-  DIBS_CHECK(validate(spec));
-  const std::string path = path_of(name);
-  if (auto made = runtime::system_files().make_dirs(directories_.back(), 0755); !made.ok()) {
-    return made.error().within("failed to create Spec dir");
-  }
-  return write_file(path, path.ends_with(".json") ? write_json(spec) : write_yaml(spec));
-}
-
-Result<> Cache::remove(const std::string& name) {
-  if (directories_.empty()) return Error::invalid("no Spec directories to remove from");
-  return runtime::system_files().remove(path_of(name));
 }
 
 }  // namespace dibs::cdi

@@ -33,23 +33,12 @@ class Cache {
 
   const std::vector<std::string>& directories() const { return directories_; }
 
-  /// All that can be used, sorted.
-  std::vector<std::string> devices();
-  /// What is wrong with which file.
-  std::map<std::string, std::vector<std::string>> problems();
-
   /// Edits of the named devices, each name once, file-wide ones before those of the first device of
   /// the file. When a name is unknown: "unresolvable CDI devices a, b", and what is wrong with
   /// files of that kind or with files that could not be read.
   Result<ContainerEdits> edits(const std::vector<std::string>& names);
   /// Applies them; on an error `config` is as it was.
   Result<> inject(const std::vector<std::string>& names, json::Value& config);
-
-  /// Validates and writes into the last directory, which is made where needed; a reader sees the
-  /// old file or the new one. A name without .yaml or .json gets .yaml.
-  Result<> write(const Spec& spec, const std::string& name);
-  /// Success too when there is none.
-  Result<> remove(const std::string& name);
 
  private:
   struct File;
@@ -60,7 +49,6 @@ class Cache {
   /// Reads what changed since the last look. Without the lock: two at once both read.
   View look();
   Files last_seen();
-  std::string path_of(const std::string& name) const;
 
   const std::vector<std::string> directories_;
   const HostNodes nodes_;

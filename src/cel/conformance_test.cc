@@ -13,6 +13,7 @@
 #include "cel/libraries/extensions.h"
 #include "cel/operations.h"
 #include "cel/test_support.h"
+#include "cel/testing/spec_libraries.h"
 #include "json/parse.h"
 
 namespace dibs::cel {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
-#include "client/fake_api.h"
+#include "client/testing/fake_api.h"
 #include "runtime/real_runtime.h"
 #include "runtime/sim_runtime.h"
 

@@ -131,50 +131,7 @@ const Kubeconfig::Entry* Kubeconfig::find(const std::vector<Entry>& entries,
   return nullptr;
 }
 
-void Kubeconfig::put(std::vector<Entry>& entries, std::string_view name, json::Value body) {
-  for (auto& entry : entries) {
-    if (entry.name != name) continue;
-    entry.body = std::move(body);
-    return;
-  }
-  entries.push_back({std::string(name), std::move(body), ""});
-}
-
 std::string Kubeconfig::current_context() const { return document_["current-context"].str(); }
-
-std::vector<std::string> Kubeconfig::contexts() const {
-  std::vector<std::string> out;
-  for (const auto& entry : contexts_) out.push_back(entry.name);
-  return out;
-}
-
-void Kubeconfig::set_cluster(std::string_view name, json::Value body) {
-  put(clusters_, name, std::move(body));
-}
-void Kubeconfig::set_user(std::string_view name, json::Value body) {
-  put(users_, name, std::move(body));
-}
-void Kubeconfig::set_context(std::string_view name, json::Value body) {
-  put(contexts_, name, std::move(body));
-}
-void Kubeconfig::set_current_context(std::string_view name) {
-  document_.set("current-context", name);
-}
-
-std::string Kubeconfig::write() const {
-  json::Value out = document_;
-  const auto give = [&](const char* list, const char* member, const std::vector<Entry>& entries) {
-    auto items = json::Value::array();
-    for (const auto& entry : entries) {
-      items.push(json::Value::object({{"name", entry.name}, {member, entry.body}}));
-    }
-    out.set(list, std::move(items));
-  };
-  give("clusters", "cluster", clusters_);
-  give("users", "user", users_);
-  give("contexts", "context", contexts_);
-  return json::write_yaml(out);
-}
 
 Result<Access> Kubeconfig::resolve(runtime::Files& files, std::string_view context_name) const {
   const std::string current = current_context();

@@ -2,8 +2,8 @@
 // kubeconfig files: how to reach a cluster and who one is there.
 //
 // Several files merge as kubectl merges them: of clusters, users and contexts with one name the
-// first wins, and so does the first current context. What this code does not know in a file
-// survives reading and writing. File names inside an entry are relative to the file that holds it.
+// first wins, and so does the first current context. File names inside an entry are relative to the
+// file that holds it.
 
 #include <string>
 #include <string_view>
@@ -51,15 +51,6 @@ class Kubeconfig {
   Result<Access> resolve(runtime::Files& files, std::string_view context = "") const;
 
   std::string current_context() const;
-  std::vector<std::string> contexts() const;
-
-  // For writers. Bodies are as in the file: {"server": ..., "certificate-authority-data": ...}.
-  void set_cluster(std::string_view name, json::Value body);
-  void set_user(std::string_view name, json::Value body);
-  void set_context(std::string_view name, json::Value body);
-  void set_current_context(std::string_view name);
-
-  std::string write() const;
 
  private:
   struct Entry {
@@ -68,7 +59,6 @@ class Kubeconfig {
     std::string folder;
   };
   static const Entry* find(const std::vector<Entry>& entries, std::string_view name);
-  static void put(std::vector<Entry>& entries, std::string_view name, json::Value body);
 
   json::Value document_;  // without the lists below
   std::vector<Entry> clusters_;

@@ -140,25 +140,6 @@ contexts:
   EXPECT_EQ(merged->resolve(*files, "extra")->server, "https://extra");
 }
 
-TEST_F(KubeconfigTest, writes_what_it_read) {
-  Kubeconfig config = loaded();
-  config.set_cluster("local", json::Value::object({{"server", "https://new"}}));
-  config.set_user("fresh", json::Value::object({{"token", "t"}}));
-  config.set_context("fresh", json::Value::object({{"cluster", "local"}, {"user", "fresh"}}));
-  config.set_current_context("fresh");
-
-  const std::string text = config.write();
-
-  EXPECT_THAT(text, HasSubstr("kept: true"));
-  const auto again = Kubeconfig::parse(text, "");
-  ASSERT_TRUE(again.ok()) << again.error().message();
-  const auto access = again->resolve(*files);
-  ASSERT_TRUE(access.ok()) << access.error().message();
-  EXPECT_EQ(access->server, "https://new");
-  EXPECT_EQ(access->token, "t");
-  EXPECT_EQ(again->contexts().size(), 7U);
-}
-
 TEST(Kubeconfig, chooses_its_files) {
   EXPECT_THAT(Kubeconfig::paths("x", "a:b", "/h"), ElementsAre("x"));
   EXPECT_THAT(Kubeconfig::paths("", "a::b", "/h"), ElementsAre("a", "b"));

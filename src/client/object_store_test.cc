@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "client/fake_api.h"
+#include "client/testing/fake_api.h"
 
 namespace dibs::client {
 namespace {

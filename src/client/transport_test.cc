@@ -7,9 +7,9 @@
 
 #include "base/strings.h"
 #include "client/client.h"
-#include "client/fake_api.h"
 #include "client/https_transport.h"
-#include "net/test_support.h"
+#include "client/testing/fake_api.h"
+#include "net/testing/test_support.h"
 #include "runtime/real_runtime.h"
 #include "runtime/sim_runtime.h"
 

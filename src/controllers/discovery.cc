@@ -66,14 +66,6 @@ std::vector<ServedResource> Discovery::resources() const {
   return out;
 }
 
-std::string Discovery::version_of(std::string_view group) const {
-  const auto known = all();  // held, or a refresh would free it under the loop
-  for (const auto& resource : *known) {
-    if (resource.gvr.group == group) return resource.gvr.version;
-  }
-  return "";
-}
-
 bool Discovery::serves(std::string_view group, std::string_view name) const {
   return find(group, name).has_value();
 }

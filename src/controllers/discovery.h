@@ -33,8 +33,6 @@ class Discovery {
 
   /// One version of each resource, the one that the server names first.
   std::vector<ServedResource> resources() const;
-  /// The version to speak, "" when the group is not served.
-  std::string version_of(std::string_view group) const;
   bool serves(std::string_view group, std::string_view resource) const;
   /// The resource in the first version that has it.
   std::optional<ServedResource> find(std::string_view group, std::string_view resource) const;

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/strings.h"
-#include "client/fake_api.h"
+#include "client/testing/fake_api.h"
 #include "driver/plugin.h"
 #include "driver/process_servers.h"
 #include "driver/test_world.h"

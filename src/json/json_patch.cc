@@ -209,28 +209,6 @@ Result<> check_form(const Value& patch) {
 
 }  // namespace
 
-const Value* at_pointer(const Value& document, std::string_view pointer) {
-  if (pointer.empty()) return &document;
-  if (pointer.front() != '/') return nullptr;
-  const Value* at = &document;
-  for (std::string_view rest = pointer; !rest.empty();) {
-    rest.remove_prefix(1);
-    const std::string_view token = rest.substr(0, rest.find('/'));
-    rest.remove_prefix(token.size());
-    if (at->is_object()) {
-      at = at->find(decode_token(token));
-      if (at == nullptr) return nullptr;
-    } else {
-      const bool digits = !token.empty() && token.find_first_not_of("0123456789") == token.npos &&
-                          (token.size() == 1 || token.front() != '0');
-      const auto place = place_in(token, at->size());
-      if (!at->is_array() || !digits || !place) return nullptr;
-      at = &(*at)[*place];
-    }
-  }
-  return at;
-}
-
 Result<Value> apply_json_patch(const Value& document, const Value& patch) {
   if (patch.is_null()) return document;
   DIBS_CHECK(check_form(patch));
@@ -246,19 +224,6 @@ Result<Value> apply_json_patch(const Value& document, const Value& patch) {
   Value result = patcher.take();
   if (deeper_than(result, kMostDepth)) return cannot_apply();
   return result;
-}
-
-std::vector<std::string> unknown_patch_fields(const Value& patch) {
-  std::vector<std::string> unknown;
-  std::size_t i = 0;
-  for (const Value& operation : patch.items()) {
-    for (const auto& [key, value] : operation.members()) {
-      if (key == "op" || key == "path" || key == "from" || key == "value") continue;
-      if (unknown.size() < 100) unknown.push_back(cat('[', i, "].", key));
-    }
-    ++i;
-  }
-  return unknown;
 }
 
 bool deeper_than(const Value& value, std::size_t most) {

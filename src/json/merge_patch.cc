@@ -113,46 +113,4 @@ Value apply_merge_patch(const Value& document, const Value& patch) {
   return result;
 }
 
-Value make_merge_patch(const Value& from, const Value& to) {
-  if (!from.is_object() || !to.is_object()) return to;
-  struct Frame {
-    const Value* from;
-    const Value* to;
-    std::size_t next;  // member of `to`
-    Value patch;
-    Value key;  // of this patch in the one around it
-  };
-  std::vector<Frame> frames;
-  auto enter = [&](const Value& a, const Value& b, Value key) {
-    Frame frame{&a, &b, 0, Value::object(), std::move(key)};
-    for (const auto& [name, value] : a.members()) {
-      const Value* other = b.find(name);
-      if (other == nullptr || (other->is_null() && !value.is_null())) {
-        frame.patch.set(name, nullptr);
-      }
-    }
-    frames.push_back(std::move(frame));
-  };
-  enter(from, to, Value());
-  while (true) {
-    Frame& frame = frames.back();
-    if (frame.next == frame.to->size()) {
-      Value done = std::move(frame.patch);
-      Value key = std::move(frame.key);
-      frames.pop_back();
-      if (frames.empty()) return done;
-      if (!done.empty()) frames.back().patch.set(key.as_string(), std::move(done));
-      continue;
-    }
-    const Member& member = frame.to->members().begin()[frame.next++];
-    const Value* old = frame.from->find(member.key());
-    if (old != nullptr && old->same_node(member.value())) continue;
-    if (old != nullptr && old->is_object() && member.value().is_object()) {
-      enter(*old, member.value(), Builder::key(member));
-    } else if (!member.value().is_null() && (old == nullptr || !(*old == member.value()))) {
-      frame.patch.set(member.key(), member.value());
-    }
-  }
-}
-
 }  // namespace dibs::json

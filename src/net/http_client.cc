@@ -327,16 +327,6 @@ Result<std::unique_ptr<HttpClient>> HttpClient::open(ClientOptions options) {
   return client;
 }
 
-Result<> HttpClient::set_tls(const TlsClientOptions& options) {
-  DIBS_TRY(auto context, TlsContext::client(options));
-  std::vector<std::unique_ptr<ClientConnection>> dropped;
-  const MutexLock lock(impl_->mutex);
-  impl_->tls = std::move(context);
-  ++impl_->generation;
-  dropped.swap(impl_->idle);
-  return success();
-}
-
 Result<Response> HttpClient::send(const Request& request, Duration timeout) {
   const Deadline deadline = in(timeout);
   auto answer = impl_->begin(request, deadline, impl_->options.max_response);

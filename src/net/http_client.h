@@ -76,9 +76,6 @@ class HttpClient {
                                                           const std::vector<std::string>& protocols,
                                                           Duration timeout);
 
-  /// For new connections; kept ones are dropped.
-  Result<> set_tls(const TlsClientOptions& options);
-
  private:
   HttpClient();
   friend class OpenStream;

@@ -6,7 +6,7 @@
 #include "base/strings.h"
 #include "net/client_connection.h"
 #include "net/gzip.h"
-#include "net/test_support.h"
+#include "net/testing/test_support.h"
 
 namespace dibs::net {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/strings.h"
-#include "net/test_support.h"
+#include "net/testing/test_support.h"
 
 namespace dibs::net {
 namespace {

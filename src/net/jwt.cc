@@ -248,9 +248,4 @@ json::Value JwtVerifier::jwks() const {
   return json::Value::object({{"keys", std::move(keys)}});
 }
 
-Result<json::Value> unverified_claims(std::string_view token) {
-  DIBS_TRY(const Parts parts, take_apart(token));
-  return decode(parts.claims);
-}
-
 }  // namespace dibs::net

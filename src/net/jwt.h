@@ -51,7 +51,4 @@ class JwtVerifier {
   std::vector<Entry> keys_;
 };
 
-/// The claims of a token nobody has verified: only to choose who should verify it.
-Result<json::Value> unverified_claims(std::string_view token);
-
 }  // namespace dibs::net

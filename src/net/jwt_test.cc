@@ -55,7 +55,6 @@ TEST(Jwt, refuses_everything_else) {
   JwtVerifier other;
   ASSERT_TRUE(other.add(*make_private_key()).ok());
   EXPECT_FALSE(other.verify(token).ok());
-  EXPECT_EQ(*unverified_claims(token), claims());
 }
 
 // openssl genrsa 2048; the token is header.payload with "openssl dgst -sha256 -sign".

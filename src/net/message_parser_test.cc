@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
-#include "net/http_fuzz.h"
 
 namespace dibs::net {
 namespace {
@@ -173,18 +172,6 @@ TEST(ResponseParser, expects_no_body_after_head) {
   ResponseParser parser({}, true);
   std::size_t used = 0;
   EXPECT_EQ(parser.feed("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", used), Parsed::complete);
-}
-
-TEST(FuzzHttp, survives_a_few_seeds) {
-  const std::string_view seeds[] = {
-      "\x01GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\n\r\n",
-      "\0POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"sv,
-      "\x03\r\n\r\n\r\n", "\x07GET /%zz?a=%1 HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"};
-  for (const auto seed : seeds) {
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(seed.data());
-    EXPECT_EQ(fuzz_http(bytes, seed.size()), 0);
-    EXPECT_EQ(fuzz_websocket(bytes, seed.size()), 0);
-  }
 }
 
 }  // namespace

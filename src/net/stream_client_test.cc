@@ -9,7 +9,7 @@
 
 #include "base/strings.h"
 #include "net/spdy_connection.h"
-#include "net/test_support.h"
+#include "net/testing/test_support.h"
 #include "net/websocket_stream.h"
 
 namespace dibs::net {

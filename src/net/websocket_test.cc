@@ -6,7 +6,7 @@
 #include <future>
 
 #include "base/strings.h"
-#include "net/test_support.h"
+#include "net/testing/test_support.h"
 
 namespace dibs::net {
 namespace {

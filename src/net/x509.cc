@@ -333,43 +333,6 @@ Result<SigningRequest> parse_signing_request(std::string_view pem) {
   return describe_request(request.get());
 }
 
-Result<std::string> sign_request(const Credential& ca, std::string_view request_pem,
-                                 const std::vector<std::string>& usages, Validity validity) {
-  DIBS_TRY(auto authority, read_authority(ca));
-  DIBS_TRY(auto request, read_request(request_pem));
-  const SigningRequest wanted = describe_request(request.get());
-
-  std::string key_usage = "critical";
-  std::string extended;
-  for (const auto& usage : usages) {
-    if (usage == "digital signature" || usage == "signing") {
-      key_usage += ",digitalSignature";
-    } else if (usage == "key encipherment") {
-      key_usage += ",keyEncipherment";
-    } else if (usage == "client auth") {
-      extended += extended.empty() ? "clientAuth" : ",clientAuth";
-    } else if (usage == "server auth") {
-      extended += extended.empty() ? "serverAuth" : ",serverAuth";
-    } else {
-      return Error::invalid(cat("unsupported key usage: ", quoted(usage)));
-    }
-  }
-  if (key_usage == "critical") key_usage += ",digitalSignature";
-
-  std::vector<std::string> names = wanted.dns_names;
-  names.insert(names.end(), wanted.ip_addresses.begin(), wanted.ip_addresses.end());
-  Plan plan;
-  plan.common_name = wanted.common_name;
-  plan.organizations = &wanted.organizations;
-  plan.names = &names;
-  plan.key_usage = key_usage.c_str();
-  plan.extended_key_usage = extended;
-  plan.validity = validity;
-  DIBS_TRY(auto certificate, make_certificate(plan, X509_REQ_get0_pubkey(request.get()),
-                                              authority.certificate.get(), authority.key.get()));
-  return certificate_pem(certificate.get());
-}
-
 CertificateInfo describe_certificate(X509* certificate) {
   CertificateInfo out;
   const X509_NAME* subject = X509_get_subject_name(certificate);

@@ -61,10 +61,6 @@ struct SigningRequest {
 };
 /// Errors: invalid when it is no request or its own signature is wrong.
 Result<SigningRequest> parse_signing_request(std::string_view pem);
-/// The certificate for a request's key and subject. The usages are the API's: "client auth",
-/// "server auth", "digital signature", "key encipherment"; others are refused.
-Result<std::string> sign_request(const Credential& ca, std::string_view request_pem,
-                                 const std::vector<std::string>& usages, Validity validity);
 
 /// The first certificate of the text.
 Result<CertificateInfo> parse_certificate(std::string_view pem);

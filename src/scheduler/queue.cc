@@ -122,11 +122,6 @@ bool Queue::held(std::string_view key) const {
   return found != entries_.end() && found->second.place == Place::held;
 }
 
-PodPtr Queue::find(std::string_view key) const {
-  const auto found = entries_.find(std::string(key));
-  return found != entries_.end() ? found->second.pod : nullptr;
-}
-
 Queue::Popped Queue::pop(Duration now) {
   while (!backoff_.empty() && backoff_.begin()->first.first <= now) {
     Entry& due = *backoff_.begin()->second;

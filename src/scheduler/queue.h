@@ -58,7 +58,6 @@ class Queue {
   void remove(std::string_view key);
   bool contains(std::string_view key) const { return entries_.contains(std::string(key)); }
   bool held(std::string_view key) const;
-  PodPtr find(std::string_view key) const;
 
   /// Null pod: nothing to try now.
   Popped pop(Duration now);

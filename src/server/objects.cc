@@ -133,11 +133,6 @@ Result<Value> Objects::get(const Resource& resource, std::string_view name_space
   return decode_stored(*record);
 }
 
-bool Objects::exists(const Resource& resource, std::string_view name_space,
-                     std::string_view name) const {
-  return store_.get(resource.key(name_space, name)) != nullptr;
-}
-
 Result<Value> Objects::create(Context& context, const Resource& resource,
                               std::string_view name_space, Value object) {
   for (auto& text : api::dedup_owner_references(object)) context.warn(std::move(text));

@@ -54,7 +54,6 @@ class Objects {
   /// Errors: not_found.
   Result<Value> get(const Resource& resource, std::string_view name_space,
                     std::string_view name) const;
-  bool exists(const Resource& resource, std::string_view name_space, std::string_view name) const;
 
   /// `object` is in the stored version, decoded and with defaults.
   Result<Value> create(Context& context, const Resource& resource, std::string_view name_space,

@@ -265,14 +265,4 @@ Revision Mvcc::compaction_due() const {
   return due;
 }
 
-std::size_t Mvcc::history_events() const {
-  const ReaderLock lock(lock_);
-  return history_.size();
-}
-
-std::size_t Mvcc::channels() const {
-  const ReaderLock lock(lock_);
-  return hub_.channels();
-}
-
 }  // namespace dibs::store

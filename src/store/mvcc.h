@@ -76,9 +76,6 @@ class Mvcc : public std::enable_shared_from_this<Mvcc> {
   /// The revision to compact to so that the limits hold again with room to spare; 0 when they hold.
   Revision compaction_due() const;
 
-  std::size_t history_events() const;
-  std::size_t channels() const;
-
  private:
   class Cursor;
 

@@ -78,8 +78,6 @@ class WatchHub {
   /// `event` leaves the history.
   void trim(const Event& event);
 
-  std::size_t channels() const { return channels_.size(); }
-
  private:
   struct Hash {
     using is_transparent = void;

@@ -298,9 +298,6 @@ DeviceInput DeviceInput::read(std::string_view driver, const json::Value& device
 
 const std::string& DeviceInput::error() const { return device_of(device_).error; }
 std::string_view DeviceInput::driver() const { return device_of(device_).driver; }
-bool DeviceInput::allow_multiple_allocations() const {
-  return device_of(device_).multiple.is_true();
-}
 std::span<const DeviceEntry> DeviceInput::attributes() const {
   return device_of(device_).attribute_entries;
 }

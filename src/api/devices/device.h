@@ -37,7 +37,6 @@ class DeviceInput {
   /// Not empty: selectors are not evaluated, each ends with this error.
   const std::string& error() const;
   std::string_view driver() const;
-  bool allow_multiple_allocations() const;
   /// Sorted by domain, then by id; empty when there is an error.
   std::span<const DeviceEntry> attributes() const;
   std::span<const DeviceEntry> capacities() const;

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <random>
 
-#include "api/devices/device_table.h"
 #include "api/devices/selector_language.h"
+#include "api/devices/testing/device_table.h"
 #include "base/strings.h"
 
 namespace dibs::api {

@@ -5,7 +5,6 @@
 // attributes.string["model"]. Everything is typed, there are no domains and no defaults, and only
 // what is exactly a boolean is a selector. Neither length nor estimated cost is limited.
 
-#include "api/devices/device.h"
 #include "api/devices/selector.h"
 
 namespace dibs::api {
@@ -15,24 +14,5 @@ Selector compile_named_resources(std::string_view expression, bool stored);
 
 void validate_named_resources(std::string_view expression, bool stored, const Path& path,
                               FieldErrors& errors);
-
-/// The attributes of an instance or a resource. Values refer to the JSON, which is kept.
-class NamedResourcesInput {
- public:
-  /// A list of {name, and one of quantity, bool, int, intSlice, string, stringSlice, version}.
-  static NamedResourcesInput read(const json::Value& attributes);
-
-  /// Not empty: selectors are not evaluated, each ends with this error.
-  const std::string& error() const { return error_; }
-  /// One for each variable.
-  std::span<const cel::Value> values() const { return values_; }
-
- private:
-  json::Value source_;
-  std::string error_;
-  std::vector<cel::Value> values_;
-};
-
-DeviceMatch match(const Selector& selector, const NamedResourcesInput& input);
 
 }  // namespace dibs::api

@@ -162,14 +162,6 @@ TEST(Scale, of_a_custom_resource_without_replicas_is_an_error_only_on_read) {
   EXPECT_EQ((*changed)["spec"]["size"].as_int(), 4);
 }
 
-TEST(Scale, of_a_custom_resource_may_not_be_negative) {
-  FieldErrors errors;
-  validate_custom_scale(parsed(R"({"spec":{"replicas":-1}})"), {".spec.replicas", ".status.r", ""},
-                        errors);
-  EXPECT_THAT(texts(errors),
-              ElementsAre(".spec.replicas: Invalid value: -1: should be a non-negative integer"));
-}
-
 // --- jobs ---
 
 TEST(Job, indexes_rise_and_stay_below_the_completions) {

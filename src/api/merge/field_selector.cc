@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdlib>
 
 #include "api/merge/selectors.h"
 #include "base/strings.h"
@@ -74,25 +73,6 @@ std::optional<std::string> FieldSelector::exact(std::string_view field) const {
   return std::nullopt;
 }
 
-std::string FieldSelector::str() const {
-  std::string out;
-  for (const FieldRequirement& requirement : requirements_) {
-    if (!out.empty()) out.push_back(',');
-    append(out, requirement.field,
-           requirement.equal ? "=" : "!=", escape_field_value(requirement.value));
-  }
-  return out;
-}
-
-std::string escape_field_value(std::string_view value) {
-  std::string out;
-  for (const char c : value) {
-    if (c == '\\' || c == ',' || c == '=') out.push_back('\\');
-    out.push_back(c);
-  }
-  return out;
-}
-
 Result<FieldSelector> parse_field_selector(std::string_view text) {
   auto terms = split_terms(text);
   // Terms are judged in sorted order, which shows in which fault is told.
@@ -112,22 +92,6 @@ Result<FieldSelector> parse_field_selector(std::string_view text) {
     requirements.push_back({std::string(term.substr(0, at)), equal, std::move(value)});
   }
   return FieldSelector(std::move(requirements));
-}
-
-int fuzz_selectors(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (const auto selector = parse_label_selector(text); selector.ok()) {
-    const auto again = parse_label_selector(selector->str());
-    if (!again.ok() || again->str() != selector->str()) std::abort();
-    (void)selector->matches(Value());
-  }
-  if (const auto selector = parse_field_selector(text); selector.ok()) {
-    const auto again = parse_field_selector(selector->str());
-    if (!again.ok()) std::abort();
-    if (again->requirements().size() != selector->requirements().size()) std::abort();
-    (void)selector->matches([](std::string_view field) { return field; });
-  }
-  return 0;
 }
 
 }  // namespace dibs::api

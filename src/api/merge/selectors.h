@@ -57,8 +57,6 @@ class LabelSelector {
   bool matches_nothing() const { return nothing_; }
   /// Sorted by key; those of one key in the order written.
   const std::vector<LabelRequirement>& requirements() const { return requirements_; }
-  /// The value that the key must have, if there is just one.
-  std::optional<std::string> exact(std::string_view key) const;
   /// The canonical spelling; parses back to an equal selector.
   std::string str() const;
 
@@ -74,9 +72,6 @@ Result<LabelSelector> parse_label_selector(std::string_view text);
 /// For objects that have been judged by validation: the error is a plain text about the first
 /// fault.
 Result<LabelSelector> to_label_selector(const Value& selector);
-
-/// The faults of a meta/v1 LabelSelector at `path`.
-void check_label_selector(const Value& selector, const Path& path, FieldErrors& errors);
 
 struct FieldRequirement {
   std::string field;
@@ -97,7 +92,6 @@ class FieldSelector {
   const std::vector<FieldRequirement>& requirements() const { return requirements_; }
   /// The value of the first `field=` requirement: metadata.name= turns a list into a get.
   std::optional<std::string> exact(std::string_view field) const;
-  std::string str() const;
 
  private:
   std::vector<FieldRequirement> requirements_;
@@ -105,10 +99,5 @@ class FieldSelector {
 
 /// The fieldSelector parameter. Which fields a kind knows is the caller's to check.
 Result<FieldSelector> parse_field_selector(std::string_view text);
-/// `\`, `,` and `=` with a backslash before them.
-std::string escape_field_value(std::string_view value);
-
-/// Parses the bytes as both kinds of selector and checks that what it makes of them holds together.
-int fuzz_selectors(const std::uint8_t* data, std::size_t size);
 
 }  // namespace dibs::api

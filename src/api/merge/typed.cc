@@ -219,8 +219,6 @@ class Checker {
 
 }  // namespace
 
-const Schema& object_meta_schema() { return meta_schemas().meta; }
-
 Atom atom_of(SchemaPtr schema, const Value& value) {
   if (is_loose(schema)) {
     if (value.is_array()) return Atom::list;

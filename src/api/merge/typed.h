@@ -42,9 +42,6 @@ SchemaPtr element_of(SchemaPtr schema);
 bool is_atomic_list(SchemaPtr schema);
 bool is_atomic_map(SchemaPtr schema);
 
-/// metadata for kinds whose schema does not describe it.
-const Schema& object_meta_schema();
-
 /// An item of a list that is not atomic, with what tells it apart.
 struct ListItem {
   Value key;  // its element, spelled

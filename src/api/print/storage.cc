@@ -8,10 +8,6 @@ namespace dibs::api::print {
 namespace {
 
 constexpr std::string_view kGroup = "storage.k8s.io";
-constexpr std::string_view kDefaultAnnotations[] = {
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class"};
-
 struct AccessMode {
   std::string_view name;
   std::string_view text;
@@ -145,21 +141,6 @@ std::vector<Column> attachment_columns() {
           age_column()};
 }
 
-bool is_default(const json::Value& storage) {
-  for (std::string_view annotation : kDefaultAnnotations) {
-    if (storage["metadata"]["annotations"][annotation].as_string() == "true") return true;
-  }
-  return false;
-}
-
-/// The newest one is in effect; among those of one second the first by name.
-bool goes_before(const json::Value& a, const json::Value& b) {
-  std::string_view made_a = a["metadata"]["creationTimestamp"].as_string();
-  std::string_view made_b = b["metadata"]["creationTimestamp"].as_string();
-  if (made_a != made_b) return made_a > made_b;
-  return a["metadata"]["name"].as_string() < b["metadata"]["name"].as_string();
-}
-
 }  // namespace
 
 void add_storage(Printers& printers) {
@@ -208,21 +189,3 @@ void add_storage(Printers& printers) {
 }
 
 }  // namespace dibs::api::print
-
-namespace dibs::api {
-
-std::optional<std::size_t> default_storage_class(json::Items classes) {
-  std::optional<std::size_t> best;
-  const json::Value* chosen = nullptr;
-  std::size_t index = 0;
-  for (const json::Value& storage : classes) {
-    if (print::is_default(storage) && (chosen == nullptr || print::goes_before(storage, *chosen))) {
-      best = index;
-      chosen = &storage;
-    }
-    ++index;
-  }
-  return best;
-}
-
-}  // namespace dibs::api

@@ -39,10 +39,6 @@ json::Value table_row_conditions(std::string_view group, std::string_view versio
 /// Table.columnDefinitions.
 json::Value column_definitions(const std::vector<Column>& columns);
 
-/// Which of the StorageClasses of a list is the default in effect: the table of a list (not of a
-/// single object) shows its name with " (default)" behind it.
-std::optional<std::size_t> default_storage_class(json::Items classes);
-
 /// The columns of one version of a custom resource.
 class CustomPrinter {
  public:

@@ -187,17 +187,6 @@ TEST(ResourceTable, pool_status_sums_pools) {
             R"(["x","d","-","-","-","-","-",1,"Failed","<none>"])");
 }
 
-TEST(StorageTable, the_newest_default_class_is_in_effect) {
-  auto list = json::parse(R"([
-    {"metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z",
-                  "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}},
-    {"metadata": {"name": "b", "creationTimestamp": "2026-02-01T00:00:00Z",
-                  "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}},
-    {"metadata": {"name": "c", "creationTimestamp": "2026-03-01T00:00:00Z"}}])");
-  EXPECT_EQ(default_storage_class(list->items()), 1u);
-  EXPECT_EQ(default_storage_class(json::Value::array().items()), std::nullopt);
-}
-
 TEST(ServiceTable, puts_ipv6_addresses_in_brackets) {
   EXPECT_EQ(cells("", "Endpoints",
                   R"({made, "subsets": [{"addresses": [{"ip": "fd00::1"}],

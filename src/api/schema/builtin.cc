@@ -91,10 +91,6 @@ const Schema* builtin_schema(std::string_view group, std::string_view version,
   return meta != of_release.meta_kinds.end() && known ? meta->second : nullptr;
 }
 
-bool builtin_version(std::string_view group, std::string_view version) {
-  return book().versions.contains(cat(group, '/', version));
-}
-
 const Schema* builtin_type(std::string_view name) {
   auto it = book().types.find(name);
   return it == book().types.end() ? nullptr : it->second;
@@ -121,16 +117,6 @@ const std::string& builtin_digest() {
     return new std::string(reinterpret_cast<const char*>(bytes), sizeof bytes);
   }();
   return digest;
-}
-
-std::vector<const Schema*> builtin_types(std::string_view package) {
-  std::vector<const Schema*> found;
-  std::string prefix = cat(package, '.');
-  for (auto it = book().types.lower_bound(prefix); it != book().types.end(); ++it) {
-    if (!it->first.starts_with(prefix)) break;
-    found.push_back(it->second);
-  }
-  return found;
 }
 
 std::string_view description(std::string_view full_name, std::string_view field) {

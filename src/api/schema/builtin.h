@@ -23,8 +23,6 @@ const Catalog& builtin_catalog(int release = 0);
 /// unknown.
 const Schema* builtin_schema(std::string_view group, std::string_view version,
                              std::string_view kind, int release = 0);
-/// True when the group-version itself is known.
-bool builtin_version(std::string_view group, std::string_view version);
 
 /// By package and name: "meta/v1.ObjectMeta", "core/v1.PodSpec". Null when unknown.
 const Schema* builtin_type(std::string_view name);
@@ -35,9 +33,6 @@ const GroupVersionKind* builtin_kind(const Schema& schema);
 
 /// A digest of all schema texts, for hashes of what is made from them.
 const std::string& builtin_digest();
-
-/// All object schemas of a package ("core/v1"), sorted by name.
-std::vector<const Schema*> builtin_types(std::string_view package);
 
 /// The words of ours about a type or field: ("io.k8s.api.core.v1.PodSpec", "containers"); field ""
 /// is the type. "" when there are none.

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "api/schema/builtin.h"
-#include "api/schema/decode.h"
 #include "api/schema/protobuf_wire.h"
 #include "base/strings.h"
 #include "base/time.h"
@@ -311,23 +310,6 @@ Result<Value> decode_protobuf(std::string_view message, const Schema& schema) {
   Value out = Value::object();
   DIBS_CHECK(Reader().message(message, schema, out, 0));
   return out;
-}
-
-int fuzz_protobuf(const std::uint8_t* data, std::size_t size) {
-  std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  static const Schema* const kinds[] = {
-      builtin_schema("", "v1", "Pod"), builtin_schema("resource.k8s.io", "v1", "ResourceSlice"),
-      builtin_schema("apiextensions.k8s.io", "v1", "CustomResourceDefinition")};
-  auto envelope = open_envelope(bytes);
-  std::string_view message = envelope.ok() ? envelope->raw : bytes;
-  for (const Schema* schema : kinds) {
-    auto raw = decode_protobuf(message, *schema);
-    if (!raw.ok()) continue;
-    std::vector<std::string> strict;
-    auto object = decode(*raw, *schema, Strictness::ignore, strict);
-    if (object.ok()) encode_protobuf(*object, *schema);
-  }
-  return 0;
 }
 
 }  // namespace dibs::api

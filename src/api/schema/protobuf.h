@@ -6,8 +6,6 @@
 // (decode.h) follows. Numbers that the schema does not know are skipped. Any bytes are safe: depth
 // is bounded, sizes are those of the input.
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -29,12 +27,5 @@ Result<ProtobufEnvelope> open_envelope(std::string_view bytes);
 /// A message of the schema's type. apiVersion and kind are not in it: the caller sets them from the
 /// envelope.
 Result<json::Value> decode_protobuf(std::string_view message, const Schema& schema);
-
-/// The message of an object in normal form.
-std::string encode_protobuf(const json::Value& object, const Schema& schema);
-/// The same in its envelope, kind and apiVersion taken from the object.
-std::string encode_envelope(const json::Value& object, const Schema& schema);
-
-int fuzz_protobuf(const std::uint8_t* data, std::size_t size);
 
 }  // namespace dibs::api

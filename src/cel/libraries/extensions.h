@@ -17,10 +17,6 @@ void add_strings(Environment& environment, int version = 4, bool revised = true)
 void add_lists(Environment& environment, bool revised = true);
 /// sets.contains, sets.equivalent, sets.intersects.
 void add_sets(Environment& environment);
-/// math.greatest, math.least, rounding, bits.
-void add_math(Environment& environment);
-/// base64.encode, base64.decode.
-void add_encoders(Environment& environment);
 /// optional.of and its methods, and the syntax a.?b, a[?b], [?a]; from version 2 on also first,
 /// last, optional.unwrap and unwrapOpt.
 void add_optionals(Environment& environment, int version = 2);

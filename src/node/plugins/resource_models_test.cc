@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/strings.h"
-#include "client/fake_api.h"
+#include "client/testing/fake_api.h"
 #include "client/transport.h"
 #include "json/parse.h"
 #include "proto/dra_v1alpha3.pb.h"

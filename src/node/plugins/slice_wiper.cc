@@ -196,11 +196,6 @@ void SliceWiper::schedule(const std::string& driver) {
 
 void SliceWiper::cancel(const std::string& driver) { state_->cancel(driver); }
 
-bool SliceWiper::pending(const std::string& driver) const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->pending.count(driver) != 0;
-}
-
 void SliceWiper::stop() {
   {
     const std::lock_guard lock(state_->mutex);

@@ -43,7 +43,6 @@ class SliceWiper {
   /// In a while; as it is when one is pending already.
   void schedule(const std::string& driver);
   void cancel(const std::string& driver);
-  bool pending(const std::string& driver) const;
   void stop();
 
  private:

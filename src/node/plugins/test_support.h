@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "client/fake_api.h"
+#include "client/testing/fake_api.h"
 #include "client/transport.h"
 #include "json/test_text.h"
 #include "node/plugins/node_devices.h"

@@ -139,10 +139,6 @@ PodKiller::PodKiller(runtime::Runtime& runtime, ContainerRuntime& containers, Pr
                                      std::move(ended))) {}
 PodKiller::~PodKiller() { stop(); }
 void PodKiller::kill(KillOrder order) { state_->kill(std::move(order)); }
-bool PodKiller::is_killing(const std::string& container_id) const {
-  std::lock_guard lock(state_->mutex);
-  return state_->entries.contains(container_id);
-}
 void PodKiller::stop() { state_->gate.close(); }
 
 }  // namespace dibs::node

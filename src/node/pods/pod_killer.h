@@ -36,7 +36,6 @@ class PodKiller {
   PodKiller& operator=(const PodKiller&) = delete;
 
   void kill(KillOrder order);
-  bool is_killing(const std::string& container_id) const;
   /// No task of it runs when this returns.
   void stop();
 

@@ -19,7 +19,6 @@ constexpr Duration kLongestRetry = std::chrono::seconds(10);
 
 PodWorker::PodWorker(PodTools& tools, Value pod, PodView view)
     : tools_(tools), uid_(uid_of(pod)), newest_pod_(std::move(pod)), view_(std::move(view)) {
-  shown_view_ = view_;
   // Running already: it was taken by the agent before this one.
   taken_ = !view_.sandboxes.empty();
 }
@@ -58,11 +57,6 @@ Value PodWorker::pod() const {
 Value PodWorker::known() const {
   std::lock_guard lock(mutex_);
   return newest_pod_;
-}
-
-PodView PodWorker::view() const {
-  std::lock_guard lock(mutex_);
-  return shown_view_;
 }
 
 bool PodWorker::is_active() const {
@@ -139,7 +133,6 @@ void PodWorker::grow_retry() {
 
 void PodWorker::publish() {
   std::lock_guard lock(mutex_);
-  shown_view_ = view_;
   shown_stage_ = stage_;
 }
 

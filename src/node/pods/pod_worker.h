@@ -85,7 +85,6 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   json::Value known() const;
   /// With our own newest status.
   json::Value pod() const;
-  PodView view() const;
   /// The node counts it: taken, and not ended.
   bool is_active() const;
   /// Nothing of it runs any more and its devices are given back.
@@ -138,8 +137,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   std::map<std::string, ProbeKind> failed_probes_;  // by container id
   std::map<std::string, bool> hooks_running_;       // by container id
   std::vector<std::string> failed_hooks_;           // container ids
-  PodView shown_view_;
-  json::Value shown_status_;  // ours, as last put
+  json::Value shown_status_;                        // ours, as last put
   Stage shown_stage_ = Stage::running;
   bool taken_ = false;
 

@@ -286,7 +286,6 @@ bool PodWorkers::listed() const {
   return state_->all_known;
 }
 
-void PodWorkers::wake(const std::string& uid) { state_->wake(uid); }
 void PodWorkers::wake_all() {
   for (const auto& worker : state_->all()) state_->queue.add(worker->uid());
 }
@@ -315,19 +314,6 @@ json::Value PodWorkers::find(std::string_view name_space, std::string_view name)
     }
   }
   return out;
-}
-
-std::vector<std::string> PodWorkers::active() const {
-  std::vector<std::string> out;
-  for (const auto& worker : state_->all()) {
-    if (worker->is_active()) out.push_back(worker->uid());
-  }
-  return out;
-}
-
-PodView PodWorkers::view(const std::string& uid) const {
-  const auto worker = state_->find(uid);
-  return worker ? worker->view() : PodView();
 }
 
 }  // namespace dibs::node

@@ -51,8 +51,6 @@ class PodWorkers {
   /// All pods that were there at the start are known.
   bool listed() const;
 
-  /// Looks at a pod again: a driver came, a device's health changed.
-  void wake(const std::string& uid);
   void wake_all();
 
   /// With the node's newest word on their status.
@@ -60,10 +58,6 @@ class PodWorkers {
   /// Those that may still use their devices, whatever phase somebody wrote into their status.
   std::vector<json::Value> unended() const;
   json::Value find(std::string_view name_space, std::string_view name) const;
-  /// Uids of pods that have not ended.
-  std::vector<std::string> active() const;
-  /// What the runtime has of a pod; empty when it is not here.
-  PodView view(const std::string& uid) const;
 
  private:
   struct State;

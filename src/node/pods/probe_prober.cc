@@ -82,14 +82,4 @@ Prober make_prober(ContainerRuntime& containers) {
   };
 }
 
-Prober make_simulated_prober(ContainerRuntime& containers) {
-  return [&containers](const ProbedContainer& container, const Value& probe,
-                       Duration timeout) -> ProbeAnswer {
-    if (const Value& exec = probe["exec"]; exec.is_object()) {
-      return probe_exec(containers, container, exec, timeout);
-    }
-    return {};
-  };
-}
-
 }  // namespace dibs::node

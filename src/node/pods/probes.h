@@ -51,8 +51,6 @@ using Prober = std::function<ProbeAnswer(const ProbedContainer& container, const
                                          Duration timeout)>;
 /// exec through the runtime; httpGet, tcpSocket and grpc over the network.
 Prober make_prober(ContainerRuntime& containers);
-/// For containers without a network: exec through the runtime, everything else passes.
-Prober make_simulated_prober(ContainerRuntime& containers);
 
 struct ProbeCallbacks {
   /// `started` or `ready` of a container of that pod changed.

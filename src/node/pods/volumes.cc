@@ -372,12 +372,4 @@ void Volumes::on_due(std::function<void(const std::string&)> due) {
   state_->objects.on_change(std::move(due));
 }
 
-std::string unmounted_note(const Value& pod, const std::vector<VolumeFailure>& failures) {
-  (void)pod;
-  std::vector<std::string> names;
-  for (const auto& failure : failures) names.push_back(failure.volume);
-  return cat("Unable to attach or mount volumes: unmounted volumes=[", join(names, " "),
-             "], unattached volumes=[], failed to process volumes=[]: context deadline exceeded");
-}
-
 }  // namespace dibs::node

@@ -76,8 +76,4 @@ class Volumes {
   std::shared_ptr<State> state_;
 };
 
-/// The note of the FailedMount event after two minutes without success: Unable to attach or mount
-/// volumes: unmounted volumes=[v], ….
-std::string unmounted_note(const json::Value& pod, const std::vector<VolumeFailure>& failures);
-
 }  // namespace dibs::node

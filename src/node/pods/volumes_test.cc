@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/fake_api.h"
+#include "client/testing/fake_api.h"
 #include "client/transport.h"
 #include "node/pods/volume_host.h"
 #include "node/pods/volume_test_support.h"
@@ -312,12 +312,6 @@ TEST_F(VolumesTest, simulated_nodes_check_and_write_nothing) {
   EXPECT_THAT(set_up(pod), IsEmpty());
   EXPECT_THAT(mounts(pod), IsEmpty());
   EXPECT_FALSE(fs::exists(root.path() + "/pods"));
-}
-
-TEST_F(VolumesTest, says_what_is_missing_after_a_while) {
-  EXPECT_EQ(unmounted_note({}, {{"a", ""}, {"b", ""}}),
-            "Unable to attach or mount volumes: unmounted volumes=[a b], unattached volumes=[], "
-            "failed to process volumes=[]: context deadline exceeded");
 }
 
 TEST_F(VolumesTest, objects_of_pods_are_shared_and_let_go) {

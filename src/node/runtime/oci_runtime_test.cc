@@ -257,7 +257,7 @@ TEST_P(OciRuntimeTest, cdi_devices_and_mounts_are_there) {
   cdi::ContainerEdits& edits = spec.devices[0].edits;
   edits.device_nodes = {{.path = "/dev/gpu0", .host_path = "/dev/zero"}};
   edits.mounts = {{world().root() + "/library", "/usr/local/lib/gpu", {"ro", "rbind"}}};
-  ASSERT_TRUE(cdi::Cache({world().cdi_directory()}).write(spec, "gpu").ok());
+  write_spec(spec);
   ContainerConfig config = container_config({"sleep", "9999"});
   config.cdi_devices = {"vendor.com/gpu=0"};
   const std::string id = start(sandbox, config);

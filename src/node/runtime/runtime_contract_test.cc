@@ -131,13 +131,9 @@ TEST_P(RuntimeContract, exec_streams) {
 
 TEST_P(RuntimeContract, cdi_devices_show_in_the_environment) {
   const std::string sandbox = run_sandbox();
-  cdi::Cache cache({world_->cdi_directory()});
-  ASSERT_TRUE(cache
-                  .write({.version = "0.3.0",
-                          .kind = "vendor.com/gpu",
-                          .devices = {{.name = "a", .edits = {.env = {"GPU=a", "COLOUR=red"}}}}},
-                         "vendor.com-gpu")
-                  .ok());
+  write_spec({.version = "0.3.0",
+              .kind = "vendor.com/gpu",
+              .devices = {{.name = "a", .edits = {.env = {"GPU=a", "COLOUR=red"}}}}});
   ContainerConfig config = container_config({"sleep", "9999"});
   config.cdi_devices = {"vendor.com/gpu=a", "vendor.com/gpu=a"};
   const std::string id = start(sandbox, config);

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <optional>
 
-#include "cdi/cache.h"
+#include "cdi/spec.h"
 #include "node/runtime/container_runtime.h"
 #include "runtime/real_runtime.h"
 
@@ -130,6 +130,12 @@ class RuntimeContract : public testing::TestWithParam<MakeRuntimeWorld> {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(20),
                              [&] { return process.code.has_value(); });
+  }
+
+  /// As a driver leaves it for the runtime.
+  void write_spec(const cdi::Spec& spec) {
+    std::filesystem::create_directories(world_->cdi_directory());
+    std::ofstream(world_->cdi_directory() + "/vendor.yaml") << cdi::write_yaml(spec);
   }
 
   /// The texts of a CRI log.

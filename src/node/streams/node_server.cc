@@ -408,8 +408,4 @@ Result<std::unique_ptr<NodeServer>> NodeServer::start(runtime::Runtime& runtime,
 
 std::uint16_t NodeServer::port() const { return impl_->http->port(); }
 
-Result<> NodeServer::set_tls(const net::TlsServerOptions& options) {
-  return impl_->http->set_tls(options);
-}
-
 }  // namespace dibs::node

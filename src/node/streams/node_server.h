@@ -71,8 +71,6 @@ class NodeServer {
   NodeServer& operator=(const NodeServer&) = delete;
 
   std::uint16_t port() const;
-  /// For new connections.
-  Result<> set_tls(const net::TlsServerOptions& options);
 
  private:
   struct Impl;

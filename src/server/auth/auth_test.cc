@@ -168,9 +168,6 @@ TEST(Rbac, aggregates_roles_of_aggregated_roles) {
   EXPECT_TRUE(rbac.authorize(wants(user("ana"), "list", "pods", "n")).allowed);
   EXPECT_TRUE(rbac.authorize(claim).allowed);
   EXPECT_FALSE(rbac.authorize(wants(user("ana"), "list", "nodes")).allowed);
-  EXPECT_GT(rbac.aggregated_rules("view").size(), 0u);
-  EXPECT_GT(rbac.aggregated_rules("admin").size(), rbac.aggregated_rules("edit").size());
-  EXPECT_TRUE(rbac.aggregated_rules("system:node").is_null());
 
   Value more = role("ClusterRole", "", "more",
                     R"([{"verbs":["list"],"apiGroups":["x.io"],"resources":["things"]}])");

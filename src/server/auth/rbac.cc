@@ -281,10 +281,4 @@ Result<std::vector<PolicyRule>> Rbac::rules_of_role(const Value& role_ref,
   return role->rules;
 }
 
-Value Rbac::aggregated_rules(std::string_view cluster_role) const {
-  const ReaderLock lock(mutex_);
-  auto found = aggregated_.find(std::string(cluster_role));
-  return found == aggregated_.end() ? Value() : found->second->raw;
-}
-
 }  // namespace dibs::server::auth

@@ -40,8 +40,6 @@ class Rbac {
   /// The rules of a role that a binding in the namespace names. Errors: not_found.
   Result<std::vector<PolicyRule>> rules_of_role(const Value& role_ref,
                                                 std::string_view name_space) const;
-  /// What a ClusterRole with an aggregationRule should have as its rules; null for any other.
-  Value aggregated_rules(std::string_view cluster_role) const;
 
  private:
   struct Role {

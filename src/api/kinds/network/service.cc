@@ -24,6 +24,24 @@ bool is_external(const Value& spec) {
          (type == "ClusterIP" && !spec["externalIPs"].empty());
 }
 
+bool is_headless(const Value& service) {
+  return service["spec"]["clusterIPs"].size() == 1 &&
+         service["spec"]["clusterIPs"][0].as_string() == "None";
+}
+
+bool needs_cluster_ip(const Value& service) { return is_reachable_type(type_of(service)); }
+
+bool needs_node_ports(const Value& service) {
+  std::string_view type = type_of(service);
+  return type == "NodePort" ||
+         (type == "LoadBalancer" && service["spec"]["allocateLoadBalancerNodePorts"].as_bool(true));
+}
+
+bool needs_health_check_port(const Value& service) {
+  return type_of(service) == "LoadBalancer" &&
+         service["spec"]["externalTrafficPolicy"].as_string() == "Local";
+}
+
 void set_service_defaults(Value& service) {
   Value spec = service["spec"];
   set_default_text(spec, "sessionAffinity", "None");
@@ -522,66 +540,6 @@ std::vector<std::string> service_warnings(const Value& service, const Value*) {
 }
 
 }  // namespace
-
-bool is_headless(const Value& service) {
-  return service["spec"]["clusterIPs"].size() == 1 &&
-         service["spec"]["clusterIPs"][0].as_string() == "None";
-}
-
-bool needs_cluster_ip(const Value& service) { return is_reachable_type(type_of(service)); }
-
-bool needs_node_ports(const Value& service) {
-  std::string_view type = type_of(service);
-  return type == "NodePort" ||
-         (type == "LoadBalancer" && service["spec"]["allocateLoadBalancerNodePorts"].as_bool(true));
-}
-
-bool needs_health_check_port(const Value& service) {
-  return type_of(service) == "LoadBalancer" &&
-         service["spec"]["externalTrafficPolicy"].as_string() == "Local";
-}
-
-std::vector<std::size_t> missing_node_ports(const Value& service) {
-  std::vector<std::size_t> missing;
-  if (!needs_node_ports(service)) return missing;
-  for (std::size_t i = 0; i < service["spec"]["ports"].size(); ++i) {
-    if (service["spec"]["ports"][i]["nodePort"].as_int() == 0) missing.push_back(i);
-  }
-  return missing;
-}
-
-std::vector<std::string> missing_cluster_ips(const Value& service) {
-  std::vector<std::string> missing;
-  if (!needs_cluster_ip(service) || is_headless(service)) return missing;
-  const Value& families = service["spec"]["ipFamilies"];
-  for (std::size_t i = service["spec"]["clusterIPs"].size(); i < families.size(); ++i) {
-    missing.push_back(families[i].str());
-  }
-  return missing;
-}
-
-void cluster_ip_taken(const Value& service, std::string_view ip, FieldErrors& errors) {
-  Path path("spec");
-  errors.invalid(path.child("clusterIPs"), service["spec"]["clusterIPs"],
-                 cat("failed to allocate IP ", ip, ": provided IP is already allocated"));
-}
-
-void node_port_taken(std::size_t port, std::int64_t number, FieldErrors& errors) {
-  Path path("spec");
-  Path list = path.child("ports");
-  Path at = list.index(port);
-  errors.invalid(at.child("nodePort"), Value(number), "provided port is already allocated");
-}
-
-void node_port_out_of_range(std::size_t port, std::int64_t number, std::string_view range,
-                            FieldErrors& errors) {
-  Path path("spec");
-  Path list = path.child("ports");
-  Path at = list.index(port);
-  errors.invalid(
-      at.child("nodePort"), Value(number),
-      cat("provided port is not in the valid range. The range of valid ports is ", range));
-}
 
 void add_service_rules(RuleTable& table) {
   KindRules rules;

@@ -44,19 +44,6 @@ std::vector<std::string> faults_of(const Value& object, const Value* old = nullp
   return out;
 }
 
-TEST(Service, says_what_must_be_allocated) {
-  Value plain = service(R"({"ports":[{"port":80}]})");
-  EXPECT_THAT(missing_cluster_ips(plain), ElementsAre("IPv4"));
-  EXPECT_THAT(missing_node_ports(plain), IsEmpty());
-  Value node_port = service(R"({"type":"NodePort","ports":[
-      {"name":"a","port":80,"nodePort":31801},{"name":"b","port":81}]})");
-  EXPECT_THAT(missing_node_ports(node_port), ElementsAre(1u));
-  EXPECT_THAT(missing_cluster_ips(service(R"({"clusterIP":"None","ports":[{"port":80}]})")),
-              IsEmpty());
-  EXPECT_THAT(missing_cluster_ips(service(R"({"type":"ExternalName","externalName":"x"})")),
-              IsEmpty());
-}
-
 TEST(Service, a_headless_one_without_selector_has_both_families) {
   Value free = service(R"({"clusterIP":"None","ports":[{"port":80}]})");
   EXPECT_EQ(free["spec"]["ipFamilies"], parsed(R"(["IPv4","IPv6"])"));

@@ -210,11 +210,6 @@ bool is_standard_quota_resource(std::string_view name) {
          is_huge_page_resource(name) || starts_with(name, "requests.hugepages-");
 }
 
-bool is_standard_limit_range_resource(std::string_view name) {
-  return is_one_of(name, {"pods", "cpu", "memory", "ephemeral-storage", "storage"}) ||
-         is_huge_page_resource(name);
-}
-
 bool is_standard_resource(std::string_view name) {
   return is_standard_quota_resource(name) || name == "storage";
 }

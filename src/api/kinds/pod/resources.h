@@ -36,7 +36,6 @@ bool is_overcommit_allowed(std::string_view name);
 bool is_standard_resource(std::string_view name);
 bool is_standard_container_resource(std::string_view name);
 bool is_standard_quota_resource(std::string_view name);
-bool is_standard_limit_range_resource(std::string_view name);
 
 void validate_resource_name(std::string_view name, const Path& path, FieldErrors& errors);
 /// Not negative, and a whole number where the resource is counted.

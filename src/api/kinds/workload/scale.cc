@@ -62,19 +62,6 @@ std::string type_text(std::string_view path, const Value& value, std::string_vie
              ", expected ", wanted);
 }
 
-void validate_count(const Value& object, const std::string& path, FieldErrors& errors) {
-  const Value& value = at(object, path);
-  if (value.is_null()) return;
-  Path field(path);
-  if (!value.is_integer()) {
-    errors.invalid(field, value, type_text(path, value, "int64"));
-  } else if (value.as_int() < 0) {
-    errors.invalid(field, value, "should be a non-negative integer");
-  } else if (value.as_int() > kMaxReplicas) {
-    errors.invalid(field, value, cat("should be less than or equal to ", kMaxReplicas));
-  }
-}
-
 }  // namespace
 
 Value scale_of(const Value& object) {
@@ -143,17 +130,6 @@ Result<Value> apply_scale_custom(const Value& object, const Value& scale, const 
   const Value& version = scale["metadata"]["resourceVersion"];
   if (!version.as_string().empty()) changed.mut("metadata").set("resourceVersion", version);
   return changed;
-}
-
-void validate_custom_scale(const Value& object, const ScalePaths& paths, FieldErrors& errors) {
-  validate_count(object, paths.spec_replicas, errors);
-  validate_count(object, paths.status_replicas, errors);
-  if (paths.label_selector.empty()) return;
-  const Value& selector = at(object, paths.label_selector);
-  if (!selector.is_null() && !selector.is_string()) {
-    errors.invalid(Path(paths.label_selector), selector,
-                   type_text(paths.label_selector, selector, "string"));
-  }
 }
 
 }  // namespace dibs::api

@@ -34,10 +34,7 @@ struct ScalePaths {
 /// while writing (`for_update`) a Scale without spec.replicas.
 Result<Value> scale_of_custom(const Value& object, const ScalePaths& paths,
                               bool for_update = false);
-/// As apply_scale(); whether the number is allowed is said by validate_custom_scale() about the
-/// object.
+/// As apply_scale(); whether the number is allowed is said by the kind's validation.
 Result<Value> apply_scale_custom(const Value& object, const Value& scale, const ScalePaths& paths);
-/// Replica counts of a custom resource that has a scale: whole, not negative, not beyond 32 bits.
-void validate_custom_scale(const Value& object, const ScalePaths& paths, FieldErrors& errors);
 
 }  // namespace dibs::api

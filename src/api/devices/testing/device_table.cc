@@ -1,4 +1,4 @@
-#include "api/devices/device_table.h"
+#include "api/devices/testing/device_table.h"
 
 namespace dibs::api {
 

@@ -1,4 +1,4 @@
-#include "alloc/hard_cases.h"
+#include "alloc/testing/hard_cases.h"
 
 #include <functional>
 #include <utility>

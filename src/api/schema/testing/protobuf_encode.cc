@@ -1,10 +1,10 @@
-// Objects to protobuf messages. As upstream writes them: fields in the order of their numbers,
-// value fields always, pointers only when set, maps by sorted keys.
+// As upstream writes messages: fields in the order of their numbers, value fields always, pointers
+// only when set, maps by sorted keys.
+#include "api/schema/testing/protobuf_encode.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "api/schema/protobuf.h"
 #include "api/schema/protobuf_wire.h"
 #include "base/strings.h"
 #include "base/time.h"
@@ -150,19 +150,15 @@ void put_message(std::string& out, const Value& object, const Schema& schema) {
 
 }  // namespace
 
-std::string encode_protobuf(const Value& object, const Schema& schema) {
-  std::string out;
-  put_message(out, object, schema);
-  return out;
-}
-
 std::string encode_envelope(const Value& object, const Schema& schema) {
   std::string meta;
   wire::put_bytes(meta, 1, object["apiVersion"].as_string());
   wire::put_bytes(meta, 2, object["kind"].as_string());
   std::string out("k8s\0", 4);
   wire::put_bytes(out, 1, meta);
-  wire::put_bytes(out, 2, encode_protobuf(object, schema));
+  std::string message;
+  put_message(message, object, schema);
+  wire::put_bytes(out, 2, message);
   wire::put_bytes(out, 3, {});
   wire::put_bytes(out, 4, {});
   return out;

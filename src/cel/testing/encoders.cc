@@ -1,6 +1,6 @@
 #include "base/strings.h"
 #include "cel/cost/cost.h"
-#include "cel/libraries/extensions.h"
+#include "cel/testing/spec_libraries.h"
 
 namespace dibs::cel {
 

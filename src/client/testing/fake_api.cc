@@ -1,4 +1,4 @@
-#include "client/fake_api.h"
+#include "client/testing/fake_api.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "net/test_support.h"
+#include "net/testing/test_support.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

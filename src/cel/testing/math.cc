@@ -1,8 +1,8 @@
 #include <cmath>
 #include <limits>
 
-#include "cel/libraries/extensions.h"
 #include "cel/operations.h"
+#include "cel/testing/spec_libraries.h"
 
 namespace dibs::cel {
 

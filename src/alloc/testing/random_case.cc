@@ -1,4 +1,4 @@
-#include "alloc/random_case.h"
+#include "alloc/testing/random_case.h"
 
 #include <string>
 
