@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 
 #include "base/mutex.h"
@@ -69,12 +68,6 @@ Time wall_clock() {
 }
 
 }  // namespace
-
-Field::Field(std::string_view key, double value) : key(key) {
-  char buffer[32];
-  auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  this->value.assign(buffer, end);
-}
 
 void write(Level level, std::string_view message, Fields fields) {
   if (!enabled(level)) return;

@@ -26,7 +26,6 @@ struct Field {
   requires std::is_integral_v<T> &&(!std::is_same_v<T, bool>)Field(std::string_view key, T value)
       : key(key), value(std::to_string(value)) {}
   Field(std::string_view key, bool value) : key(key), value(value ? "true" : "false") {}
-  Field(std::string_view key, double value);
   Field(std::string_view key, const char* value) : key(key), value(value) {}
   Field(std::string_view key, std::string_view value) : key(key), value(value) {}
   Field(std::string_view key, std::string value) : key(key), value(std::move(value)) {}

@@ -205,8 +205,6 @@ std::uint64_t Counter::value() const {
   return total;
 }
 
-void Gauge::add(double delta) { add_to(value_, delta); }
-
 Histogram::Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)) {
   for (Cell& cell : cells_) {
     cell.buckets = std::make_unique<std::atomic<std::uint64_t>[]>(bounds_.size() + 1);

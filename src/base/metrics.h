@@ -38,7 +38,6 @@ class Counter {
 class Gauge {
  public:
   void set(double value) { value_.store(value, std::memory_order_relaxed); }
-  void add(double delta);
   double value() const { return value_.load(std::memory_order_relaxed); }
 
  private:

@@ -396,16 +396,6 @@ void Quantity::negate() {
   amount.store(*this);
 }
 
-void Quantity::multiply(std::int64_t factor) {
-  Decimal amount = Decimal::of(*this);
-  std::uint64_t magnitude =
-      factor < 0 ? 0 - static_cast<std::uint64_t>(factor) : static_cast<std::uint64_t>(factor);
-  amount.multiply(magnitude);
-  if (factor < 0) amount.negative = !amount.negative;
-  amount.normalize();
-  amount.store(*this);
-}
-
 int Quantity::compare(const Quantity& other) const {
   if (sign() != other.sign()) return sign() < other.sign() ? -1 : 1;
   if (digits_.empty() && other.digits_.empty() && (scale_ == other.scale_ || value_ == 0)) {

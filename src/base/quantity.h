@@ -52,7 +52,6 @@ class Quantity {
   void add(const Quantity& other);
   void subtract(const Quantity& other);
   void negate();
-  void multiply(std::int64_t factor);
 
   /// -1, 0, 1 by amount; the spelling does not count.
   int compare(const Quantity& other) const;

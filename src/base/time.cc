@@ -253,16 +253,6 @@ Result<Time> parse_rfc3339_micro(std::string_view text) {
   return to_time(moment);
 }
 
-Result<std::string> normalize_rfc3339(std::string_view text) {
-  DIBS_TRY(Moment moment, Parser(text, false).parse());
-  return format_moment(moment, false);
-}
-
-Result<std::string> normalize_rfc3339_micro(std::string_view text) {
-  DIBS_TRY(Moment moment, Parser(text, true).parse());
-  return format_moment(moment, true);
-}
-
 std::string human_duration(Duration duration) {
   std::int64_t seconds = duration.count() / kNano;
   if (seconds < -1) return "<invalid>";

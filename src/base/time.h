@@ -34,11 +34,6 @@ Result<Time> parse_rfc3339(std::string_view text);
 /// As above, but the fraction must have exactly six digits (MicroTime).
 Result<Time> parse_rfc3339_micro(std::string_view text);
 
-/// The same moment in UTC as the API stores it. Good for every year from 0 to 9999, while Time ends
-/// (saturates) in 1677 and 2262.
-Result<std::string> normalize_rfc3339(std::string_view text);
-Result<std::string> normalize_rfc3339_micro(std::string_view text);
-
 /// Go durations: "1h2m3.5s", "300ms", "-1.5h".
 Result<Duration> parse_duration(std::string_view text);
 std::string format_duration(Duration duration);

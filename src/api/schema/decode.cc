@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 
+#include "api/schema/schema_text.h"
 #include "base/quantity.h"
 #include "base/strings.h"
 #include "base/time.h"
@@ -229,29 +230,6 @@ class Decoder {
     }
     out = zero_value(schema);
     return Fate::changed;
-  }
-
-  static Value zero_value(const Schema& schema) {
-    switch (schema.shape) {
-      case Shape::string:
-      case Shape::bytes:
-        return "";
-      case Shape::boolean:
-        return false;
-      case Shape::int32:
-      case Shape::int64:
-      case Shape::number:
-      case Shape::int_or_string:
-        return 0;
-      case Shape::quantity:
-        return "0";
-      case Shape::duration:
-        return "0s";
-      case Shape::object:
-        return schema.empty;
-      default:
-        return {};
-    }
   }
 
   bool decode_value(const Value& value, const Schema& schema, const Place& place, Value& out) {

@@ -471,27 +471,8 @@ class Reader {
 
   static json::Value zero_of(const Field& field) {
     if (field.pointer) return {};
-    switch (field.schema->shape) {
-      case Shape::string:
-      case Shape::bytes:
-        return "";
-      case Shape::boolean:
-        return false;
-      case Shape::int32:
-      case Shape::int64:
-      case Shape::number:
-      case Shape::int_or_string:
-        return 0;
-      case Shape::quantity:
-        return "0";
-      case Shape::duration:
-        return "0s";
-      case Shape::object:
-        fill_empty(const_cast<Schema&>(*field.schema));
-        return field.schema->empty;
-      default:
-        return {};
-    }
+    if (field.schema->shape == Shape::object) fill_empty(const_cast<Schema&>(*field.schema));
+    return zero_value(*field.schema);
   }
 
   /// Types may hold each other in a circle, so this goes on until nothing changes.
@@ -574,6 +555,29 @@ class Reader {
 };
 
 }  // namespace
+
+json::Value zero_value(const Schema& schema) {
+  switch (schema.shape) {
+    case Shape::string:
+    case Shape::bytes:
+      return "";
+    case Shape::boolean:
+      return false;
+    case Shape::int32:
+    case Shape::int64:
+    case Shape::number:
+    case Shape::int_or_string:
+      return 0;
+    case Shape::quantity:
+      return "0";
+    case Shape::duration:
+      return "0s";
+    case Shape::object:
+      return schema.empty;
+    default:
+      return {};
+  }
+}
 
 Result<std::unique_ptr<SchemaBook>> read_schemas(const std::vector<SchemaText>& texts, int minor) {
   auto book = std::make_unique<SchemaBook>();

@@ -36,6 +36,10 @@ struct SchemaText {
 Result<std::unique_ptr<SchemaBook>> read_schemas(const std::vector<SchemaText>& texts,
                                                  int minor = 0);
 
+/// The zero value of Go as its encoder writes it; null where it leaves the field out. An object's
+/// `empty` must be there.
+json::Value zero_value(const Schema& schema);
+
 /// The embedded texts; made by the build.
 const std::vector<SchemaText>& schema_texts();
 /// The embedded descriptions: lines of `full.name.Type[.field] words`.
