@@ -8,7 +8,8 @@
 
 #include "api/expressions/crd_programs.h"
 #include "api/expressions/crd_validator.h"
-#include "api/structural/go_text.h"
+#include "api/schema/builtin.h"
+#include "api/schema/go_print.h"
 #include "base/strings.h"
 #include "cel/cost/cost.h"
 
@@ -167,7 +168,8 @@ class Checker {
   }
 
   void invalid(const Path& path, const RuleProgram& program, std::string_view detail) {
-    errors_.add(Fault::invalid, path, cat("Invalid value: ", go_rule(program.rule), ": ", detail));
+    errors_.invalid(path, go_form(program.rule, *builtin_type("apiextensions/v1.ValidationRule")),
+                    detail);
   }
 
   void observe(const Path& path, std::uint64_t cost) {

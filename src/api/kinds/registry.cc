@@ -1,10 +1,35 @@
 #include <algorithm>
+#include <memory>
 
-#include "api/kinds/pod/claim_gates.h"
 #include "api/kinds/rule_table.h"
+#include "api/schema/builtin.h"
+#include "api/schema/gates.h"
 
 namespace dibs::api {
 namespace {
+
+// Lays the gates of a kind's fields over what it does with a new or changed object.
+void add_gates(KindRules& rules, const Schema& schema) {
+  auto gates = std::make_shared<const Gates>(schema);
+  auto drop = [gates](Value& object, const Value* old, const RuleContext& context) {
+    if (context.features != nullptr) gates->drop_disabled(object, old, *context.features);
+  };
+  rules.prepare_create = [drop, create = rules.prepare_create](Value& object,
+                                                               const RuleContext& context) {
+    drop(object, nullptr, context);
+    if (create) create(object, context);
+  };
+  rules.prepare_update = [drop, update = rules.prepare_update](Value& object, const Value& old,
+                                                               const RuleContext& context) {
+    drop(object, &old, context);
+    if (update) update(object, old, context);
+  };
+  rules.prepare_status = [drop, status = rules.prepare_status](Value& object, const Value& old,
+                                                               const RuleContext& context) {
+    if (status) status(object, old, context);
+    drop(object, &old, context);
+  };
+}
 
 RuleTable make_table() {
   RuleTable table;
@@ -19,7 +44,10 @@ RuleTable make_table() {
   add_access_rules(table);
   add_event_rules(table);
   add_admission_rules(table);
-  add_pod_claim_gates(table);
+  for (auto& [name, rules] : table) {
+    const Schema* schema = builtin_schema(name.first, "v1", name.second);
+    if (schema != nullptr && schema->gated) add_gates(rules, *schema);
+  }
   return table;
 }
 

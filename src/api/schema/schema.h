@@ -40,7 +40,8 @@ enum class Shape : std::uint8_t {
 enum class ListType : std::uint8_t { atomic, set, map };
 
 struct Schema;
-struct Rules;  // keywords of custom resources beyond the type; structural.h
+struct Rules;     // keywords of custom resources beyond the type; structural.h
+struct Declared;  // rules that the API declares beside a field; declared.h
 
 /// A field's protobuf side and how Go writes its zero value.
 enum class Zero : std::uint8_t {
@@ -62,6 +63,11 @@ struct Field {
   bool retain_keys = false;
   /// Go's name of the embedded struct that holds it ("ProbeHandler"), for messages.
   std::string embedded;
+  /// Go's name of the field, where it is not ours with a capital letter: "CEL".
+  std::string go_name;
+  /// The gates that keep it out of objects that do not have it yet, unless all are on.
+  std::vector<std::string> gates;
+  std::shared_ptr<const Declared> declared;  // null: none
 };
 
 /// A sub-message whose fields stand in the JSON object of the message that holds it.
@@ -95,12 +101,15 @@ struct Schema {
   std::vector<std::string> enum_values;
   AnyForm any_form = AnyForm::json;
   // Built-in kinds only.
-  std::vector<Inlined> inlined;     // on the wire
-  bool wrapped = false;             // a list that is a message {1: items} on the wire
-  std::vector<std::uint16_t> wire;  // indices into fields, sorted by proto; those on the wire
-  std::vector<std::uint16_t> kept;  // indices of the fields with Zero::keep
-  json::Value empty;                // of an object: its normal form when nothing is set
-  bool may_default = true;          // false: no default_value in it or below
+  std::vector<Inlined> inlined;       // on the wire
+  bool wrapped = false;               // a list that is a message {1: items} on the wire
+  std::vector<std::uint16_t> wire;    // indices into fields, sorted by proto; those on the wire
+  std::vector<std::uint16_t> kept;    // indices of the fields with Zero::keep
+  json::Value empty;                  // of an object: its normal form when nothing is set
+  std::vector<std::uint16_t> stated;  // indices of all fields, in the order of the text
+  bool may_default = true;            // false: no default_value in it or below
+  bool judged = false;                // rules are declared in it or below
+  bool gated = false;                 // fields in it or below have gates
   // Custom resources only.
   bool preserve_unknown = false;
   bool embedded_resource = false;

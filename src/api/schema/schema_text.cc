@@ -1,77 +1,21 @@
 #include "api/schema/schema_text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
+#include "api/schema/declared.h"
+#include "api/schema/schema_field.h"
+#include "api/schema/schema_lines.h"
 #include "base/strings.h"
-#include "json/parse.h"
 
 namespace dibs::api {
 namespace {
-
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  std::size_t at = 0;
-  while (at < line.size()) {
-    while (at < line.size() && line[at] == ' ') ++at;
-    std::size_t begin = at;
-    while (at < line.size() && line[at] != ' ') ++at;
-    if (at > begin) words.push_back(line.substr(begin, at - begin));
-  }
-  return words;
-}
-
-int number_of(std::string_view text) {
-  int number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
 
 std::vector<std::string> strings_of(const std::vector<std::string_view>& words, std::size_t from) {
   return {words.begin() + static_cast<std::ptrdiff_t>(from), words.end()};
 }
 
-std::vector<std::string> comma_list(std::string_view text) {
-  auto pieces = split(text, ',');
-  return {pieces.begin(), pieces.end()};
-}
-
-/// Minor numbers of releases, both ends included; 0 is open.
-struct Releases {
-  int first = 0;
-  int last = 0;
-};
-
-/// "27-30", "31-", "-33", "30"
-Releases releases_of(std::string_view text) {
-  auto ends = split(text, '-');
-  int first = number_of(ends[0]);
-  return {first, ends.size() > 1 ? number_of(ends[1]) : first};
-}
-
-bool covers(Releases releases, int minor) {
-  return releases.first <= minor && (releases.last == 0 || minor <= releases.last);
-}
-
 constexpr int kNewest = 37;
-
-/// What the flags of a field say of its schema.
-struct TypeFlags {
-  std::string_view go;
-  std::string_view enum_values;
-  std::string_view keys;
-  bool has_enum = false;
-  bool set = false;
-  bool atomic = false;
-  bool granular = false;
-  bool wrapped = false;
-
-  std::string key() const {
-    return cat(go, '|', has_enum ? enum_values : "-", '|', keys, '|', set, atomic, granular,
-               wrapped);
-  }
-};
 
 struct Scalar {
   std::string_view word;
@@ -119,18 +63,12 @@ class Reader {
   Reader(SchemaBook& book, int minor)
       : book_(book), minor_(minor == 0 ? kNewest : minor), emulating_(minor != 0) {}
 
-  Result<> read(const SchemaText& text) {
-    package_ = {};
-    type_ = nullptr;
-    resource_ = nullptr;
-    std::size_t line_number = 0;
-    for (std::string_view line : split(text.text, '\n')) {
-      ++line_number;
-      if (line.empty() || line[0] == '#') continue;
-      auto read_line = line[0] == ' ' ? read_indented(words_of(line)) : read_head(words_of(line));
-      if (!read_line.ok()) {
-        return Error::internal(cat(text.file, ":", line_number, ": ", read_line.error().message()));
-      }
+  Result<> read(const SchemaBlock& block) {
+    if (auto head = read_head(block.head.words); !head.ok())
+      return fault_at(block.head, head.error().message());
+    for (const SchemaLine& line : block.lines) {
+      if (auto read = read_indented(line.words); !read.ok())
+        return fault_at(line, read.error().message());
     }
     return success();
   }
@@ -148,7 +86,9 @@ class Reader {
       copy->atomic = granular_atomic_.at(copy);
     }
     for (Schema& schema : book_.schemas) fill_empty(schema);
-    mark_defaults();
+    mark(&Schema::may_default, [](const Field& field) { return field.default_value.has_value(); });
+    mark(&Schema::judged, [](const Field& field) { return field.declared != nullptr; });
+    mark(&Schema::gated, [](const Field& field) { return !field.gates.empty(); });
     finish_catalog();
     return success();
   }
@@ -156,8 +96,11 @@ class Reader {
  private:
   Result<> read_head(const std::vector<std::string_view>& words) {
     std::string_view word = words[0];
+    type_ = nullptr;
+    resource_ = nullptr;
     if (word == "package" && words.size() == 3) {
       package_ = words[1];
+      version_info_ = nullptr;
       full_prefix_ = words[2];
       go_package_ = package_.substr(package_.find('/') + 1);
     } else if (word == "group" && words.size() == 3) {
@@ -183,7 +126,6 @@ class Reader {
   }
 
   void start_resource(const std::vector<std::string_view>& words) {
-    type_ = nullptr;
     resource_ = &version_info_->resources.emplace_back();
     resource_->group = group_;
     resource_->version = version_;
@@ -195,7 +137,6 @@ class Reader {
   }
 
   void start_type(const std::vector<std::string_view>& words) {
-    resource_ = nullptr;
     type_ = named(cat(package_, '.', words[1]));
     defined_.insert(type_);
     type_->shape = Shape::object;
@@ -277,10 +218,18 @@ class Reader {
       if (words.size() > 3 && words[3] == "untold") untold_.insert(type_);
       type_->inlined.push_back(
           {static_cast<std::uint32_t>(number_of(words[2])), named(cat(package_, '.', words[1]))});
+      inlined_at_[type_].push_back(type_->fields.size());
       return success();
     }
     if (words.size() < 3) return Error::internal("a field has a name, a type and a number");
-    Field field;
+    auto bar = std::find(words.begin(), words.end(), "|");
+    FieldText text;
+    DIBS_CHECK(read_flags({words.begin(), bar}, text));
+    Field& field = text.field;
+    if (bar != words.end()) {
+      DIBS_TRY(Declared rules, read_declared({bar + 1, words.end()}));
+      field.declared = std::make_shared<const Declared>(std::move(rules));
+    }
     field.name = words[0];
     std::string_view kind = words[1];
     if (kind[0] == '*') {
@@ -288,65 +237,14 @@ class Reader {
       kind.remove_prefix(1);
     }
     field.proto = words[2] == "-" ? 0 : static_cast<std::uint32_t>(number_of(words[2]));
-    TypeFlags flags;
-    bool keep = false;
-    bool omit = false;
-    bool beside = false;
-    Releases releases;
-    for (std::size_t i = 3; i < words.size(); ++i) {
-      std::string_view flag = words[i];
-      std::size_t equals = flag.find('=');
-      std::string_view value = equals == std::string_view::npos ? "" : flag.substr(equals + 1);
-      flag = flag.substr(0, equals);
-      if (flag == "keep")
-        keep = true;
-      else if (flag == "omit")
-        omit = true;
-      else if (flag == "required")
-        field.required = true;
-      else if (flag == "since")
-        releases.first = number_of(value);
-      else if (flag == "until")
-        releases.last = number_of(value);
-      else if (flag == "beside")
-        beside = true;
-      else if (flag == "set")
-        flags.set = true;
-      else if (flag == "keys")
-        flags.keys = value;
-      else if (flag == "merge") {
-        field.merge = true;
-        field.merge_key = value;
-      } else if (flag == "retain-keys")
-        field.retain_keys = true;
-      else if (flag == "atomic")
-        flags.atomic = true;
-      else if (flag == "granular")
-        flags.granular = true;
-      else if (flag == "wrapped")
-        flags.wrapped = true;
-      else if (flag == "go")
-        flags.go = value;
-      else if (flag == "enum") {
-        flags.has_enum = true;
-        flags.enum_values = value;
-      } else if (flag == "default") {
-        DIBS_TRY(field.default_value, json::parse(value));
-      } else {
-        return Error::internal(cat("unknown flag \"", flag, "\""));
-      }
-    }
-    DIBS_TRY(Schema * schema, schema_of(kind, flags));
-    if (!covers(releases, minor_) || (beside && emulating_)) return success();
+    DIBS_TRY(Schema * schema, schema_of(kind, text.type));
+    if (!covers(text.releases, minor_) || (text.beside && emulating_)) return success();
     field.schema = schema;
-    bool always = !field.pointer && !omit && (keep || is_struct_type(*schema));
-    field.zero = always || (field.pointer && keep) ? Zero::keep : Zero::omit;
+    bool always = !field.pointer && !text.omit && (text.keep || is_struct(*schema));
+    field.zero = always || (field.pointer && text.keep) ? Zero::keep : Zero::omit;
     type_->fields.push_back(std::move(field));
     return success();
   }
-
-  // Types that are only named yet are objects all the same.
-  bool is_struct_type(const Schema& schema) const { return is_struct(schema); }
 
   Schema* named(std::string name) {
     auto [it, fresh] = book_.types.try_emplace(std::move(name), nullptr);
@@ -418,26 +316,38 @@ class Reader {
     return Error::internal(cat("unknown type \"", kind, "\""));
   }
 
-  /// Takes the fields of inlined messages into the JSON object.
+  /// Takes the fields of inlined messages into the JSON object, where the text has the message.
   void expand(Schema& schema) {
     if (schema.inlined.empty() || !expanded_.insert(&schema).second) return;
-    for (const Inlined& part : schema.inlined) {
-      expand(const_cast<Schema&>(*part.schema));
-      for (Field field : part.schema->fields) {
+    std::size_t taken = 0;
+    for (std::size_t i = 0; i < schema.inlined.size(); ++i) {
+      const Schema& part = *schema.inlined[i].schema;
+      expand(const_cast<Schema&>(part));
+      std::size_t at = inlined_at_[&schema][i] + taken;
+      taken += part.fields.size();
+      for (Field field : part.fields) {
         if (!untold_.contains(&schema)) {
-          field.embedded = field.embedded.empty() ? part.schema->name
-                                                  : cat(part.schema->name, '.', field.embedded);
+          field.embedded = field.embedded.empty() ? part.name : cat(part.name, '.', field.embedded);
         }
         field.proto = 0;
-        schema.fields.push_back(std::move(field));
+        schema.fields.insert(schema.fields.begin() + static_cast<std::ptrdiff_t>(at++),
+                             std::move(field));
       }
     }
   }
 
   static void finish_object(Schema& schema) {
     auto& fields = schema.fields;
+    std::vector<std::string> stated;
+    for (const Field& field : fields) stated.push_back(field.name);
     std::sort(fields.begin(), fields.end(),
               [](const Field& a, const Field& b) { return a.name < b.name; });
+    for (const std::string& name : stated) {
+      auto at = std::lower_bound(
+          fields.begin(), fields.end(), name,
+          [](const Field& field, const std::string& wanted) { return field.name < wanted; });
+      schema.stated.push_back(static_cast<std::uint16_t>(at - fields.begin()));
+    }
     for (std::size_t i = 0; i < fields.size(); ++i) {
       auto index = static_cast<std::uint16_t>(i);
       if (fields[i].proto != 0) schema.wire.push_back(index);
@@ -476,17 +386,18 @@ class Reader {
   }
 
   /// Types may hold each other in a circle, so this goes on until nothing changes.
-  void mark_defaults() {
-    for (Schema& schema : book_.schemas) schema.may_default = false;
+  template <typename Has>
+  void mark(bool Schema::*flag, Has has) {
+    for (Schema& schema : book_.schemas) schema.*flag = false;
     for (bool again = true; again;) {
       again = false;
       for (Schema& schema : book_.schemas) {
-        if (schema.may_default || schema.shape == Shape::any) continue;
-        bool found = schema.element != nullptr && schema.element->may_default;
+        if (schema.*flag || schema.shape == Shape::any) continue;
+        bool found = schema.element != nullptr && schema.element->*flag;
         for (const Field& field : schema.fields) {
-          found = found || field.default_value.has_value() || field.schema->may_default;
+          found = found || has(field) || field.schema->*flag;
         }
-        schema.may_default = found;
+        schema.*flag = found;
         again = again || found;
       }
     }
@@ -549,6 +460,7 @@ class Reader {
   std::unordered_map<std::string, Schema*> interned_;
   std::set<const Schema*> defined_;
   std::set<const Schema*> expanded_;
+  std::map<const Schema*, std::vector<std::size_t>> inlined_at_;  // fields before each part
   std::set<const Schema*> untold_;  // whose embedded structs do not show in messages
   std::vector<std::pair<Schema*, const Schema*>> granular_;
   std::map<const Schema*, bool> granular_atomic_;
@@ -582,7 +494,8 @@ json::Value zero_value(const Schema& schema) {
 Result<std::unique_ptr<SchemaBook>> read_schemas(const std::vector<SchemaText>& texts, int minor) {
   auto book = std::make_unique<SchemaBook>();
   Reader reader(*book, minor);
-  for (const SchemaText& text : texts) DIBS_CHECK(reader.read(text));
+  DIBS_TRY(std::vector<SchemaBlock> blocks, read_blocks(texts));
+  for (const SchemaBlock& block : blocks) DIBS_CHECK(reader.read(block));
   DIBS_CHECK(reader.finish());
   return book;
 }

@@ -3,11 +3,11 @@
 #include "api/expressions/crd_checker.h"
 #include "api/expressions/policy_rules.h"
 #include "api/kinds/cluster/event.h"
+#include "api/kinds/resource/older_words.h"
 #include "api/kinds/resource/rules.h"
 #include "api/kinds/resource/versions/conversion.h"
 #include "api/kinds/resource/versions/lifecycle.h"
 #include "api/kinds/resource/versions/model.h"
-#include "api/kinds/resource/versions/older_words.h"
 #include "api/structural/crd_rules.h"
 #include "base/strings.h"
 

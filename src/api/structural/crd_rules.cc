@@ -9,10 +9,11 @@
 #include "api/kinds/checks.h"
 #include "api/kinds/metadata.h"
 #include "api/kinds/names.h"
+#include "api/schema/builtin.h"
 #include "api/schema/catalog.h"
+#include "api/schema/go_print.h"
 #include "api/structural/crd_conversion.h"
 #include "api/structural/formats.h"
-#include "api/structural/go_text.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -268,8 +269,8 @@ void validate_versions(const Hoisted& form, const Value& spec, const Value* old,
                      errors);
   }
   auto invalid = [&](std::string_view detail) {
-    errors.add(Fault::invalid, path,
-               cat("Invalid value: ", go_versions(form.versions), ": ", detail));
+    const Schema* type = builtin_type("apiextensions/v1.CustomResourceDefinitionSpec");
+    errors.invalid(path, go_form(form.versions, *type->field("versions")->schema), detail);
   };
   if (!unique) invalid("must contain unique version names");
   if (storage != 1) invalid("must have exactly one version marked as storage version");

@@ -4,8 +4,9 @@
 #include <set>
 #include <utility>
 
+#include "api/schema/builtin.h"
+#include "api/schema/go_print.h"
 #include "api/structural/embedded.h"
-#include "api/structural/go_text.h"
 #include "api/structural/openapi_rules.h"
 #include "api/structural/prune.h"
 #include "api/structural/structural.h"
@@ -61,9 +62,10 @@ void validate_root(const Value& schema, const Path& path, FieldErrors& errors) {
   }
   for (const auto& [key, value] : schema.members()) {
     if (allowed.contains(key) || value.is_null()) continue;
-    errors.add(
-        Fault::invalid, path.child("openAPIV3Schema"),
-        cat("Invalid value: ", go_schema(schema), ": only ", kAllowedAtRoot,
+    errors.invalid(
+        path.child("openAPIV3Schema"),
+        go_form(schema, *builtin_type("apiextensions/v1.JSONSchemaProps")),
+        cat("only ", kAllowedAtRoot,
             " fields are allowed at the root of the schema if the status subresource is enabled"));
     return;
   }

@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "api/structural/go_text.h"
 #include "api/structural/pattern.h"
 #include "json/parse.h"
 
@@ -106,23 +105,6 @@ TEST(Pattern, faults_are_in_the_words_of_go) {
   };
   for (const auto& [pattern, fault] : cases)
     EXPECT_EQ(Pattern::fault_of(pattern), fault) << pattern;
-}
-
-TEST(GoText, prints_schemas_as_the_internal_type) {
-  const auto schema =
-      *json::parse(R"({"type":"object","properties":{"b":{"type":"array","items":{"type":"string"}},
-      "a":{"additionalProperties":true}},"x-kubernetes-validations":[{"rule":"self.a < 1"}]})");
-  const std::string text = go_schema(schema);
-  EXPECT_NE(text.find(R"("Type":"object","Nullable":false)"), std::string::npos);
-  EXPECT_NE(text.find(R"("Properties":{"a":{"ID":"")"), std::string::npos);
-  EXPECT_NE(text.find(R"("AdditionalProperties":{"Allows":true,"Schema":null})"),
-            std::string::npos);
-  EXPECT_NE(text.find(R"("JSONSchemas":null})"), std::string::npos);
-  EXPECT_NE(
-      text.find(
-          R"("XValidations":[{"Rule":"self.a \u003c 1","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}])"),
-      std::string::npos);
-  EXPECT_TRUE(json::parse(text).ok());
 }
 
 }  // namespace

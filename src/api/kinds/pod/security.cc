@@ -7,6 +7,8 @@
 #include "api/kinds/metadata.h"
 #include "api/kinds/names.h"
 #include "api/kinds/pod/volumes.h"
+#include "api/schema/builtin.h"
+#include "api/schema/go_print.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -100,36 +102,8 @@ void validate_windows_options(const Value& options, const Path& path, FieldError
   }
 }
 
-// As messages show it: every field of the API's own type.
 Value shown_context(const Value& context) {
-  Value shown = Value::object();
-  if (is_set(context, "capabilities")) {
-    const Value& capabilities = context["capabilities"];
-    shown.set("Capabilities",
-              Value::object({{"Add", capabilities["add"]}, {"Drop", capabilities["drop"]}}));
-  } else {
-    shown.set("Capabilities", Value());
-  }
-  auto copy = [&](const char* name, const char* key) { shown.set(name, Value(context[key])); };
-  copy("Privileged", "privileged");
-  copy("SELinuxOptions", "seLinuxOptions");
-  copy("WindowsOptions", "windowsOptions");
-  copy("RunAsUser", "runAsUser");
-  copy("RunAsGroup", "runAsGroup");
-  copy("RunAsNonRoot", "runAsNonRoot");
-  copy("ReadOnlyRootFilesystem", "readOnlyRootFilesystem");
-  copy("AllowPrivilegeEscalation", "allowPrivilegeEscalation");
-  copy("ProcMount", "procMount");
-  auto profile = [&](const char* name, const char* key) {
-    const Value& value = context[key];
-    shown.set(name, value.is_null()
-                        ? Value()
-                        : Value::object({{"Type", Value(value["type"].as_string())},
-                                         {"LocalhostProfile", value["localhostProfile"]}}));
-  };
-  profile("SeccompProfile", "seccompProfile");
-  profile("AppArmorProfile", "appArmorProfile");
-  return shown;
+  return go_form(context, *builtin_type("core/v1.SecurityContext"));
 }
 
 // ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$

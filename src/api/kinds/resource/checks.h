@@ -1,6 +1,9 @@
 #pragma once
 // The checks of resource.k8s.io kinds, in their stored form. rules.cc puts them together.
 
+#include <initializer_list>
+#include <string_view>
+
 #include "api/kinds/resource/findings.h"
 #include "api/schema/kind.h"
 
@@ -32,12 +35,11 @@ void check_request_policy(const Value& capacity, const Path& path, Findings& fou
 void check_class_spec(const Value& spec, const Value* old, const Path& path, Findings& found);
 void check_taint_rule_spec(const Value& spec, const Value* old, const Path& path, Findings& found);
 
-/// The objects as the API's own structures write themselves, for messages that show them whole.
-Value shown_template_spec(const Value& spec, const Features& features);
-Value shown_claim_spec(const Value& spec, const Features& features);
-Value shown_allocation(const Value& allocation, const Features& features);
+/// The part of an object of `kind` that `steps` lead to, as the API's internal structure writes
+/// itself, for messages that show it whole.
+Value shown_part(const Value& part, std::string_view kind,
+                 std::initializer_list<std::string_view> steps, const Features& features);
 Value shown_attribute(const Value& attribute);
 Value shown_terms(const Value& terms);
-Value shown_pool_status(const Value& status);
 
 }  // namespace dibs::api

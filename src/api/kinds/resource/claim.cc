@@ -543,8 +543,10 @@ void check_claim_status(const Value& claim, const Value& old, Findings& found) {
     check_allocation(allocation, request_names(claim["spec"]["devices"]), allocation_at, found);
   } else if (!(allocation == old_allocation)) {
     std::size_t from = found.errors.size();
-    found.errors.invalid(allocation_at, shown_allocation(allocation, found.features),
-                         "field is immutable");
+    found.errors.invalid(
+        allocation_at,
+        shown_part(allocation, "ResourceClaim", {"status", "allocation"}, found.features),
+        "field is immutable");
     found.cover(from);
   }
 }

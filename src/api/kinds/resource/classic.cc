@@ -12,6 +12,8 @@
 #include "api/kinds/pod/scheduling.h"
 #include "api/kinds/resource/names.h"
 #include "api/kinds/resource/rules.h"
+#include "api/schema/builtin.h"
+#include "api/schema/go_print.h"
 #include "base/semver.h"
 #include "base/strings.h"
 
@@ -252,66 +254,22 @@ bool adds_consumer(const Value& consumers, const Value& before) {
   return false;
 }
 
-// Structures as these releases wrote them into messages. Where they show an address upstream shows
-// another one every time, so nobody can rely on it.
-std::string shown_spec(const Value& spec) {
-  return cat("resource.ResourceClaimSpec{ResourceClassName:",
-             quoted(spec["resourceClassName"].as_string()),
-             ", ParametersRef:(*resource.ResourceClaimParametersReference)(",
-             is_set(spec, "parametersRef") ? "0xc000000000" : "nil",
-             "), AllocationMode:", quoted(spec["allocationMode"].as_string()), "}");
-}
-
-std::string shown_allocation(const Value& allocation) {
-  std::string handles = "[]resource.ResourceHandle";
-  if (allocation["resourceHandles"].empty()) {
-    handles += "(nil)";
-  } else {
-    handles += "{";
-    bool first = true;
-    for (const Value& handle : allocation["resourceHandles"].items()) {
-      append(handles, first ? "" : ", ",
-             "resource.ResourceHandle{DriverName:", quoted(handle["driverName"].as_string()),
-             ", Data:", quoted(handle["data"].as_string()), "}");
-      first = false;
-    }
-    handles += "}";
-  }
-  return cat("resource.AllocationResult{ResourceHandles:", handles,
-             ", AvailableOnNodes:(*core.NodeSelector)(",
-             is_set(allocation, "availableOnNodes") ? "0xc000000000" : "nil",
-             "), Shareable:", allocation["shareable"].as_bool(), "}");
-}
-
-std::string shown_map(const Value& map) {
-  if (map.empty()) return "map[string]string(nil)";
-  std::string text = "map[string]string{";
-  bool first = true;
-  for (const std::string& key : sorted_keys(map)) {
-    append(text, first ? "" : ", ", quoted(key), ":", quoted(map[key].as_string()));
-    first = false;
-  }
-  return text + "}";
-}
-
-std::string shown_template(const Value& spec) {
-  return cat(
-      "resource.ResourceClaimTemplateSpec{ObjectMeta:v1.ObjectMeta{Name:\"\", "
-      "GenerateName:\"\", Namespace:\"\", SelfLink:\"\", UID:\"\", ResourceVersion:\"\", "
-      "Generation:0, CreationTimestamp:time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC), "
-      "DeletionTimestamp:<nil>, DeletionGracePeriodSeconds:(*int64)(nil), Labels:",
-      shown_map(spec["metadata"]["labels"]),
-      ", Annotations:", shown_map(spec["metadata"]["annotations"]),
-      ", OwnerReferences:[]v1.OwnerReference(nil), Finalizers:[]string(nil), "
-      "ManagedFields:[]v1.ManagedFieldsEntry(nil)}, Spec:",
-      shown_spec(spec["spec"]), "}");
+// Structures as these releases wrote them into messages.
+std::string shown_part(const Value& part, std::string_view kind,
+                       std::initializer_list<std::string_view> steps, const Features& features) {
+  constexpr int kLast = 30;
+  const int release = features.minor() <= kLast ? features.minor() : 0;
+  const Schema* schema = builtin_schema("resource.k8s.io", "v1alpha2", kind, release);
+  for (std::string_view step : steps) schema = schema->field(step)->schema;
+  return go_syntax(part, *schema);
 }
 
 void immutable(const Path& path, const std::string& shown, FieldErrors& errors) {
   errors.add(Fault::invalid, path, cat("Invalid value: ", shown, ": field is immutable"));
 }
 
-void check_claim_status(const Value& claim, const Value& old, FieldErrors& errors) {
+void check_claim_status(const Value& claim, const Value& old, const Features& features,
+                        FieldErrors& errors) {
   const Value& status = claim["status"];
   const Value& before = old["status"];
   Path path("status");
@@ -344,7 +302,8 @@ void check_claim_status(const Value& claim, const Value& old, FieldErrors& error
   }
   if (!allocation.is_null() && is_set(before, "allocation") &&
       !(allocation == before["allocation"])) {
-    immutable(path.child("allocation"), shown_allocation(allocation), errors);
+    immutable(path.child("allocation"),
+              shown_part(allocation, "ResourceClaim", {"status", "allocation"}, features), errors);
   }
   bool was_deallocating = before["deallocationRequested"].as_bool();
   Path deallocation_at = path.child("deallocationRequested");
@@ -410,18 +369,17 @@ void validate_classic_update(std::string_view kind, const Value& object, const V
   if (!twice) return;
   for (const FieldError& error : metadata) errors.add(error.fault, Path(error.field), error.text);
   if (!(object["spec"] == old["spec"])) {
-    if (kind == "ResourceClaim") immutable(Path("spec"), shown_spec(object["spec"]), errors);
-    if (kind == "ResourceClaimTemplate") {
-      immutable(Path("spec"), shown_template(object["spec"]), errors);
+    if (kind == "ResourceClaim" || kind == "ResourceClaimTemplate") {
+      immutable(Path("spec"), shown_part(object["spec"], kind, {"spec"}, features), errors);
     }
   }
   validate_classic(kind, object, features, errors);
 }
 
 void validate_classic_status(std::string_view kind, const Value& object, const Value& old,
-                             const Features&, FieldErrors& errors) {
+                             const Features& features, FieldErrors& errors) {
   if (kind == "ResourceClaim") {
-    check_claim_status(object, old, errors);
+    check_claim_status(object, old, features, errors);
     return;
   }
   if (kind != "PodSchedulingContext") return;

@@ -20,28 +20,6 @@ void check_identifier(std::string_view id, const Path& path, FieldErrors& errors
   add_invalid(is_c_identifier(id), Value(id), path, errors);
 }
 
-Faults is_caseless_subdomain(std::string_view text) {
-  Faults faults = is_dns1123_subdomain(to_lower(text), Unit::bytes);
-  for (std::string& fault : faults) {
-    if (fault.substr(0, 2) != "a ") continue;
-    fault = regex_text(
-        "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start "
-        "and end with an alphanumeric character",
-        "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", {"Example.com"});
-  }
-  return faults;
-}
-
-bool is_lower_uuid(std::string_view text) {
-  if (text.size() != 36) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-    bool hex = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
-    if (dash ? text[i] != '-' : !hex) return false;
-  }
-  return true;
-}
-
 bool is_hex(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
@@ -75,59 +53,6 @@ std::string uuid_fault(std::string_view text) {
       return cat("invalid UUID length: ", text.size());
   }
   return dashed(text) ? "" : "invalid UUID format";
-}
-
-void check_declared_pool(std::string_view name, const Path& path, FieldErrors& errors) {
-  if (name.size() > kPoolLength) errors.too_long(path, kPoolLength);
-  std::size_t i = 0;
-  for (std::string_view part : split(name, '/')) {
-    std::string where = cat("segment ", i++, ": ");
-    if (part.empty()) {
-      errors.invalid(path, Value(name), cat(where, "must not be empty"));
-      continue;
-    }
-    for (const std::string& fault : is_dns1123_subdomain(part, Unit::bytes)) {
-      errors.invalid(path, Value(part), cat(where, fault));
-    }
-  }
-}
-
-void check_declared_fully_qualified(std::string_view name, const Path& path, FieldErrors& errors) {
-  auto parts = split(name, '/');
-  if (parts.size() == 1) check_identifier(parts[0], path, errors);
-  if (parts.size() == 2) {
-    if (parts[0].empty()) {
-      errors.invalid(path, "", "prefix must not be empty");
-    } else {
-      if (parts[0].size() > kDomainLength) errors.too_long(path, kDomainLength);
-      for (const std::string& fault : is_dns1123_subdomain(parts[0], Unit::bytes)) {
-        errors.invalid(path, Value(parts[0]), cat("prefix: ", fault));
-      }
-    }
-    if (parts[1].empty()) {
-      errors.invalid(path, "", "name must not be empty");
-    } else {
-      check_identifier(parts[1], path, errors);
-    }
-  }
-  if (parts.size() == 1) {
-    errors.invalid(path, Value(name),
-                   "a fully qualified name must be a domain and a name separated by a slash");
-  }
-}
-
-void check_declared_extended(std::string_view name, const Path& path, FieldErrors& errors) {
-  Value shown(name);
-  if (name.find('/') == std::string_view::npos) {
-    errors.invalid(path, shown,
-                   "a name must be a domain-prefixed path, such as 'example.com/my-prop'");
-  } else if (name.find("kubernetes.io/") != std::string_view::npos) {
-    errors.invalid(path, shown, "must not have \"kubernetes.io/\" domain");
-  }
-  if (name.substr(0, 9) == "requests.") {
-    errors.invalid(path, shown, "must not have \"requests.\" prefix");
-  }
-  add_invalid(is_qualified_name(cat("requests.", name)), shown, path, errors);
 }
 
 // Four decimal numbers; leading zeros are read over, as they always were here.
@@ -179,6 +104,16 @@ std::string canonical_address(std::string_view text) {
 }
 
 }  // namespace
+
+bool is_lower_uuid(std::string_view text) {
+  if (text.size() != 36) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    bool hex = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
+    if (dash ? text[i] != '-' : !hex) return false;
+  }
+  return true;
+}
 
 void check_driver_name(std::string_view name, const Path& path, FieldErrors& errors) {
   if (name.empty()) {
@@ -266,30 +201,6 @@ bool is_valid_extended_resource_name(std::string_view name) {
   return name.find('/') != std::string_view::npos &&
          name.find("kubernetes.io/") == std::string_view::npos &&
          name.substr(0, 9) != "requests." && is_qualified_name(cat("requests.", name)).empty();
-}
-
-void check_declared_format(std::string_view format, std::string_view text, const Path& path,
-                           FieldErrors& errors) {
-  Value shown(text);
-  if (format == "short-name") {
-    add_invalid(is_dns1123_label(text, Unit::bytes), shown, path, errors);
-  } else if (format == "long-name") {
-    add_invalid(is_dns1123_subdomain(text, Unit::bytes), shown, path, errors);
-  } else if (format == "caseless") {
-    add_invalid(is_caseless_subdomain(text), shown, path, errors);
-  } else if (format == "label-key") {
-    add_invalid(is_qualified_name(text), shown, path, errors);
-  } else if (format == "uuid") {
-    if (!is_lower_uuid(text)) {
-      errors.invalid(path, shown, "must be a lowercase UUID in 8-4-4-4-12 format");
-    }
-  } else if (format == "pool-name") {
-    check_declared_pool(text, path, errors);
-  } else if (format == "fully-qualified") {
-    check_declared_fully_qualified(text, path, errors);
-  } else if (format == "extended-resource") {
-    check_declared_extended(text, path, errors);
-  }
 }
 
 std::string shortened_key(std::string_view key, std::size_t limit) {

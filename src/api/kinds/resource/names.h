@@ -1,9 +1,8 @@
 #pragma once
 // Names that resource.k8s.io demands of drivers, pools, attributes and shares.
 //
-// Two voices speak here. The checks of old know drivers in any case and count in characters; the
-// rules that releases from 1.37 on declare beside the fields say the same in other words. Each name
-// that has both stands here twice.
+// The checks of old speak here. The rules that releases from 1.37 on declare beside the fields say
+// the same in other words: kinds/declared_formats.cc.
 
 #include <string_view>
 
@@ -18,6 +17,7 @@ void check_pool_name(std::string_view name, const Path& path, FieldErrors& error
 /// "identifier" or "domain/identifier": a key of attributes and capacities.
 void check_qualified_name(std::string_view name, const Path& path, FieldErrors& errors);
 void check_fully_qualified_name(std::string_view name, const Path& path, FieldErrors& errors);
+bool is_lower_uuid(std::string_view text);
 void check_uuid(std::string_view text, const Path& path, FieldErrors& errors);
 void check_node_name(std::string_view name, const Path& path, FieldErrors& errors);
 void check_label_name(const Value& name, const Path& path, FieldErrors& errors);
@@ -27,11 +27,6 @@ void check_version_value(const Value& version, const Path& path, FieldErrors& er
 void check_interface_address(const Value& address, const Path& path, FieldErrors& errors);
 /// A name that requests of pods may use for devices of a class: "example.com/gpu".
 bool is_valid_extended_resource_name(std::string_view name);
-
-/// The formats of declared rules, by their names: short-name, long-name, caseless, label-key, uuid,
-/// pool-name, fully-qualified, extended-resource.
-void check_declared_format(std::string_view format, std::string_view text, const Path& path,
-                           FieldErrors& errors);
 
 /// A key as paths show it: what is longer than `limit` loses its middle.
 std::string shortened_key(std::string_view key, std::size_t limit);

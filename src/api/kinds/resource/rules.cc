@@ -3,9 +3,13 @@
 #include <memory>
 
 #include "api/kinds/checks.h"
+#include "api/kinds/declared.h"
 #include "api/kinds/metadata.h"
 #include "api/kinds/resource/checks.h"
-#include "api/kinds/resource/declared.h"
+#include "api/kinds/resource/versions/conversion.h"
+#include "api/kinds/resource/versions/model.h"
+#include "api/schema/builtin.h"
+#include "api/schema/gates.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -13,26 +17,64 @@ namespace {
 
 using Shared = std::shared_ptr<const Features>;
 
-constexpr std::string_view kClassic = "resource.k8s.io/v1alpha2";
+constexpr std::string_view kGroup = "resource.k8s.io";
 
-bool is_classic(const Value& object) { return object["apiVersion"].as_string() == kClassic; }
-
+/// A kind, and how it was written.
 struct Written {
   Shared features;
-  DeclaredForm form;
+  std::string kind;
+  std::shared_ptr<const Gates> gates;            // of the stored form
+  const Schema* schema = nullptr;                // of the version, for what is declared there
+  std::shared_ptr<const Conversion> conversion;  // null: the version looks like the stored form
+
+  void drop_disabled(Value& object, const Value* old) const {
+    gates->drop_disabled(object, old, *features);
+  }
 };
+
+/// The schema in the version, or in the first that has the kind.
+const Schema* schema_in(std::string_view version, std::string_view kind) {
+  for (std::string_view one : {version, std::string_view("v1"), std::string_view("v1alpha3")}) {
+    if (const Schema* schema = builtin_schema(kGroup, one, kind)) return schema;
+  }
+  return nullptr;
+}
+
+Written written_in(std::string_view version, std::string_view kind, const Features& features) {
+  Written written{std::make_shared<const Features>(features), std::string(kind), {}, {}, {}};
+  if (const Schema* stored = schema_in("v1", kind)) {
+    written.gates = std::make_shared<const Gates>(*stored);
+  }
+  written.schema = schema_in(version, kind);
+  if (version == "v1beta1" && has_two_models(kind))
+    written.conversion = std::make_shared<Conversion>(kind, version);
+  return written;
+}
 
 /// Declared rules judge beside the older checks from this release on.
 constexpr int kDeclaredSince = 37;
 
+// What was written is judged in its own words: paths and values are those of its version.
+void judge_declared(const Value& object, const Value* old, const Written& written,
+                    FieldErrors& errors) {
+  if (!written.conversion) {
+    check_declared(*written.schema, object, old, *written.features, errors);
+    return;
+  }
+  const Value shown = written.conversion->show(object);
+  const Value before = old == nullptr ? Value() : written.conversion->show(*old);
+  check_declared(*written.schema, shown, old == nullptr ? nullptr : &before, *written.features,
+                 errors);
+}
+
 // Runs the checks of a kind and its declared rules, and tells both.
-void judge(std::string_view kind, const Value& object, const Value* old, const Written& written,
+void judge(const Value& object, const Value* old, const Written& written,
            const std::function<void(Findings&)>& checks, FieldErrors& errors) {
   Findings found(*written.features);
   checks(found);
   FieldErrors declared;
   if (written.features->minor() >= kDeclaredSince) {
-    check_declared(kind, object, old, written.form, *written.features, declared);
+    judge_declared(object, old, written, declared);
   }
   tell(found, declared, errors);
 }
@@ -164,18 +206,15 @@ KindRules claim_rules(const Written& written) {
   rules.set_defaults = set_device_claim_defaults;
   rules.prepare_create = [written](Value& claim, const RuleContext&) {
     claim.set("status", Value::object());
-    if (!is_classic(claim)) {
-      drop_disabled_claim_spec(claim.mut("spec"), nullptr, *written.features);
-    }
+    if (!is_classic(claim)) written.drop_disabled(claim, nullptr);
   };
   rules.prepare_update = [written](Value& claim, const Value& old, const RuleContext&) {
-    if (is_classic(claim)) return;
-    drop_disabled_claim_spec(claim.mut("spec"), &old["spec"], *written.features);
+    if (!is_classic(claim)) written.drop_disabled(claim, &old);
   };
   rules.prepare_status = [written](Value& claim, const Value& old, const RuleContext&) {
     reset_metadata(claim, old, *written.features);
     if (is_classic(claim)) return;
-    drop_disabled_claim_status(claim, old, *written.features);
+    written.drop_disabled(claim, &old);
     drop_stale_device_status(claim, old);
   };
   rules.validate = [written](const Value& claim, FieldErrors& errors) {
@@ -184,7 +223,7 @@ KindRules claim_rules(const Written& written) {
       return;
     }
     judge(
-        "ResourceClaim", claim, nullptr, written,
+        claim, nullptr, written,
         [&](Findings& found) { check_claim_spec(claim["spec"], Path("spec"), found); }, errors);
   };
   rules.validate_update = [written](const Value& claim, const Value& old, FieldErrors& errors) {
@@ -194,10 +233,11 @@ KindRules claim_rules(const Written& written) {
     }
     // A spec that cannot change need not be judged again.
     judge(
-        "ResourceClaim", claim, &old, written,
+        claim, &old, written,
         [&](Findings& found) {
           if (claim["spec"] == old["spec"]) return;
-          found.errors.invalid(Path("spec"), shown_claim_spec(claim["spec"], *written.features),
+          found.errors.invalid(Path("spec"),
+                               shown_part(claim["spec"], written.kind, {"spec"}, *written.features),
                                "field is immutable");
           found.cover(0);
         },
@@ -209,8 +249,8 @@ KindRules claim_rules(const Written& written) {
       return;
     }
     judge(
-        "ResourceClaim", claim, &old, written,
-        [&](Findings& found) { check_claim_status(claim, old, found); }, errors);
+        claim, &old, written, [&](Findings& found) { check_claim_status(claim, old, found); },
+        errors);
   };
   return rules;
 }
@@ -219,13 +259,10 @@ KindRules template_rules(const Written& written) {
   KindRules rules;
   rules.set_defaults = set_device_claim_defaults;
   rules.prepare_create = [written](Value& object, const RuleContext&) {
-    if (is_classic(object)) return;
-    drop_disabled_claim_spec(object.mut("spec").mut("spec"), nullptr, *written.features);
+    if (!is_classic(object)) written.drop_disabled(object, nullptr);
   };
   rules.prepare_update = [written](Value& object, const Value& old, const RuleContext&) {
-    if (is_classic(object)) return;
-    drop_disabled_claim_spec(object.mut("spec").mut("spec"), &old["spec"]["spec"],
-                             *written.features);
+    if (!is_classic(object)) written.drop_disabled(object, &old);
   };
   rules.validate = [written](const Value& object, FieldErrors& errors) {
     Path path("spec");
@@ -235,7 +272,7 @@ KindRules template_rules(const Written& written) {
       return;
     }
     judge(
-        "ResourceClaimTemplate", object, nullptr, written,
+        object, nullptr, written,
         [&](Findings& found) {
           check_template_metadata(object["spec"]["metadata"], path.child("metadata"), found.errors);
           check_claim_spec(object["spec"]["spec"], path.child("spec"), found);
@@ -257,7 +294,7 @@ KindRules template_rules(const Written& written) {
       tell(found, {}, errors);
     }
     if (!same) {
-      errors.invalid(path, shown_template_spec(object["spec"], *written.features),
+      errors.invalid(path, shown_part(object["spec"], written.kind, {"spec"}, *written.features),
                      "field is immutable");
     }
   };
@@ -273,11 +310,10 @@ KindRules slice_rules(const Written& written) {
       slice.mut("metadata").erase("generation");
       return;
     }
-    drop_disabled_slice(slice.mut("spec"), nullptr, *written.features);
+    written.drop_disabled(slice, nullptr);
   };
   rules.prepare_update = [written](Value& slice, const Value& old, const RuleContext&) {
-    if (is_classic(slice)) return;
-    drop_disabled_slice(slice.mut("spec"), &old["spec"], *written.features);
+    if (!is_classic(slice)) written.drop_disabled(slice, &old);
   };
   rules.validate = [written](const Value& slice, FieldErrors& errors) {
     if (is_classic(slice)) {
@@ -285,7 +321,7 @@ KindRules slice_rules(const Written& written) {
       return;
     }
     judge(
-        "ResourceSlice", slice, nullptr, written,
+        slice, nullptr, written,
         [&](Findings& found) { check_slice_spec(slice["spec"], nullptr, Path("spec"), found); },
         errors);
   };
@@ -295,7 +331,7 @@ KindRules slice_rules(const Written& written) {
       return;
     }
     judge(
-        "ResourceSlice", slice, &old, written,
+        slice, &old, written,
         [&](Findings& found) {
           check_slice_spec(slice["spec"], &old["spec"], Path("spec"), found);
         },
@@ -316,26 +352,21 @@ KindRules slice_rules(const Written& written) {
 KindRules class_rules(const Written& written) {
   KindRules rules;
   rules.tracks_generation = true;
-  auto drop = [written](Value& object, const Value* old) {
-    if (written.features->on("DRAExtendedResource")) return;
-    if (old != nullptr && is_set((*old)["spec"], "extendedResourceName")) return;
-    if (is_set(object["spec"], "extendedResourceName")) {
-      object.mut("spec").erase("extendedResourceName");
-    }
+  rules.prepare_create = [written](Value& object, const RuleContext&) {
+    written.drop_disabled(object, nullptr);
   };
-  rules.prepare_create = [drop](Value& object, const RuleContext&) { drop(object, nullptr); };
-  rules.prepare_update = [drop](Value& object, const Value& old, const RuleContext&) {
-    drop(object, &old);
+  rules.prepare_update = [written](Value& object, const Value& old, const RuleContext&) {
+    written.drop_disabled(object, &old);
   };
   rules.validate = [written](const Value& object, FieldErrors& errors) {
     judge(
-        "DeviceClass", object, nullptr, written,
+        object, nullptr, written,
         [&](Findings& found) { check_class_spec(object["spec"], nullptr, Path("spec"), found); },
         errors);
   };
   rules.validate_update = [written](const Value& object, const Value& old, FieldErrors& errors) {
     judge(
-        "DeviceClass", object, &old, written,
+        object, &old, written,
         [&](Findings& found) {
           check_class_spec(object["spec"], &old["spec"], Path("spec"), found);
         },
@@ -367,7 +398,7 @@ KindRules taint_rule_rules(const Written& written, std::string_view version) {
   };
   rules.validate = [written](const Value& object, FieldErrors& errors) {
     judge(
-        "DeviceTaintRule", object, nullptr, written,
+        object, nullptr, written,
         [&](Findings& found) {
           check_taint_rule_spec(object["spec"], nullptr, Path("spec"), found);
         },
@@ -375,7 +406,7 @@ KindRules taint_rule_rules(const Written& written, std::string_view version) {
   };
   rules.validate_update = [written](const Value& object, const Value& old, FieldErrors& errors) {
     judge(
-        "DeviceTaintRule", object, &old, written,
+        object, &old, written,
         [&](Findings& found) {
           check_taint_rule_spec(object["spec"], &old["spec"], Path("spec"), found);
         },
@@ -397,54 +428,44 @@ KindRules pool_request_rules(const Written& written) {
   rules.set_defaults = [](Value& object) {
     if (object["spec"].is_object()) set_default(object.mut("spec"), "limit", 100);
   };
-  auto drop = [written](Value& object, const Value* old) {
-    if (written.features->on("DRAPartitionableDevicesType")) return;
-    if (old != nullptr && is_set((*old)["spec"], "defaultPartitionTypeAttribute")) return;
-    if (is_set(object["spec"], "defaultPartitionTypeAttribute")) {
-      object.mut("spec").erase("defaultPartitionTypeAttribute");
-    }
-  };
-  rules.prepare_create = [drop](Value& object, const RuleContext&) {
+  rules.prepare_create = [written](Value& object, const RuleContext&) {
     object.erase("status");
-    drop(object, nullptr);
+    written.drop_disabled(object, nullptr);
   };
-  rules.prepare_update = [drop](Value& object, const Value& old, const RuleContext&) {
-    drop(object, &old);
+  rules.prepare_update = [written](Value& object, const Value& old, const RuleContext&) {
+    written.drop_disabled(object, &old);
   };
   rules.prepare_status = [written](Value& object, const Value& old, const RuleContext&) {
     reset_metadata(object, old, *written.features);
   };
   // This kind has no older checks: its rules were declared from its first release on.
-  auto declared = [written](const Value& object, const Value* old, FieldErrors& errors) {
-    check_declared("ResourcePoolStatusRequest", object, old, written.form, *written.features,
-                   errors);
+  rules.validate = [written](const Value& object, FieldErrors& errors) {
+    judge_declared(object, nullptr, written, errors);
   };
-  rules.validate = [declared](const Value& object, FieldErrors& errors) {
-    declared(object, nullptr, errors);
+  rules.validate_update = [written](const Value& object, const Value& old, FieldErrors& errors) {
+    judge_declared(object, &old, written, errors);
   };
-  rules.validate_update = [declared](const Value& object, const Value& old, FieldErrors& errors) {
-    declared(object, &old, errors);
-  };
-  rules.validate_status = [declared](const Value& object, const Value& old, FieldErrors& errors) {
+  rules.validate_status = [written](const Value& object, const Value& old, FieldErrors& errors) {
     const Value& status = object["status"];
     if (is_set(old, "status")) {
       if (!(status == old["status"])) {
-        errors.invalid(Path("status"), shown_pool_status(status), "field is immutable");
+        errors.invalid(Path("status"),
+                       shown_part(status, written.kind, {"status"}, *written.features),
+                       "field is immutable");
       }
       return;
     }
     Path path("status");
     validate_conditions(status["conditions"], path.child("conditions"), errors);
-    declared(object, &old, errors);
+    judge_declared(object, &old, written, errors);
   };
   return rules;
 }
 
 // Kinds that only the classic model has.
-KindRules classic_rules(std::string_view kind, const Written& written) {
+KindRules classic_rules(const Written& written) {
   KindRules rules;
-  std::string name(kind);
-  rules.has_status = kind == "PodSchedulingContext";
+  rules.has_status = written.kind == "PodSchedulingContext";
   if (rules.has_status) {
     rules.prepare_create = [](Value& object, const RuleContext&) {
       object.set("status", Value::object());
@@ -453,16 +474,14 @@ KindRules classic_rules(std::string_view kind, const Written& written) {
       reset_metadata(object, old, *written.features);
     };
   }
-  rules.validate = [name, written](const Value& object, FieldErrors& errors) {
-    validate_classic(name, object, *written.features, errors);
+  rules.validate = [written](const Value& object, FieldErrors& errors) {
+    validate_classic(written.kind, object, *written.features, errors);
   };
-  rules.validate_update = [name, written](const Value& object, const Value& old,
-                                          FieldErrors& errors) {
-    validate_classic_update(name, object, old, *written.features, errors);
+  rules.validate_update = [written](const Value& object, const Value& old, FieldErrors& errors) {
+    validate_classic_update(written.kind, object, old, *written.features, errors);
   };
-  rules.validate_status = [name, written](const Value& object, const Value& old,
-                                          FieldErrors& errors) {
-    validate_classic_status(name, object, old, *written.features, errors);
+  rules.validate_status = [written](const Value& object, const Value& old, FieldErrors& errors) {
+    validate_classic_status(written.kind, object, old, *written.features, errors);
   };
   return rules;
 }
@@ -510,7 +529,7 @@ void set_taint_times(Value& object, Time now) {
 
 KindRules make_resource_rules(std::string_view kind, std::string_view version,
                               const Features& features) {
-  Written written{std::make_shared<const Features>(features), {.v1beta1 = version == "v1beta1"}};
+  Written written = written_in(version, kind, features);
   if (kind == "ResourceClaim") return claim_rules(written);
   if (kind == "ResourceClaimTemplate") return template_rules(written);
   if (kind == "ResourceSlice") return slice_rules(written);
@@ -519,7 +538,7 @@ KindRules make_resource_rules(std::string_view kind, std::string_view version,
   if (kind == "ResourcePoolStatusRequest") return pool_request_rules(written);
   if (is_one_of(kind, {"ResourceClass", "PodSchedulingContext", "ResourceClaimParameters",
                        "ResourceClassParameters"})) {
-    return classic_rules(kind, written);
+    return classic_rules(written);
   }
   return {};
 }

@@ -21,12 +21,6 @@ inline KindRules make_resource_rules(std::string_view kind, const Features& feat
   return make_resource_rules(kind, "v1", features);
 }
 
-/// What of a stored object is taken out because its gate is off; parts of features that `old`
-/// (null for a new object) uses already stay.
-void drop_disabled_claim_spec(Value& spec, const Value* old, const Features& features);
-void drop_disabled_claim_status(Value& claim, const Value& old, const Features& features);
-void drop_disabled_slice(Value& spec, const Value* old, const Features& features);
-
 /// The defaults that do not depend on the clock, in any version's form.
 void set_device_claim_defaults(Value& object);
 /// timeAdded of taints that have none.

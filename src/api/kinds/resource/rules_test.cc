@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/kinds/pod/claim_gates.h"
 #include "api/kinds/resource/rules.h"
+#include "api/schema/builtin.h"
+#include "api/schema/gates.h"
 #include "base/strings.h"
 #include "json/parse.h"
 
@@ -95,26 +96,28 @@ TEST(ResourceDefaults, give_taints_the_time_of_the_write) {
 
 TEST(ResourceGates, take_out_what_is_off_unless_it_is_in_use) {
   Features off = gates("1.36", "DRADeviceTaints=false,DRAConsumableCapacity=false");
-  Value spec = parsed(
-      "{'devices':{'requests':[{'name':'a','exactly':{'tolerations':[{'key':'k'}],'capacity':{}}}],"
-      "'constraints':[{'distinctAttribute':'d/a'}]}}");
-  Value fresh = spec;
-  drop_disabled_claim_spec(fresh, nullptr, off);
-  EXPECT_EQ(fresh,
-            parsed("{'devices':{'requests':[{'name':'a','exactly':{}}],'constraints':[{}]}}"));
+  Value claim = parsed(
+      "{'spec':{'devices':{'requests':[{'name':'a','exactly':{'tolerations':[{'key':'k'}],"
+      "'capacity':{}}}],'constraints':[{'distinctAttribute':'d/a'}]}}}");
+  const Gates of_claims(*builtin_schema("resource.k8s.io", "v1", "ResourceClaim"));
+  Value fresh = claim;
+  of_claims.drop_disabled(fresh, nullptr, off);
+  EXPECT_EQ(fresh["spec"], parsed("{'devices':{'requests':[{'name':'a','exactly':{}}],"
+                                  "'constraints':[{}]}}"));
 
-  Value kept = spec;
-  drop_disabled_claim_spec(kept, &spec, off);
-  EXPECT_EQ(kept, spec);
+  Value kept = claim;
+  of_claims.drop_disabled(kept, &claim, off);
+  EXPECT_EQ(kept, claim);
 }
 
 TEST(ResourceGates, leave_an_attribute_of_a_list_without_a_value) {
-  Value spec = parsed(
-      "{'devices':[{'name':'a','attributes':{'s':{'strings':['x']}},'consumesCounters':[{"
-      "'counterSet':'s','compatibilityGroups':['g']}]}],'skipNodeOperations':['*']}");
-  drop_disabled_slice(spec, nullptr, gates());
-  EXPECT_EQ(spec, parsed("{'devices':[{'name':'a','attributes':{'s':{}},'consumesCounters':[{"
-                         "'counterSet':'s'}]}]}"));
+  Value slice = parsed(
+      "{'spec':{'devices':[{'name':'a','attributes':{'s':{'strings':['x']}},'consumesCounters':[{"
+      "'counterSet':'s','compatibilityGroups':['g']}]}],'skipNodeOperations':['*']}}");
+  const Gates of_slices(*builtin_schema("resource.k8s.io", "v1", "ResourceSlice"));
+  of_slices.drop_disabled(slice, nullptr, gates());
+  EXPECT_EQ(slice["spec"], parsed("{'devices':[{'name':'a','attributes':{'s':{}},"
+                                  "'consumesCounters':[{'counterSet':'s'}]}]}"));
 }
 
 TEST(ResourceClaims, tell_declared_faults_after_the_others) {
@@ -328,33 +331,37 @@ TEST(ClassicClaims, follow_the_rules_of_their_model) {
   }
 }
 
-TEST(PodClaimGates, make_a_pod_without_claims) {
-  Value spec = parsed(
+TEST(PodGates, make_a_pod_without_claims) {
+  const KindRules& rules = kind_rules("", "Pod");
+  const Value spec = parsed(
       "{'resourceClaims':[{'name':'a'}],'containers':[{'name':'c','resources':{'claims':[{'name':"
       "'a'}]}}]}");
-  Value fresh = spec;
-  drop_disabled_pod_claims(fresh, nullptr, gates("1.30", "DynamicResourceAllocation=false"));
-  EXPECT_EQ(fresh, parsed("{'containers':[{'name':'c','resources':{}}]}"));
-  Value kept = spec;
-  drop_disabled_pod_claims(kept, &spec, gates("1.30", "DynamicResourceAllocation=false"));
-  EXPECT_EQ(kept, spec);
-  Value on = spec;
-  drop_disabled_pod_claims(on, nullptr, gates("1.30"));
-  EXPECT_EQ(on, spec);
+  auto updated = [&](const Value& old, const Features& features) {
+    Value pod = Value::object({{"spec", spec}});
+    RuleContext context;
+    context.features = &features;
+    rules.prepare_update(pod, Value::object({{"spec", old}}), context);
+    return pod["spec"];
+  };
+  const Features off = gates("1.30", "DynamicResourceAllocation=false");
+  EXPECT_EQ(updated(Value::object(), off), parsed("{'containers':[{'name':'c','resources':{}}]}"));
+  EXPECT_EQ(updated(spec, off), spec);
+  EXPECT_EQ(updated(Value::object(), gates("1.30")), spec);
 }
 
-TEST(PodClaimGates, make_a_status_without_health) {
-  Value status = parsed(
-      "{'containerStatuses':[{'name':'c','allocatedResourcesStatus':[{'name':'claim:a'}]}],"
-      "'extendedResourceClaimStatus':{}}");
-  Value old = parsed("{'spec':{},'status':{}}");
-  Value fresh = status;
-  drop_disabled_pod_status(fresh, old,
-                           gates("1.36", "ResourceHealthStatus=false,DRAExtendedResource=false"));
-  EXPECT_EQ(fresh, parsed("{'containerStatuses':[{'name':'c'}]}"));
-  Value on = status;
-  drop_disabled_pod_status(on, old, gates());
-  EXPECT_EQ(on, status);
+TEST(PodGates, make_a_status_without_health) {
+  const Value pod = parsed(
+      "{'spec':{},'status':{'containerStatuses':[{'name':'c','allocatedResourcesStatus':[{'name':"
+      "'claim:a'}]}],'extendedResourceClaimStatus':{}}}");
+  const Gates of_pods(*builtin_schema("", "v1", "Pod"));
+  const Value old = parsed("{'spec':{},'status':{}}");
+  Value fresh = pod;
+  of_pods.drop_disabled(fresh, &old,
+                        gates("1.36", "ResourceHealthStatus=false,DRAExtendedResource=false"));
+  EXPECT_EQ(fresh["status"], parsed("{'containerStatuses':[{'name':'c'}]}"));
+  Value on = pod;
+  of_pods.drop_disabled(on, &old, gates());
+  EXPECT_EQ(on, pod);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "api/kinds/resource/versions/older_words.h"
+#include "api/kinds/resource/older_words.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,8 @@
-#include "api/kinds/resource/versions/older_words.h"
-
-#include <algorithm>
-#include <cctype>
-#include <vector>
+#include "api/kinds/resource/older_words.h"
 
 #include "api/kinds/resource/versions/conversion.h"
 #include "api/schema/builtin.h"
+#include "api/schema/go_print.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -66,82 +63,6 @@ FieldError retold(const FieldError& error, std::string_view shown_spec) {
   return out;
 }
 
-std::string go_name(std::string_view name) {
-  if (name == "cel") return "CEL";
-  if (name == "uid") return "UID";
-  std::string out(name);
-  if (!out.empty()) out[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(out[0])));
-  return out;
-}
-
-/// Internal types have the package of their group.
-std::string go_type(const Schema& schema) {
-  constexpr std::string_view kVersioned = "v1beta1.";
-  const std::string& name = schema.go_type;
-  if (schema.full_name.starts_with("io.k8s.api.resource.")) return cat("resource.", schema.name);
-  if (schema.shape == Shape::list && !schema.element->full_name.empty())
-    return cat("[]", go_type(*schema.element));
-  if (name.starts_with(kVersioned)) return cat("resource.", name.substr(kVersioned.size()));
-  return name;
-}
-
-std::string go_list(const Value& value, const Schema& schema) {
-  std::string out = cat(go_type(schema), "{");
-  bool first = true;
-  for (const Value& item : value.items()) {
-    append(out, first ? "" : ", ", go_syntax(item, *schema.element));
-    first = false;
-  }
-  return out + "}";
-}
-
-std::string go_map(const Value& value, const Schema& schema) {
-  std::vector<std::string> entries;
-  for (const auto& [key, item] : value.members())
-    entries.push_back(cat(quoted(key), ":", go_syntax(item, *schema.element)));
-  std::sort(entries.begin(), entries.end());
-  return cat(go_type(schema), "{", join(entries, ", "), "}");
-}
-
-std::string go_member(const Value& value, const Field& field) {
-  const Schema& schema = *field.schema;
-  bool absent = value.is_null();
-  if (schema.shape == Shape::time && absent) {
-    return field.pointer ? "<nil>" : "time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC)";
-  }
-  // An address would follow, which says nothing.
-  if (field.pointer) return cat("(*", go_type(schema), ")(", absent ? "nil" : "0x0", ")");
-  if (absent && (schema.shape == Shape::list || schema.shape == Shape::map))
-    return cat(go_type(schema), "(nil)");
-  return go_syntax(value, schema);
-}
-
-std::string go_object(const Value& value, const Schema& schema) {
-  // Structures of Go have their members in the order of the wire.
-  struct Member {
-    std::uint32_t number;
-    std::string text;
-  };
-  std::vector<Member> members;
-  for (const Field& field : schema.fields) {
-    if (field.proto != 0)
-      members.push_back(
-          {field.proto, cat(go_name(field.name), ":", go_member(value[field.name], field))});
-  }
-  for (const Inlined& part : schema.inlined) {
-    members.push_back(
-        {part.proto, cat(part.schema->name, ":resource.", part.schema->name,
-                         go_object(value, *part.schema).substr(go_type(*part.schema).size()))});
-  }
-  std::sort(members.begin(), members.end(),
-            [](const Member& a, const Member& b) { return a.number < b.number; });
-  std::string out = cat(go_type(schema), "{");
-  for (std::size_t i = 0; i < members.size(); ++i) append(out, i == 0 ? "" : ", ", members[i].text);
-  // The one member that the structure has before its own.
-  replace(out, "TemplateSpec{Metadata:", "TemplateSpec{ObjectMeta:");
-  return out + "}";
-}
-
 /// The spec as the release's own structures would be shown.
 std::string shown_spec(std::string_view kind, const Value& object, int minor) {
   if (kind != "ResourceClaim" && kind != "ResourceClaimTemplate") return {};
@@ -160,24 +81,6 @@ void retell(const FieldErrors& from, FieldErrors& to, std::string_view spec) {
 }
 
 }  // namespace
-
-std::string go_syntax(const Value& value, const Schema& schema) {
-  switch (schema.shape) {
-    case Shape::object:
-      return go_object(value, schema);
-    case Shape::list:
-      return go_list(value, schema);
-    case Shape::map:
-      return go_map(value, schema);
-    case Shape::boolean:
-      return value.as_bool() ? "true" : "false";
-    case Shape::int32:
-    case Shape::int64:
-      return cat(value.as_int());
-    default:
-      return quoted(value.as_string());
-  }
-}
 
 KindRules in_words_of_release(KindRules rules, std::string_view kind, int minor) {
   if (minor >= kNestedFormSince) return rules;

@@ -14,7 +14,4 @@ namespace dibs::api {
 /// The rules, with their faults in the words of the release of this minor number.
 KindRules in_words_of_release(KindRules rules, std::string_view kind, int minor);
 
-/// A value of a schema as Go's %#v shows a structure of that type: `resource.Spec{Name:"a"}`.
-std::string go_syntax(const Value& value, const Schema& schema);
-
 }  // namespace dibs::api
