@@ -3,8 +3,8 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(DIBS_PACKAGE_LIBRARIES driver client api_resource api_schema net rpc cdi json runtime base proto)
-set(DIBS_PACKAGE_FOLDERS driver client net rpc cdi json runtime base)
+set(DIBS_PACKAGE_LIBRARIES driver client calls api_resource api_schema net rpc cdi json runtime base proto)
+set(DIBS_PACKAGE_FOLDERS driver client calls net rpc cdi json runtime base)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dibs)
 
 foreach(library IN LISTS DIBS_PACKAGE_LIBRARIES)

@@ -70,19 +70,15 @@ Result<> BenchCluster::Parts::open(const BenchClusterOptions& options) {
   // As upstream's benchmark: nobody makes service accounts here, or finds nodes ready.
   served.disabled_plugins = {"ServiceAccount"};
   DIBS_TRY(server, server::ApiServer::open(runtime->runtime(), *store, served));
-  client::InProcessOptions direct;
-  direct.values = true;
-  transport = client::make_in_process_transport(server->handler(), runtime->runtime(), direct);
+  transport = client::make_in_process_transport(server->handler(), runtime->runtime());
   client = std::make_unique<client::Client>(*transport);
   client::InProcessOptions in_process;
-  in_process.values = true;
   in_process.identity = {"system:kube-scheduler", {"system:masters"}};
   parts_transport =
       client::make_in_process_transport(server->handler(), runtime->runtime(), in_process);
   parts_client = std::make_unique<client::Client>(*parts_transport);
   controllers::ControllersOptions controlled;
   controlled.claims_only = !options.all_controllers;
-  controlled.own_server = true;
   controlled.node_monitor_grace_period = std::chrono::hours(24);
   controllers =
       std::make_unique<controllers::Controllers>(*parts_client, runtime->runtime(), controlled);
@@ -95,7 +91,6 @@ Result<> BenchCluster::Parts::open(const BenchClusterOptions& options) {
   scheduling.features = features;
   scheduling.metrics = &server->metrics();
   scheduling.attempt = options.attempt;
-  scheduling.own_server = true;
   scheduler = std::make_unique<scheduler::Scheduler>(*parts_client, runtime->runtime(), scheduling);
   scheduler->start();
   const auto deadline = std::chrono::steady_clock::now() + kReadyDeadline;

@@ -18,16 +18,16 @@ std::string_view text_after(std::string_view json, std::string_view label) {
 
 }  // namespace
 
-net::Request body_request(std::string method, std::string target, std::string body) {
-  net::Request made = client::make_request(std::move(method), std::move(target));
+client::Request body_request(std::string method, std::string target, std::string body) {
+  client::Request made = client::make_request(std::move(method), std::move(target));
   made.headers.add("Content-Type", "application/json");
   made.body = std::move(body);
   return made;
 }
 
 Result<> send_many(client::Client& client, std::size_t count, std::size_t window,
-                   const std::function<net::Request(std::size_t)>& request,
-                   const std::function<void(std::size_t, const net::Response&)>& answered) {
+                   const std::function<client::Request(std::size_t)>& request,
+                   const std::function<void(std::size_t, const client::Response&)>& answered) {
   struct Shared {
     std::mutex mutex;
     std::condition_variable done;
@@ -45,7 +45,7 @@ Result<> send_many(client::Client& client, std::size_t count, std::size_t window
       ++shared->open;
     }
     client.transport().send_async(request(index),
-                                  [&, shared, index](const Result<net::Response>& answer) {
+                                  [&, shared, index](const Result<client::Response>& answer) {
                                     Result<> outcome = success();
                                     if (!answer.ok()) {
                                       outcome = answer.error();

@@ -21,13 +21,13 @@
 namespace dibs::cli {
 
 /// A request with a body that is text already.
-net::Request body_request(std::string method, std::string target, std::string body);
+client::Request body_request(std::string method, std::string target, std::string body);
 
 /// Sends `count` requests, `window` at a time, and waits for all answers; the first that is no
 /// success ends it. `answered` may run in any thread.
 Result<> send_many(client::Client& client, std::size_t count, std::size_t window,
-                   const std::function<net::Request(std::size_t)>& request,
-                   const std::function<void(std::size_t, const net::Response&)>& answered = {});
+                   const std::function<client::Request(std::size_t)>& request,
+                   const std::function<void(std::size_t, const client::Response&)>& answered = {});
 
 /// "namespace/name" of an object in the API's JSON, found without reading all of it.
 std::string quick_key(std::string_view json);

@@ -188,7 +188,7 @@ Result<> BenchObjects::allocate_claims(const std::string& name_space) {
   DIBS_CHECK(send_many(
       client, allocated.size(), window_,
       [&](std::size_t i) { return body_request("PUT", path(i, ""), json::write(allocated[i])); },
-      [&](std::size_t i, const net::Response& response) {
+      [&](std::size_t i, const client::Response& response) {
         auto answer = json::parse(response.body);
         if (!answer.ok()) return;
         Value next = *answer;

@@ -241,7 +241,7 @@ class Run {
           sent[i] = now();
           return body_request("POST", target, bodies.at(i));
         },
-        [&](std::size_t i, const net::Response& response) {
+        [&](std::size_t i, const client::Response& response) {
           follower_->created(quick_key(response.body), sent[i]);
         }));
     if (f["skipWaitToCompletion"].as_bool()) return success();
@@ -262,7 +262,7 @@ class Run {
     const auto create = [&] {
       ++open;
       transport.send_async(body_request("POST", target, body),
-                           [&, sent = now()](const Result<net::Response>& answer) {
+                           [&, sent = now()](const Result<client::Response>& answer) {
                              if (answer.ok() && answer->status < 300) {
                                follower_->created(quick_key(answer->body), sent);
                              } else {
@@ -277,7 +277,7 @@ class Run {
       transport.send_async(
           body_request("DELETE", client::path_of({"", "v1", "pods"}, space, name),
                        R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0})"),
-          [&](const Result<net::Response>&) { --open; });
+          [&](const Result<client::Response>&) { --open; });
       if (going && rate <= 0) create();
     });
     const Duration until = now() + length;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "net/http.h"
+#include "calls/call.h"
 #include "runtime/files.h"
 #include "runtime/runtime.h"
 
@@ -29,7 +29,7 @@ struct LocalNodesOptions {
   std::string feature_gates = {};
   /// PEM of the CA whose certificates may use a node's port.
   std::string client_ca_pem = {};
-  net::Handler server = {};
+  calls::Handler server = {};
 };
 
 class LocalNodes {

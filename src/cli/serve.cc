@@ -142,7 +142,6 @@ class Cluster {
   /// The other parts of a cluster reach the server without a socket.
   void start_controllers(const ServeFlags& flags, const std::string& ca_pem) {
     client::InProcessOptions in_process;
-    in_process.values = true;
     in_process.identity = {"system:kube-controller-manager", {"system:masters"}};
     transport_ =
         client::make_in_process_transport(server_->handler(), runtime_->runtime(), in_process);
@@ -150,7 +149,6 @@ class Cluster {
     controllers::ControllersOptions options;
     options.ca_pem = ca_pem;
     options.node_monitor_grace_period = flags.node_monitor_grace_period;
-    options.own_server = true;
     controllers_ =
         std::make_unique<controllers::Controllers>(*client_, runtime_->runtime(), options);
     controllers_->start();
@@ -158,7 +156,6 @@ class Cluster {
 
   Result<> start_scheduler(const ServeFlags& flags) {
     client::InProcessOptions in_process;
-    in_process.values = true;
     in_process.identity = {"system:kube-scheduler", {"system:masters"}};
     scheduler_transport_ = client::make_resource_transport(
         client::make_in_process_transport(server_->handler(), runtime_->runtime(), in_process));
@@ -170,7 +167,6 @@ class Cluster {
     options.features = alloc::Features::from_gates(gates);
     options.metrics = &server_->metrics();
     options.explain_events = flags.explain_events;
-    options.own_server = true;
     scheduler_ =
         std::make_unique<scheduler::Scheduler>(*scheduler_client_, runtime_->runtime(), options);
     scheduler_->start();

@@ -162,7 +162,7 @@ class WatchReader {
   }
 
   WatchHandlers handlers_;
-  net::Response head_;
+  Response head_;
   std::string held_;
   std::optional<Error> failure_;
 };
@@ -180,23 +180,23 @@ std::string path_of(const Gvr& gvr, std::string_view name_space, std::string_vie
   return out;
 }
 
-net::Request make_request(std::string method, std::string target) {
-  net::Request request;
+Request make_request(std::string method, std::string target) {
+  Request request;
   request.method = std::move(method);
   request.target = std::move(target);
   request.headers.add("Accept", "application/json");
   return request;
 }
 
-net::Request make_request(std::string method, std::string target, const json::Value& body,
-                          std::string_view type) {
-  net::Request request = make_request(std::move(method), std::move(target));
+Request make_request(std::string method, std::string target, const json::Value& body,
+                     std::string_view type) {
+  Request request = make_request(std::move(method), std::move(target));
   request.headers.add("Content-Type", std::string(type));
   request.value = body;
   return request;
 }
 
-net::Request list_request(const Gvr& gvr, std::string_view name_space, const ListOptions& options) {
+Request list_request(const Gvr& gvr, std::string_view name_space, const ListOptions& options) {
   Query query(path_of(gvr, name_space));
   add_selection(query, options);
   auto request = make_request("GET", query.take());
@@ -205,8 +205,7 @@ net::Request list_request(const Gvr& gvr, std::string_view name_space, const Lis
   return request;
 }
 
-net::Request watch_request(const Gvr& gvr, std::string_view name_space,
-                           const WatchOptions& options) {
+Request watch_request(const Gvr& gvr, std::string_view name_space, const WatchOptions& options) {
   Query query(path_of(gvr, name_space));
   query.add("watch", "true")
       .add("labelSelector", options.label_selector)
@@ -220,8 +219,8 @@ net::Request watch_request(const Gvr& gvr, std::string_view name_space,
   return request;
 }
 
-net::Request create_request(const Gvr& gvr, std::string_view name_space, const json::Value& object,
-                            const WriteOptions& options) {
+Request create_request(const Gvr& gvr, std::string_view name_space, const json::Value& object,
+                       const WriteOptions& options) {
   // Only the sub-resources of a named object (bindings, evictions, tokens) have a name in the path.
   const auto name =
       options.subresource.empty() ? std::string_view() : object["metadata"]["name"].as_string();
@@ -229,8 +228,8 @@ net::Request create_request(const Gvr& gvr, std::string_view name_space, const j
       "POST", write_target(path_of(gvr, name_space, name, options.subresource), options), object);
 }
 
-net::Request update_request(const Gvr& gvr, std::string_view name_space, const json::Value& object,
-                            const WriteOptions& options) {
+Request update_request(const Gvr& gvr, std::string_view name_space, const json::Value& object,
+                       const WriteOptions& options) {
   return make_request("PUT",
                       write_target(path_of(gvr, name_space, object["metadata"]["name"].as_string(),
                                            options.subresource),
@@ -238,15 +237,15 @@ net::Request update_request(const Gvr& gvr, std::string_view name_space, const j
                       object);
 }
 
-net::Request patch_request(const Gvr& gvr, std::string_view name_space, std::string_view name,
-                           PatchType type, const json::Value& patch, const WriteOptions& options) {
+Request patch_request(const Gvr& gvr, std::string_view name_space, std::string_view name,
+                      PatchType type, const json::Value& patch, const WriteOptions& options) {
   return make_request("PATCH",
                       write_target(path_of(gvr, name_space, name, options.subresource), options),
                       patch, content_type(type));
 }
 
-net::Request delete_request(const Gvr& gvr, std::string_view name_space, std::string_view name,
-                            const DeleteOptions& options) {
+Request delete_request(const Gvr& gvr, std::string_view name_space, std::string_view name,
+                       const DeleteOptions& options) {
   return make_request("DELETE", path_of(gvr, name_space, name), delete_body(options));
 }
 
@@ -266,7 +265,7 @@ Error status_error(const json::Value& status, int http_code) {
   return {code, status["message"].str(), std::move(out)};
 }
 
-Result<json::Value> read_answer(const net::Response& response) {
+Result<json::Value> read_answer(const Response& response) {
   if (!response.value.is_null()) {
     if (response.status >= 400) return status_error(response.value, response.status);
     return response.value;
@@ -308,15 +307,15 @@ List read_list(const json::Value& list) {
   return out;
 }
 
-Result<json::Value> Client::call(net::Request request) {
-  request.wants_value = true;
+Result<json::Value> Client::call(Request request) {
+  request.takes_values = true;
   DIBS_TRY(const auto response, transport_.send(std::move(request)));
   return read_answer(response);
 }
 
-void Client::call(net::Request request, std::function<void(Result<json::Value>)> done) {
-  request.wants_value = true;
-  transport_.send_async(std::move(request), [done = std::move(done)](Result<net::Response> result) {
+void Client::call(Request request, std::function<void(Result<json::Value>)> done) {
+  request.takes_values = true;
+  transport_.send_async(std::move(request), [done = std::move(done)](Result<Response> result) {
     if (!result) return done(result.error());
     done(read_answer(*result));
   });

@@ -90,25 +90,23 @@ struct WatchHandlers {
 };
 
 /// Building blocks, also for other callers of a Transport.
-net::Request make_request(std::string method, std::string target);
-net::Request make_request(std::string method, std::string target, const json::Value& body,
-                          std::string_view content_type = "application/json");
-net::Request list_request(const Gvr& gvr, std::string_view name_space, const ListOptions& options);
-net::Request watch_request(const Gvr& gvr, std::string_view name_space,
-                           const WatchOptions& options);
-net::Request create_request(const Gvr& gvr, std::string_view name_space, const json::Value& object,
-                            const WriteOptions& options = {});
-net::Request update_request(const Gvr& gvr, std::string_view name_space, const json::Value& object,
-                            const WriteOptions& options = {});
-net::Request patch_request(const Gvr& gvr, std::string_view name_space, std::string_view name,
-                           PatchType type, const json::Value& patch,
-                           const WriteOptions& options = {});
+Request make_request(std::string method, std::string target);
+Request make_request(std::string method, std::string target, const json::Value& body,
+                     std::string_view content_type = "application/json");
+Request list_request(const Gvr& gvr, std::string_view name_space, const ListOptions& options);
+Request watch_request(const Gvr& gvr, std::string_view name_space, const WatchOptions& options);
+Request create_request(const Gvr& gvr, std::string_view name_space, const json::Value& object,
+                       const WriteOptions& options = {});
+Request update_request(const Gvr& gvr, std::string_view name_space, const json::Value& object,
+                       const WriteOptions& options = {});
+Request patch_request(const Gvr& gvr, std::string_view name_space, std::string_view name,
+                      PatchType type, const json::Value& patch, const WriteOptions& options = {});
 
-net::Request delete_request(const Gvr& gvr, std::string_view name_space, std::string_view name,
-                            const DeleteOptions& options = {});
+Request delete_request(const Gvr& gvr, std::string_view name_space, std::string_view name,
+                       const DeleteOptions& options = {});
 
 /// The body of a success, or the error that the Status in it says.
-Result<json::Value> read_answer(const net::Response& response);
+Result<json::Value> read_answer(const Response& response);
 Error status_error(const json::Value& status, int http_code);
 List read_list(const json::Value& list);
 
@@ -143,9 +141,9 @@ class Client {
   std::unique_ptr<TransportStream> watch(const Gvr& gvr, std::string_view name_space,
                                          const WatchOptions& options, WatchHandlers handlers);
 
-  Result<json::Value> call(net::Request request);
+  Result<json::Value> call(Request request);
   /// `done` runs on the executor, never inside this call.
-  void call(net::Request request, std::function<void(Result<json::Value>)> done);
+  void call(Request request, std::function<void(Result<json::Value>)> done);
 
   Transport& transport() { return transport_; }
 

@@ -119,12 +119,12 @@ TEST(Status, is_guessed_from_other_answers) {
       {410, R"({"kind":"Status","reason":"Expired","message":"x"})", Code::expired, "x"},
   };
   for (const auto& [status, body, code, message] : cases) {
-    const auto answer = read_answer({status, {}, body});
+    const auto answer = read_answer(net::Response{status, {}, body});
     ASSERT_FALSE(answer.ok());
     EXPECT_EQ(answer.error().code(), code) << status;
     EXPECT_EQ(answer.error().message(), message);
   }
-  EXPECT_FALSE(read_answer({200, {}, "not json"}).ok());
+  EXPECT_FALSE(read_answer(net::Response{200, {}, "not json"}).ok());
 }
 
 struct Seen {

@@ -179,7 +179,7 @@ struct EventRecorder::State : std::enable_shared_from_this<EventRecorder::State>
 
   void send() {
     std::shared_ptr<Series> entry;
-    net::Request request;
+    Request request;
     {
       std::lock_guard lock(mutex);
       if (queue.empty() || gate.closed()) {

@@ -97,7 +97,7 @@ struct Core {
     return token;
   }
 
-  void sign(net::Request& request) {
+  void sign(Request& request) {
     request.write_body();
     auto& headers = request.headers;
     if (!headers.has("User-Agent")) headers.add("User-Agent", options.user_agent);
@@ -130,7 +130,12 @@ struct Core {
     changed.notify_all();
   }
 
-  Result<> read_stream(OpenStream& stream, net::Request request) {
+  Result<Response> send(const Request& request) {
+    DIBS_TRY(net::Response response, http->send(request, options.timeout));
+    return Response(std::move(response));
+  }
+
+  Result<> read_stream(OpenStream& stream, Request request) {
     sign(request);
     // A stream is read as it comes, so it cannot be unpacked as a whole.
     request.headers.set("Accept-Encoding", "identity");
@@ -168,27 +173,26 @@ class HttpsTransport final : public Transport {
     core_->reap();
   }
 
-  Result<net::Response> send(net::Request request) override {
+  Result<Response> send(Request request) override {
     core_->sign(request);
     runtime::Blocking blocking;
-    return core_->http->send(request, core_->options.timeout);
+    return core_->send(request);
   }
 
-  void send_async(net::Request request, std::function<void(Result<net::Response>)> done) override {
+  void send_async(Request request, std::function<void(Result<Response>)> done) override {
     if (!core_->enter()) return;
     core_->runtime.executor.post(
         [core = core_, request = std::move(request), done = std::move(done)]() mutable {
           core->sign(request);
           std::optional<runtime::Blocking> blocking(std::in_place);
-          auto result = core->http->send(request, core->options.timeout);
+          auto result = core->send(request);
           blocking.reset();
           core->leave();
           done(std::move(result));
         });
   }
 
-  std::unique_ptr<TransportStream> open_stream(net::Request request,
-                                               StreamHandlers handlers) override {
+  std::unique_ptr<TransportStream> open_stream(Request request, StreamHandlers handlers) override {
     auto stream = std::make_shared<OpenStream>();
     stream->handlers = std::move(handlers);
     if (!core_->enter()) return std::make_unique<Handle>(std::move(stream));

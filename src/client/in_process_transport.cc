@@ -12,9 +12,9 @@ namespace {
 /// Takes one answer, whole: a streamed one is collected.
 class Collected {
  public:
-  explicit Collected(std::function<void(Result<net::Response>)> done) : done_(std::move(done)) {}
+  explicit Collected(std::function<void(Result<Response>)> done) : done_(std::move(done)) {}
 
-  void begin(net::Response head) {
+  void begin(Response head) {
     std::lock_guard lock(mutex_);
     response_ = std::move(head);
   }
@@ -23,8 +23,8 @@ class Collected {
     response_.body.append(bytes);
   }
   void finish(Result<> outcome) {
-    std::function<void(Result<net::Response>)> done;
-    net::Response response;
+    std::function<void(Result<Response>)> done;
+    Response response;
     {
       std::lock_guard lock(mutex_);
       done.swap(done_);
@@ -40,11 +40,11 @@ class Collected {
 
  private:
   std::mutex mutex_;
-  net::Response response_;
-  std::function<void(Result<net::Response>)> done_;
+  Response response_;
+  std::function<void(Result<Response>)> done_;
 };
 
-/// The shared side of a stream between the server's BodyStream and the client's handlers.
+/// The shared side of a stream between the server's writer and the client's handlers.
 struct Pipe : std::enable_shared_from_this<Pipe> {
   Pipe(runtime::Executor& executor, std::size_t bound)
       : serial(std::make_shared<Serial>(executor)), max_queued(bound) {}
@@ -121,7 +121,7 @@ struct Pipe : std::enable_shared_from_this<Pipe> {
   }
 };
 
-class PipeWriter final : public net::BodyStream {
+class PipeWriter final : public calls::EventStream {
  public:
   explicit PipeWriter(std::shared_ptr<Pipe> pipe) : pipe_(std::move(pipe)) {}
 
@@ -140,9 +140,6 @@ class PipeWriter final : public net::BodyStream {
     return true;
   }
 
-  bool takes_events() const override { return pipe_->events; }
-
-  /// `type` is one of the names that the API has, which live for ever.
   bool write_event(std::string_view type, json::Value object, std::size_t size) override {
     if (!enter(size)) return false;
     pipe_->deliver_event(type, std::move(object), size);
@@ -217,13 +214,16 @@ class PipeWriter final : public net::BodyStream {
   std::shared_ptr<Pipe> pipe_;
 };
 
-class PipeExchange final : public net::Exchange {
+class PipeExchange final : public calls::Exchange {
  public:
   explicit PipeExchange(std::shared_ptr<Pipe> pipe) : pipe_(std::move(pipe)) {}
 
   ~PipeExchange() override {
     if (pipe_ != nullptr) respond({500, {}, "Internal Server Error\n"});
   }
+
+  /// Who opens a stream takes events, but no other values.
+  void answer(Response response) override { respond(std::move(response).take_http()); }
 
   void respond(net::Response response) override {
     const auto pipe = std::move(pipe_);
@@ -244,6 +244,13 @@ class PipeExchange final : public net::Exchange {
     const auto pipe = std::move(pipe_);
     head.body.clear();
     open(*pipe, std::move(head));
+    return std::make_shared<PipeWriter>(pipe);
+  }
+
+  std::shared_ptr<calls::EventStream> stream_events(const net::Response& head) override {
+    if (!pipe_->events) return nullptr;
+    const auto pipe = std::move(pipe_);
+    open(*pipe, head);
     return std::make_shared<PipeWriter>(pipe);
   }
 
@@ -272,7 +279,7 @@ class PipeHandle final : public TransportStream {
 };
 
 /// Answers on the caller's thread where the handler does, so that send() needs no executor.
-class DirectExchange final : public net::Exchange {
+class DirectExchange final : public calls::Exchange {
  public:
   DirectExchange(std::shared_ptr<Collected> collected, runtime::Executor& executor)
       : collected_(std::move(collected)), executor_(executor) {}
@@ -281,7 +288,9 @@ class DirectExchange final : public net::Exchange {
     if (collected_ != nullptr) respond({500, {}, "Internal Server Error\n"});
   }
 
-  void respond(net::Response response) override {
+  void respond(net::Response response) override { answer(std::move(response)); }
+
+  void answer(Response response) override {
     const auto collected = std::move(collected_);
     if (collected == nullptr) return;
     collected->begin(std::move(response));
@@ -299,6 +308,11 @@ class DirectExchange final : public net::Exchange {
     return std::make_shared<PipeWriter>(std::move(pipe));
   }
 
+  /// Collected as bytes.
+  std::shared_ptr<calls::EventStream> stream_events(const net::Response&) override {
+    return nullptr;
+  }
+
   void upgrade(std::string, std::function<void(std::shared_ptr<net::WebSocket>)> ready) override {
     respond({400, {}, "Bad Request: no WebSocket inside a process\n"});
     ready(nullptr);
@@ -311,19 +325,19 @@ class DirectExchange final : public net::Exchange {
 
 class InProcessTransport final : public Transport {
  public:
-  InProcessTransport(net::Handler handler, runtime::Runtime& runtime, InProcessOptions options)
-      : handler_(std::make_shared<const net::Handler>(std::move(handler))),
+  InProcessTransport(calls::Handler handler, runtime::Runtime& runtime, InProcessOptions options)
+      : handler_(std::make_shared<const calls::Handler>(std::move(handler))),
         runtime_(runtime),
         options_(std::move(options)) {}
 
-  Result<net::Response> send(net::Request request) override {
+  Result<Response> send(Request request) override {
     struct Waiting {
       std::mutex mutex;
       std::condition_variable answered;
-      std::optional<Result<net::Response>> result;
+      std::optional<Result<Response>> result;
     };
     auto waiting = std::make_shared<Waiting>();
-    auto collected = std::make_shared<Collected>([waiting](Result<net::Response> result) {
+    auto collected = std::make_shared<Collected>([waiting](Result<Response> result) {
       std::lock_guard lock(waiting->mutex);
       waiting->result = std::move(result);
       waiting->answered.notify_all();
@@ -346,19 +360,18 @@ class InProcessTransport final : public Transport {
     return std::move(*waiting->result);
   }
 
-  void send_async(net::Request request, std::function<void(Result<net::Response>)> done) override {
+  void send_async(Request request, std::function<void(Result<Response>)> done) override {
     sign(request);
     auto& executor = runtime_.executor;
-    auto collected = std::make_shared<Collected>(
-        [&executor, done = std::move(done)](Result<net::Response> result) {
+    auto collected =
+        std::make_shared<Collected>([&executor, done = std::move(done)](Result<Response> result) {
           executor.post([done, result = std::move(result)]() mutable { done(std::move(result)); });
         });
     // A handler must not block, so the caller's thread is as good as any.
     (*handler_)(std::move(request), std::make_unique<DirectExchange>(collected, executor));
   }
 
-  std::unique_ptr<TransportStream> open_stream(net::Request request,
-                                               StreamHandlers handlers) override {
+  std::unique_ptr<TransportStream> open_stream(Request request, StreamHandlers handlers) override {
     sign(request);
     auto pipe = std::make_shared<Pipe>(runtime_.executor, options_.max_queued);
     pipe->handlers = std::move(handlers);
@@ -369,9 +382,10 @@ class InProcessTransport final : public Transport {
     return std::make_unique<PipeHandle>(std::move(pipe));
   }
 
+  bool protects_allocations() const override { return true; }
+
  private:
-  void sign(net::Request& request) const {
-    if (!options_.values) request.write_body();
+  void sign(Request& request) const {
     request.peer.address = "in-process";
     request.peer.certificate = true;
     request.peer.common_name = options_.identity.user;
@@ -380,14 +394,14 @@ class InProcessTransport final : public Transport {
   }
 
   // Shared with tasks that may outlive the transport.
-  std::shared_ptr<const net::Handler> handler_;
+  std::shared_ptr<const calls::Handler> handler_;
   runtime::Runtime& runtime_;
   InProcessOptions options_;
 };
 
 }  // namespace
 
-std::unique_ptr<Transport> make_in_process_transport(net::Handler handler,
+std::unique_ptr<Transport> make_in_process_transport(calls::Handler handler,
                                                      runtime::Runtime& runtime,
                                                      InProcessOptions options) {
   return std::make_unique<InProcessTransport>(std::move(handler), runtime, std::move(options));

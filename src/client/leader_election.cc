@@ -49,7 +49,7 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
     });
   }
 
-  void call(net::Request request, std::function<void(State&, const Result<json::Value>&)> then) {
+  void call(Request request, std::function<void(State&, const Result<json::Value>&)> then) {
     client.call(std::move(request), [self = shared_from_this(),
                                      then = std::move(then)](Result<json::Value> answer) {
       self->post([then, answer = std::move(answer)](State& state) { then(state, answer); });

@@ -31,8 +31,8 @@ struct LeaderElectionTest : testing::Test {
   Candidate candidate(const std::string& identity) {
     Candidate out;
     out.transport = make_in_process_transport(
-        [this, identity, inner = api.handler()](net::Request request,
-                                                std::unique_ptr<net::Exchange> exchange) {
+        [this, identity, inner = api.handler()](calls::Request request,
+                                                std::unique_ptr<calls::Exchange> exchange) {
           if (cut_off == identity) return exchange->respond({503, {}, ""});
           inner(std::move(request), std::move(exchange));
         },

@@ -38,16 +38,14 @@ class Converter {
   explicit Converter(std::string version)
       : version_(std::move(version)), api_version_(cat("resource.k8s.io/", version_)) {}
 
-  net::Request request(net::Request request) const {
-    // Text both ways: that is what is converted here.
-    request.write_body();
-    request.wants_value = false;
+  Request request(Request request) const {
     request.target = cat(kGroupPath, "/", version_, request.target.substr(kHubPath.size()));
     if (request.method != "POST" && request.method != "PUT") return request;
-    if (const auto body = json::parse(request.body); body.ok()) {
-      if ((*body)["apiVersion"].as_string() == "resource.k8s.io/v1") {
-        request.body = json::write(to_served(*body));
-      }
+    const auto body =
+        request.value.is_null() ? json::parse(request.body) : Result<Value>(request.value);
+    if (body.ok() && (*body)["apiVersion"].as_string() == "resource.k8s.io/v1") {
+      request.body.clear();
+      request.value = to_served(*body);
     }
     return request;
   }
@@ -68,9 +66,13 @@ class Converter {
     return one(object, Value());
   }
 
-  std::string body(std::string body) const {
-    const auto parsed = json::parse(body);
-    return parsed.ok() ? json::write(from_served(*parsed)) : body;
+  Response response(Response response) const {
+    if (!response.value.is_null()) {
+      response.value = from_served(response.value);
+    } else if (const auto parsed = json::parse(response.body); parsed.ok()) {
+      response.body = json::write(from_served(*parsed));
+    }
+    return response;
   }
 
   /// One line of a watch.
@@ -119,7 +121,7 @@ struct State {
 
   /// The answer to a GET of the group. One that says nothing leaves the question open, and those
   /// who waited meet the server's own answer.
-  ConverterPtr learn(const Result<net::Response>& answer) {
+  ConverterPtr learn(const Result<Response>& answer) {
     std::vector<std::function<void(ConverterPtr)>> callers;
     ConverterPtr found;
     {
@@ -161,7 +163,7 @@ class OpenedStream final : public TransportStream {
   std::shared_ptr<Opened> opened_;
 };
 
-/// Takes bytes of a body and hands on converted lines.
+/// Takes the lines of a watch, or its events, and hands them on converted.
 StreamHandlers converting(ConverterPtr converter, StreamHandlers handlers) {
   auto shared = std::make_shared<StreamHandlers>(std::move(handlers));
   auto rest = std::make_shared<std::string>();
@@ -177,6 +179,11 @@ StreamHandlers converting(ConverterPtr converter, StreamHandlers handlers) {
     rest->erase(0, from);
     if (!out.empty() && shared->data) shared->data(out);
   };
+  if (shared->event) {
+    made.event = [converter, shared](std::string_view type, const Value& object) {
+      shared->event(type, converter->from_served(object));
+    };
+  }
   made.ended = [shared, rest](Result<> outcome) {
     // A refusal comes as one Status without a newline.
     if (!rest->empty() && shared->data) shared->data(*rest);
@@ -191,7 +198,7 @@ class ResourceTransport final : public Transport {
       : owned_(std::move(inner)), inner_(*owned_) {}
   explicit ResourceTransport(Transport& inner) : inner_(inner) {}
 
-  Result<net::Response> send(net::Request request) override {
+  Result<Response> send(Request request) override {
     if (!concerns_hub(request.target)) return inner_.send(std::move(request));
     ConverterPtr converter;
     bool known = false;
@@ -202,28 +209,25 @@ class ResourceTransport final : public Transport {
     }
     if (!known) converter = state_->learn(inner_.send(question()));
     if (!converter) return inner_.send(std::move(request));
-    DIBS_TRY(net::Response response, inner_.send(converter->request(std::move(request))));
-    response.body = converter->body(std::move(response.body));
-    return response;
+    DIBS_TRY(Response response, inner_.send(converter->request(std::move(request))));
+    return converter->response(std::move(response));
   }
 
-  void send_async(net::Request request, std::function<void(Result<net::Response>)> done) override {
+  void send_async(Request request, std::function<void(Result<Response>)> done) override {
     if (!concerns_hub(request.target))
       return inner_.send_async(std::move(request), std::move(done));
     when_known([&inner = inner_, request = std::move(request),
                 done = std::move(done)](ConverterPtr converter) mutable {
       if (!converter) return inner.send_async(std::move(request), std::move(done));
       inner.send_async(converter->request(std::move(request)),
-                       [converter, done = std::move(done)](Result<net::Response> response) {
-                         if (response.ok())
-                           response->body = converter->body(std::move(response->body));
-                         done(std::move(response));
+                       [converter, done = std::move(done)](Result<Response> response) {
+                         if (!response.ok()) return done(std::move(response));
+                         done(converter->response(std::move(*response)));
                        });
     });
   }
 
-  std::unique_ptr<TransportStream> open_stream(net::Request request,
-                                               StreamHandlers handlers) override {
+  std::unique_ptr<TransportStream> open_stream(Request request, StreamHandlers handlers) override {
     if (!concerns_hub(request.target)) {
       return inner_.open_stream(std::move(request), std::move(handlers));
     }
@@ -239,8 +243,10 @@ class ResourceTransport final : public Transport {
     return std::make_unique<OpenedStream>(opened);
   }
 
+  bool protects_allocations() const override { return inner_.protects_allocations(); }
+
  private:
-  static net::Request question() { return make_request("GET", std::string(kGroupPath)); }
+  static Request question() { return make_request("GET", std::string(kGroupPath)); }
 
   void when_known(std::function<void(ConverterPtr)> then) {
     std::unique_lock lock(state_->mutex);
@@ -252,9 +258,8 @@ class ResourceTransport final : public Transport {
     state_->waiting.push_back(std::move(then));
     if (std::exchange(state_->asking, true)) return;
     lock.unlock();
-    inner_.send_async(question(), [state = state_](const Result<net::Response>& answer) {
-      state->learn(answer);
-    });
+    inner_.send_async(question(),
+                      [state = state_](const Result<Response>& answer) { state->learn(answer); });
   }
 
   std::unique_ptr<Transport> owned_;  // null: inner_ is somebody else's

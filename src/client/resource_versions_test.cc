@@ -18,19 +18,19 @@ Value parsed(std::string_view text) { return json::parse(text).value(); }
 /// Answers by target, and remembers what was asked.
 class Server final : public Transport {
  public:
-  Result<net::Response> send(net::Request request) override {
+  Result<Response> send(Request request) override {
     asked.push_back(request.method + " " + request.target);
+    request.write_body();
     if (!request.body.empty()) body = parsed(request.body);
     for (const auto& [target, answer] : answers) {
       if (request.target == target) return net::Response{200, {}, answer};
     }
     return net::Response{404, {}, R"({"kind":"Status","apiVersion":"v1","code":404})"};
   }
-  void send_async(net::Request request, std::function<void(Result<net::Response>)> done) override {
+  void send_async(Request request, std::function<void(Result<Response>)> done) override {
     later.push_back([this, request, done] { done(send(request)); });
   }
-  std::unique_ptr<TransportStream> open_stream(net::Request request,
-                                               StreamHandlers handlers) override {
+  std::unique_ptr<TransportStream> open_stream(Request request, StreamHandlers handlers) override {
     asked.push_back("STREAM " + request.target);
     stream = std::move(handlers);
     return std::make_unique<TransportStream>();
@@ -124,6 +124,21 @@ TEST(ResourceVersions, ConvertsWatchEventsHoweverTheyAreCut) {
   const std::string line = std::string(R"({"type":"ADDED","object":)") + kFlatClaim + "}\n";
   for (char c : line) server.stream.data(std::string_view(&c, 1));
   EXPECT_EQ(parsed(got)["object"], parsed(kHubClaim));
+}
+
+TEST(ResourceVersions, ConvertsEventsThatNeverWereText) {
+  auto owned = std::make_unique<Server>();
+  Server& server = *owned;
+  server.answers["/apis/resource.k8s.io"] = kOld;
+  auto transport = make_resource_transport(std::move(owned));
+  Value got;
+  StreamHandlers handlers;
+  handlers.event = [&](std::string_view, const Value& object) { got = object; };
+  const auto stream = transport->open_stream(
+      make_request("GET", "/apis/resource.k8s.io/v1/resourceclaims?watch=true"), handlers);
+  server.run();
+  server.stream.event("ADDED", parsed(kFlatClaim));
+  EXPECT_EQ(got, parsed(kHubClaim));
 }
 
 TEST(ResourceVersions, AsksAgainAfterAnAnswerThatSaysNothing) {

@@ -24,6 +24,30 @@ namespace dibs::client::test {
 
 using json::test::from_text;
 
+/// A way on which nothing but HTTP gets through, as to a server elsewhere.
+class RemoteTransport : public Transport {
+ public:
+  explicit RemoteTransport(Transport& inner) : inner_(inner) {}
+
+  Result<Response> send(Request request) override { return inner_.send(http(std::move(request))); }
+  void send_async(Request request, std::function<void(Result<Response>)> done) override {
+    inner_.send_async(http(std::move(request)), std::move(done));
+  }
+  std::unique_ptr<TransportStream> open_stream(Request request, StreamHandlers handlers) override {
+    handlers.event = nullptr;
+    return inner_.open_stream(http(std::move(request)), std::move(handlers));
+  }
+
+ private:
+  static Request http(Request request) {
+    request.write_body();
+    net::Request& plain = request;
+    return {std::move(plain)};
+  }
+
+  Transport& inner_;
+};
+
 class TestApi {
  public:
   explicit TestApi(server::Options options = {}, const runtime::SimOptions& world = {})
@@ -35,6 +59,7 @@ class TestApi {
     }
     server_ = std::move(opened).value();
     transport_ = connect();
+    remote_ = std::make_unique<RemoteTransport>(*transport_);
     api = std::make_unique<Client>(*transport_);
   }
   ~TestApi() { close(); }
@@ -102,6 +127,7 @@ class TestApi {
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<server::ApiServer> server_;
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Transport> remote_;
 
  public:
   std::unique_ptr<Client> api;

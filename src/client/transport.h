@@ -1,6 +1,7 @@
 #pragma once
 // The way to an API server: over HTTPS, or straight into its handler in the same process. Whoever
-// talks to the API (Client, Informer, ...) cannot tell which.
+// talks to the API (Client, Informer, ...) cannot tell which. Bodies, answers and events may be
+// values (calls/call.h); a way that leads out of the process makes them text.
 //
 // Thread-safe. Every HTTP status is a success at this level; errors are about reaching the server:
 // unavailable, timeout.
@@ -12,10 +13,13 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "net/http.h"
+#include "calls/call.h"
 #include "runtime/runtime.h"
 
 namespace dibs::client {
+
+using calls::Request;
+using calls::Response;
 
 /// An open response. Destroying it cancels: a handler that runs in another thread may still finish,
 /// none begins later.
@@ -39,12 +43,14 @@ class Transport {
  public:
   virtual ~Transport() = default;
   /// Waits for the answer.
-  virtual Result<net::Response> send(net::Request request) = 0;
+  virtual Result<Response> send(Request request) = 0;
   /// `done` is called on the runtime's executor, never inside this call.
-  virtual void send_async(net::Request request,
-                          std::function<void(Result<net::Response>)> done) = 0;
-  virtual std::unique_ptr<TransportStream> open_stream(net::Request request,
+  virtual void send_async(Request request, std::function<void(Result<Response>)> done) = 0;
+  virtual std::unique_ptr<TransportStream> open_stream(Request request,
                                                        StreamHandlers handlers) = 0;
+  /// Whether the server does what Request::protects_allocation asks. Elsewhere it is lost on the
+  /// way: the finalizer then takes a write of its own, before the allocation and after it.
+  virtual bool protects_allocations() const { return false; }
 };
 
 /// Who calls from inside the process, as a client certificate would say it.
@@ -58,16 +64,17 @@ struct InProcessOptions {
   /// Of an answer; a simulated run ends instead when nothing is left to happen.
   Duration timeout = std::chrono::seconds(60);
   std::size_t max_queued = 16 * 1024 * 1024;
-  /// The handler takes bodies that never became text (net::Request::value).
-  bool values = false;
   /// Set in a simulation of one thread: makes something happen, false when nothing can. send() then
   /// drives it instead of waiting for another thread.
   std::function<bool()> pump = {};
 };
 
 /// `handler` and `runtime` must outlive the transport.
-std::unique_ptr<Transport> make_in_process_transport(net::Handler handler,
+std::unique_ptr<Transport> make_in_process_transport(calls::Handler handler,
                                                      runtime::Runtime& runtime,
                                                      InProcessOptions options = {});
+/// Would compile, and lose what is not HTTP.
+std::unique_ptr<Transport> make_in_process_transport(net::Handler, runtime::Runtime&,
+                                                     InProcessOptions = {}) = delete;
 
 }  // namespace dibs::client

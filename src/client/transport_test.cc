@@ -19,7 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-void who(net::Request request, std::unique_ptr<net::Exchange> exchange) {
+void who(calls::Request request, std::unique_ptr<calls::Exchange> exchange) {
   exchange->respond({200,
                      {},
                      cat(request.peer.address, ' ', request.peer.common_name, ' ',
@@ -31,34 +31,35 @@ TEST(InProcessTransport, says_who_calls) {
   InProcessOptions options;
   options.identity = {"system:node:a", {"system:nodes"}};
   auto transport = make_in_process_transport(who, sim.runtime(), options);
-  const auto response = transport->send(net::get("/"));
+  const auto response = transport->send(make_request("GET", "/"));
   ASSERT_TRUE(response.ok());
   EXPECT_EQ(response->body, "in-process system:node:a system:nodes");
 }
 
-TEST(InProcessTransport, hands_bodies_over_as_text_or_as_they_are) {
-  for (const bool values : {false, true}) {
-    runtime::SimRuntime sim;
-    InProcessOptions options;
-    options.values = values;
-    auto transport = make_in_process_transport(
-        [](net::Request request, std::unique_ptr<net::Exchange> exchange) {
-          exchange->respond({200, {}, cat(request.body, '|', request.value["a"].as_int())});
-        },
-        sim.runtime(), options);
-    const auto body = json::Value::object({{"a", 5}});
-    const auto response = transport->send(make_request("POST", "/", body));
-    ASSERT_TRUE(response.ok());
-    EXPECT_EQ(response->body, values ? "|5" : "{\"a\":5}|0");
-  }
+TEST(InProcessTransport, hands_bodies_and_answers_over_as_they_are) {
+  runtime::SimRuntime sim;
+  auto transport = make_in_process_transport(
+      [](calls::Request request, std::unique_ptr<calls::Exchange> exchange) {
+        EXPECT_EQ(request.body, "");
+        EXPECT_TRUE(request.takes_values);
+        Response response;
+        response.value = request.value;
+        exchange->answer(response);
+      },
+      sim.runtime());
+  Client client(*transport);
+  const auto body = json::Value::object({{"a", 5}});
+  const auto answer = client.call(make_request("POST", "/", body));
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(*answer, body);
 }
 
 TEST(InProcessTransport, brings_watch_events_without_text) {
   runtime::SimRuntime sim;
   auto transport = make_in_process_transport(
-      [](net::Request, std::unique_ptr<net::Exchange> exchange) {
-        auto stream = exchange->stream({200, {}, ""});
-        EXPECT_TRUE(stream->takes_events());
+      [](calls::Request, std::unique_ptr<calls::Exchange> exchange) {
+        auto stream = exchange->stream_events({});
+        ASSERT_NE(stream, nullptr);
         stream->write_event("ADDED", json::Value::object({{"a", 5}}), 10);
         stream->write(share("{\"type\":\"MODIFIED\",\"object\":{\"a\":6}}\n"));
         EXPECT_GT(stream->queued(), 10U);
@@ -77,11 +78,27 @@ TEST(InProcessTransport, brings_watch_events_without_text) {
   EXPECT_THAT(seen, ElementsAre("ADDED5", "MODIFIED6", "end"));
 }
 
+TEST(InProcessTransport, brings_bytes_where_nobody_takes_events) {
+  runtime::SimRuntime sim;
+  auto transport = make_in_process_transport(
+      [](calls::Request, std::unique_ptr<calls::Exchange> exchange) {
+        EXPECT_EQ(exchange->stream_events({}), nullptr);
+        exchange->stream({})->write(share("line\n"));
+      },
+      sim.runtime());
+  std::string seen;
+  auto watch = transport->open_stream(
+      make_request("GET", "/"),
+      {.opened = {}, .data = [&](auto bytes) { seen = bytes; }, .ended = {}});
+  sim.run_until_idle();
+  EXPECT_EQ(seen, "line\n");
+}
+
 TEST(InProcessTransport, answers_later_and_in_order) {
   runtime::SimRuntime sim;
   auto transport = make_in_process_transport(who, sim.runtime());
   int answered = 0;
-  transport->send_async(net::get("/"), [&](Result<net::Response> response) {
+  transport->send_async(make_request("GET", "/"), [&](Result<Response> response) {
     EXPECT_TRUE(response.ok());
     ++answered;
   });
@@ -95,12 +112,12 @@ TEST(InProcessTransport, waits_by_driving_the_simulation) {
   InProcessOptions options;
   options.pump = [&] { return sim.run_until_idle() > 0; };
   auto transport = make_in_process_transport(
-      [&](net::Request, std::unique_ptr<net::Exchange> exchange) {
-        const std::shared_ptr<net::Exchange> shared = std::move(exchange);
+      [&](calls::Request, std::unique_ptr<calls::Exchange> exchange) {
+        const std::shared_ptr<calls::Exchange> shared = std::move(exchange);
         sim.runtime().executor.post([shared] { shared->respond({200, {}, "late"}); });
       },
       sim.runtime(), options);
-  const auto response = transport->send(net::get("/"));
+  const auto response = transport->send(make_request("GET", "/"));
   ASSERT_TRUE(response.ok());
   EXPECT_EQ(response->body, "late");
 }
@@ -109,13 +126,13 @@ TEST(InProcessTransport, reports_an_answer_that_never_comes) {
   runtime::SimRuntime sim;
   InProcessOptions options;
   options.pump = [&] { return sim.run_until_idle() > 0; };
-  std::vector<std::unique_ptr<net::Exchange>> held;
+  std::vector<std::unique_ptr<calls::Exchange>> held;
   auto transport = make_in_process_transport(
-      [&](net::Request, std::unique_ptr<net::Exchange> exchange) {
+      [&](calls::Request, std::unique_ptr<calls::Exchange> exchange) {
         held.push_back(std::move(exchange));
       },
       sim.runtime(), options);
-  EXPECT_EQ(transport->send(net::get("/")).error().code(), Code::timeout);
+  EXPECT_EQ(transport->send(make_request("GET", "/")).error().code(), Code::timeout);
 }
 
 TEST(InProcessTransport, collects_a_streamed_answer) {
@@ -123,14 +140,14 @@ TEST(InProcessTransport, collects_a_streamed_answer) {
   InProcessOptions options;
   options.pump = [&] { return sim.run_until_idle() > 0; };
   auto transport = make_in_process_transport(
-      [](net::Request, std::unique_ptr<net::Exchange> exchange) {
+      [](calls::Request, std::unique_ptr<calls::Exchange> exchange) {
         auto stream = exchange->stream({200, {}, ""});
         stream->write(share("a"));
         stream->write(share("b"));
         stream->finish();
       },
       sim.runtime(), options);
-  EXPECT_EQ(transport->send(net::get("/"))->body, "ab");
+  EXPECT_EQ(transport->send(make_request("GET", "/"))->body, "ab");
 }
 
 TEST(InProcessTransport, streams_until_either_side_ends_it) {
@@ -138,7 +155,7 @@ TEST(InProcessTransport, streams_until_either_side_ends_it) {
   std::shared_ptr<net::BodyStream> server;
   bool gone = false;
   auto transport = make_in_process_transport(
-      [&](net::Request, std::unique_ptr<net::Exchange> exchange) {
+      [&](calls::Request, std::unique_ptr<calls::Exchange> exchange) {
         server = exchange->stream({200, {}, ""});
         server->on_closed([&] { gone = true; });
       },
@@ -146,7 +163,7 @@ TEST(InProcessTransport, streams_until_either_side_ends_it) {
   std::vector<std::string> seen;
   const auto open = [&] {
     return transport->open_stream(
-        net::get("/"),
+        make_request("GET", "/"),
         {.opened = [&](const net::Response& head) { seen.push_back(cat(head.status)); },
          .data = [&](std::string_view bytes) { seen.emplace_back(bytes); },
          .ended = [&](Result<> outcome) { seen.push_back(cat(outcome.ok())); }});
@@ -185,13 +202,14 @@ TEST(InProcessTransport, cuts_off_a_slow_reader) {
   InProcessOptions options;
   options.max_queued = 10;
   auto transport = make_in_process_transport(
-      [&](net::Request, std::unique_ptr<net::Exchange> exchange) {
+      [&](calls::Request, std::unique_ptr<calls::Exchange> exchange) {
         server = exchange->stream({200, {}, ""});
       },
       sim.runtime(), options);
   std::optional<Result<>> end;
   auto stream = transport->open_stream(
-      net::get("/"), {.opened = {}, .data = {}, .ended = [&](Result<> outcome) { end = outcome; }});
+      make_request("GET", "/"),
+      {.opened = {}, .data = {}, .ended = [&](Result<> outcome) { end = outcome; }});
   sim.run_until_idle();
   EXPECT_TRUE(server->write(share("12345678")));
   EXPECT_FALSE(server->write(share("12345678")));
@@ -219,7 +237,7 @@ struct Https : testing::Test {
             std::lock_guard lock(mutex);
             authorizations.emplace_back(request.headers.get("Authorization"));
           }
-          inner(std::move(request), std::move(exchange));
+          inner({std::move(request)}, calls::over_http(std::move(exchange)));
         });
     access.server = cat("https://127.0.0.1:", server->port());
     access.tls = net::test_client_tls();
@@ -253,7 +271,7 @@ TEST_F(Https, sends_the_token_of_a_file) {
   access.token_file = "token";
   auto transport = make_https_transport(access, *files, world.runtime());
   ASSERT_TRUE(transport.ok());
-  ASSERT_TRUE((*transport)->send(net::get("/api/v1/pods")).ok());
+  ASSERT_TRUE((*transport)->send(make_request("GET", "/api/v1/pods")).ok());
   EXPECT_THAT(authorizations, ElementsAre("Bearer first"));
 }
 
@@ -262,7 +280,7 @@ TEST_F(Https, ends_its_streams_when_it_goes) {
   ASSERT_TRUE(transport.ok());
   std::promise<void> opened;
   auto stream = (*transport)
-                    ->open_stream(net::get("/api/v1/pods?watch=true"),
+                    ->open_stream(make_request("GET", "/api/v1/pods?watch=true"),
                                   {.opened = [&](const net::Response&) { opened.set_value(); },
                                    .data = {},
                                    .ended = {}});
@@ -274,13 +292,14 @@ TEST_F(Https, reports_a_server_that_is_not_there) {
   server->stop();
   auto transport = make_https_transport(access, *files, world.runtime());
   ASSERT_TRUE(transport.ok());
-  EXPECT_THAT((*transport)->send(net::get("/")).error().message(), HasSubstr("connection refused"));
+  EXPECT_THAT((*transport)->send(make_request("GET", "/")).error().message(),
+              HasSubstr("connection refused"));
   std::promise<Result<>> end;
-  auto stream =
-      (*transport)
-          ->open_stream(net::get("/"), {.opened = {}, .data = {}, .ended = [&](Result<> outcome) {
-                                          end.set_value(outcome);
-                                        }});
+  auto stream = (*transport)
+                    ->open_stream(make_request("GET", "/"),
+                                  {.opened = {}, .data = {}, .ended = [&](Result<> outcome) {
+                                     end.set_value(outcome);
+                                   }});
   EXPECT_EQ(end.get_future().get().error().code(), Code::unavailable);
 }
 

@@ -123,7 +123,8 @@ void Reconciler::work(const std::string& key, const client::WorkQueue::Done& don
   });
 }
 
-void Reconciler::call(net::Request request, std::function<void(const Result<Value>& answer)> then) {
+void Reconciler::call(client::Request request,
+                      std::function<void(const Result<Value>& answer)> then) {
   environment_.client.call(std::move(request), [gate = queue_.gate(), then = std::move(then)](
                                                    const Result<Value>& answer) {
     client::GateEntry inside(*gate);

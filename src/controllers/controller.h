@@ -66,8 +66,6 @@ struct ControllersOptions {
   /// How long a node may be silent before it counts as gone.
   Duration node_monitor_grace_period = std::chrono::seconds(50);
   unsigned concurrency = 4;
-  /// The API server is a dibs: the write that frees a claim takes its protection off as well.
-  bool own_server = false;
   /// Of all controllers only that of resource claims: enough for a benchmark of scheduling.
   bool claims_only = false;
 };
@@ -131,7 +129,7 @@ class Reconciler {
   /// `seen` gets every object that comes or goes, and both states of one that changes.
   void follow(client::Informer& informer, std::function<void(const Value& object)> seen);
   /// Asks the server without waiting. `then` runs on the executor, and not after stop().
-  void call(net::Request request, std::function<void(const Result<Value>& answer)> then);
+  void call(client::Request request, std::function<void(const Result<Value>& answer)> then);
   void stop() { queue_.stop(); }
 
  private:

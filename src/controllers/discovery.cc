@@ -41,7 +41,7 @@ std::string_view group_of(std::string_view api_version) {
 Result<> Discovery::refresh(client::Client& client) {
   auto found = std::make_shared<All>();
   for (const char* path : {"/api", "/apis"}) {
-    net::Request request = client::make_request("GET", path);
+    client::Request request = client::make_request("GET", path);
     request.headers.set("Accept", kAggregated);
     DIBS_TRY(const auto list, client.call(std::move(request)));
     read_groups(list, *found);

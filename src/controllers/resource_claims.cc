@@ -384,12 +384,11 @@ class ResourceClaims : public Controller {
       } else {
         claim.mut("status").set("reservedFor", std::move(valid));
       }
-      return write_status(claim, environment_.options.own_server, done,
-                          [this, done](const Value& written) {
-                            if (has_finalizer(written) && written["status"]["allocation"].is_null())
-                              return let_go(written, done);
-                            remove_unused(written, done);
-                          });
+      return write_status(claim, true, done, [this, done](const Value& written) {
+        if (has_finalizer(written) && written["status"]["allocation"].is_null())
+          return let_go(written, done);
+        remove_unused(written, done);
+      });
     }
     if (is_deleting(claim) && finalizer && claim["status"]["reservedFor"].empty()) {
       if (claim["status"]["allocation"].is_null()) return let_go(claim, done);
@@ -406,10 +405,7 @@ class ResourceClaims : public Controller {
     client::WriteOptions options;
     options.subresource = "status";
     auto request = client::update_request(claims_gvr_, namespace_of(claim), claim, options);
-    if (unprotect) {
-      append(request.target, request.target.find('?') == std::string::npos ? '?' : '&',
-             "protect=false");
-    }
+    request.protects_allocation = unprotect;
     loop_.call(std::move(request), [done, then = std::move(then)](const Result<Value>& written) {
       if (!written) return done(written.error());
       then(*written);

@@ -41,7 +41,8 @@ TEST(PodClaims, reads_spec_and_status_of_every_release) {
   EXPECT_THAT(claim_names(pod), ElementsAre("x", "b-1", "e"));
 }
 
-class ResourceClaims : public testing::Test {
+/// With the server in the process, and elsewhere.
+class ResourceClaims : public testing::TestWithParam<bool> {
  protected:
   void make_template(const std::string& name) {
     cluster.create(kTemplates, "default",
@@ -93,12 +94,14 @@ class ResourceClaims : public testing::Test {
   }
   Value claim(const std::string& name) { return cluster.get(kClaims, "default", name); }
 
-  TestCluster cluster;
+  TestCluster cluster{{}, {}, GetParam()};
 };
+
+INSTANTIATE_TEST_SUITE_P(NearAndFar, ResourceClaims, testing::Bool());
 
 constexpr const char* kFromTemplate = "'resourceClaimTemplateName': 'gpu'";
 
-TEST_F(ResourceClaims, a_template_becomes_a_claim_of_the_pod) {
+TEST_P(ResourceClaims, a_template_becomes_a_claim_of_the_pod) {
   make_template("gpu");
   const Value pod = make_pod("p", kFromTemplate);
   cluster.settle();
@@ -113,7 +116,7 @@ TEST_F(ResourceClaims, a_template_becomes_a_claim_of_the_pod) {
   EXPECT_EQ(cluster.list(kClaims, "default").size(), 1U);
 }
 
-TEST_F(ResourceClaims, a_missing_template_is_told_and_waited_for) {
+TEST_P(ResourceClaims, a_missing_template_is_told_and_waited_for) {
   make_pod("p", kFromTemplate);
   cluster.settle();
   EXPECT_THAT(cluster.events("default", "p"),
@@ -126,7 +129,7 @@ TEST_F(ResourceClaims, a_missing_template_is_told_and_waited_for) {
   EXPECT_NE(claim_of("p"), "");
 }
 
-TEST_F(ResourceClaims, a_claim_that_vanished_is_made_again) {
+TEST_P(ResourceClaims, a_claim_that_vanished_is_made_again) {
   make_template("gpu");
   make_pod("p", kFromTemplate);
   cluster.settle();
@@ -137,7 +140,7 @@ TEST_F(ResourceClaims, a_claim_that_vanished_is_made_again) {
   EXPECT_FALSE(claim(claim_of("p")).is_null());
 }
 
-TEST_F(ResourceClaims, the_last_pod_that_goes_deallocates) {
+TEST_P(ResourceClaims, the_last_pod_that_goes_deallocates) {
   const Value made = make_claim("c");
   const Value pod = make_pod("p", "'resourceClaimName': 'c'");
   allocate("c", pod);
@@ -149,7 +152,7 @@ TEST_F(ResourceClaims, the_last_pod_that_goes_deallocates) {
   EXPECT_TRUE(claim("c")["metadata"]["finalizers"].is_null());
 }
 
-TEST_F(ResourceClaims, a_pod_of_the_same_name_does_not_keep_the_claim) {
+TEST_P(ResourceClaims, a_pod_of_the_same_name_does_not_keep_the_claim) {
   make_claim("c");
   allocate("c", make_pod("p", "'resourceClaimName': 'c'"));
   bind("p");
@@ -165,7 +168,7 @@ TEST_F(ResourceClaims, a_pod_of_the_same_name_does_not_keep_the_claim) {
   EXPECT_TRUE(claim("c")["status"]["allocation"].is_null());
 }
 
-TEST_F(ResourceClaims, several_entries_are_made_in_one_turn) {
+TEST_P(ResourceClaims, several_entries_are_made_in_one_turn) {
   make_template("gpu");
   cluster.create(kPods, "default",
                  "{'metadata': {'name': 'p'}, 'spec': {'resourceClaims': [{'name': 'd', "
@@ -181,7 +184,7 @@ TEST_F(ResourceClaims, several_entries_are_made_in_one_turn) {
   EXPECT_EQ(cluster.list(kClaims, "default").size(), 2U);
 }
 
-TEST_F(ResourceClaims, an_allocated_claim_that_nobody_had_stays_allocated) {
+TEST_P(ResourceClaims, an_allocated_claim_that_nobody_had_stays_allocated) {
   make_claim("c");
   allocate("c", {});
   cluster.settle();
@@ -192,7 +195,7 @@ TEST_F(ResourceClaims, an_allocated_claim_that_nobody_had_stays_allocated) {
   EXPECT_TRUE(claim("c").is_null());
 }
 
-TEST_F(ResourceClaims, a_deleted_claim_waits_for_its_pod) {
+TEST_P(ResourceClaims, a_deleted_claim_waits_for_its_pod) {
   make_claim("c");
   const Value pod = make_pod("p", "'resourceClaimName': 'c'");
   bind("p");
@@ -209,7 +212,7 @@ TEST_F(ResourceClaims, a_deleted_claim_waits_for_its_pod) {
   EXPECT_TRUE(claim("c").is_null());
 }
 
-TEST_F(ResourceClaims, a_pod_that_has_ended_gives_its_generated_claim_back) {
+TEST_P(ResourceClaims, a_pod_that_has_ended_gives_its_generated_claim_back) {
   make_template("gpu");
   const Value pod = make_pod("p", kFromTemplate);
   cluster.settle();
@@ -221,7 +224,7 @@ TEST_F(ResourceClaims, a_pod_that_has_ended_gives_its_generated_claim_back) {
   EXPECT_FALSE(cluster.get(kPods, "default", "p").is_null());
 }
 
-TEST_F(ResourceClaims, a_generated_claim_goes_with_its_pod) {
+TEST_P(ResourceClaims, a_generated_claim_goes_with_its_pod) {
   make_template("gpu");
   const Value pod = make_pod("p", kFromTemplate);
   cluster.settle();
@@ -231,7 +234,7 @@ TEST_F(ResourceClaims, a_generated_claim_goes_with_its_pod) {
   EXPECT_THAT(cluster.names(kClaims, "default"), IsEmpty());
 }
 
-TEST_F(ResourceClaims, reserves_for_a_pod_that_already_has_a_node) {
+TEST_P(ResourceClaims, reserves_for_a_pod_that_already_has_a_node) {
   make_claim("c");
   allocate("c", {});
   make_pod("p", "'resourceClaimName': 'c'");

@@ -20,10 +20,12 @@ using client::test::from_text;
 
 class TestCluster : public client::test::TestApi {
  public:
-  explicit TestCluster(server::Options options = {}, ControllersOptions controllers_options = {})
-      : TestApi(std::move(options)) {
+  /// `remote`: the controllers' way to the server is HTTP alone.
+  explicit TestCluster(server::Options options = {}, ControllersOptions controllers_options = {},
+                       bool remote = false)
+      : TestApi(std::move(options)), way_(remote ? *remote_ : *transport_) {
     if (controllers_options.ca_pem.empty()) controllers_options.ca_pem = "CA";
-    controllers = std::make_unique<Controllers>(*api, sim.runtime(), controllers_options);
+    controllers = std::make_unique<Controllers>(way_, sim.runtime(), controllers_options);
     controllers->start();
     settle();
   }
@@ -57,6 +59,9 @@ class TestCluster : public client::test::TestApi {
   }
 
   std::unique_ptr<Controllers> controllers;
+
+ private:
+  client::Client way_;
 };
 
 inline const Gvr kConfigMaps = {"", "v1", "configmaps"};

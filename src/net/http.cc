@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/strings.h"
-#include "json/parse.h"
 
 namespace dibs::net {
 namespace {
@@ -77,12 +76,6 @@ bool is_websocket_upgrade(const Request& request) {
     if (has_token(value, "upgrade")) return true;
   }
   return false;
-}
-
-void Request::write_body() {
-  if (value.is_null()) return;
-  body = json::write(value);
-  value = json::Value();
 }
 
 std::string_view reason_phrase(int status) {

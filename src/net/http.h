@@ -1,6 +1,6 @@
 #pragma once
-// HTTP messages, and what a server hands to its handler. Nothing here knows sockets: the same
-// handler serves connections (http_server.h) and callers in the same process (client library).
+// HTTP messages, and what a server hands to its handler. Nothing here knows sockets
+// (http_server.h does), so a handler can also be called without any.
 
 #include <chrono>
 #include <cstdint>
@@ -13,7 +13,6 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
-#include "json/value.h"
 
 namespace dibs::net {
 
@@ -39,7 +38,7 @@ class Headers {
 
 /// Who is at the other end, as far as the connection knows.
 struct Peer {
-  std::string address;               // "127.0.0.1:40312"; "in-process"
+  std::string address;               // "127.0.0.1:40312"
   bool certificate = false;          // a client certificate was verified against the client CA
   bool certificate_invalid = false;  // one was shown, but it is expired or of another CA
   std::string common_name;           // of that certificate
@@ -52,24 +51,12 @@ struct Request {
   Headers headers;
   std::string body;
   Peer peer;
-  /// The body of a caller in the same process before it became text: then `body` is empty. Null:
-  /// there is only the text.
-  json::Value value = {};
-  /// Makes it text, where it is not, and forgets the value.
-  void write_body();
-  /// The caller would rather have the answer's `value` than its body.
-  bool wants_value = false;
-  /// Of a caller in the same process, for values and watch events: metadata.managedFields would
-  /// only be thrown away.
-  bool omits_managed_fields = false;
 };
 
 struct Response {
   int status = 200;
   Headers headers;
   std::string body;
-  /// In place of a body of JSON, where the request wants that.
-  json::Value value = {};
 };
 
 /// A response whose body goes out piece by piece (chunked). Methods may be called from any thread.
@@ -79,10 +66,6 @@ class BodyStream {
   /// Queues a piece; never blocks. False once the client is gone or too slow (queue over its
   /// bound): then stop writing.
   virtual bool write(SharedBytes piece) = 0;
-  /// Whether the reader is in this process and takes watch events that never were text.
-  virtual bool takes_events() const { return false; }
-  /// As write(); `size` is what it counts in the queue. Requires takes_events().
-  virtual bool write_event(std::string_view, json::Value, std::size_t) { return false; }
   /// Bytes queued and not yet taken by the socket.
   virtual std::size_t queued() const = 0;
   /// `drained` is called (any thread, no locks) every time the queue has become empty, and soon

@@ -64,8 +64,8 @@ client::WriteOptions status_write() {
 
 }  // namespace
 
-net::Request release_request(const std::string& claim_key, const Value& claim,
-                             std::string_view pod_uid) {
+client::Request release_request(const std::string& claim_key, const Value& claim,
+                                std::string_view pod_uid) {
   const auto [name_space, name] = client::split_key(claim_key);
   const Value patch = Value::object(
       {{"metadata", Value::object({{"uid", claim["metadata"]["uid"]}})},
@@ -87,16 +87,15 @@ struct Binder::Run {
 };
 
 Binder::Binder(client::Client& client, runtime::Runtime& runtime, Post post, Devices& devices,
-               client::EventRecorder& recorder, bool own_server, Done done)
+               client::EventRecorder& recorder, Done done)
     : client_(client),
       runtime_(runtime),
       post_(std::move(post)),
       devices_(devices),
       recorder_(recorder),
-      own_server_(own_server),
       done_(std::move(done)) {}
 
-void Binder::call(net::Request request, std::function<void(Result<Value>)> then) {
+void Binder::call(client::Request request, std::function<void(Result<Value>)> then) {
   client_.call(std::move(request), [post = post_, then = std::move(then)](Result<Value> answer) {
     post([then, answer = std::move(answer)] { then(answer); });
   });
@@ -165,7 +164,8 @@ void Binder::allocate_claim(const std::shared_ptr<Run>& run, std::size_t index) 
   if (claim["status"]["allocation"].is_object()) return stop("allocated elsewhere");
   client::WriteOptions options = status_write();
   const bool protect = !has_finalizer(claim);
-  if (protect && !own_server_) {
+  const bool in_one_write = client_.transport().protects_allocations();
+  if (protect && !in_one_write) {
     options.subresource.clear();
     Value& metadata = claim.mut("metadata");
     Value& finalizers = metadata.mut("finalizers");
@@ -180,8 +180,8 @@ void Binder::allocate_claim(const std::shared_ptr<Run>& run, std::size_t index) 
     if (!reserved.is_array()) reserved = Value::array();
     reserved.push(consumer(*run->job.pod));
   }
-  net::Request request = client::update_request(kClaims, name_space, claim, options);
-  if (protect && own_server_) request.target.append("&protect=true");
+  client::Request request = client::update_request(kClaims, name_space, claim, options);
+  request.protects_allocation = protect && in_one_write;
   call(std::move(request), [this, run, index](const Result<Value>& answer) {
     if (!answer.ok()) return look_again(run, index, answer.error());
     run->wrote[index] = true;

@@ -57,9 +57,8 @@ class Binder {
   /// Runs a task on the serial executor, or not at all when the scheduler has ended.
   using Post = std::function<void(std::function<void()> task)>;
 
-  /// `own_server`: see Options.
   Binder(client::Client& client, runtime::Runtime& runtime, Post post, Devices& devices,
-         client::EventRecorder& recorder, bool own_server, Done done);
+         client::EventRecorder& recorder, Done done);
 
   void start(BindJob job);
   /// Who waits for binding conditions looks again.
@@ -85,7 +84,7 @@ class Binder {
   /// Takes the pod off the claims that this run put it on.
   void give_back(const Run& run);
   /// Sends, and goes on on the serial executor.
-  void call(net::Request request, std::function<void(Result<json::Value>)> then);
+  void call(client::Request request, std::function<void(Result<json::Value>)> then);
   void later(Duration delay, std::function<void()> then);
 
   client::Client& client_;
@@ -93,14 +92,13 @@ class Binder {
   Post post_;
   Devices& devices_;
   client::EventRecorder& recorder_;
-  const bool own_server_;
   Done done_;
   std::map<std::string, std::set<std::shared_ptr<Run>>> waiting_;  // by claim
   std::size_t running_ = 0;
 };
 
 /// The request that takes a pod off a claim's list of users.
-net::Request release_request(const std::string& claim_key, const json::Value& claim,
-                             std::string_view pod_uid);
+client::Request release_request(const std::string& claim_key, const json::Value& claim,
+                                std::string_view pod_uid);
 
 }  // namespace dibs::scheduler

@@ -217,7 +217,7 @@ void Scheduler::Core::preempt(const PodPtr& pod, const Preemption& preemption) {
     const Value uid = Value::object({{"apiVersion", "v1"},
                                      {"kind", "DeleteOptions"},
                                      {"preconditions", Value::object({{"uid", victim->uid}})}});
-    net::Request removal = client::make_request(
+    client::Request removal = client::make_request(
         "DELETE", client::path_of(kPods, victim->name_space, victim->name), uid);
     recorder.record({.regarding = victim->object,
                      .related = pod->object,
@@ -328,7 +328,7 @@ void Scheduler::Core::bound(const BindJob& job, const std::string& failure) {
   kick();
 }
 
-void Scheduler::Core::send(net::Request request, const char* what) {
+void Scheduler::Core::send(client::Request request, const char* what) {
   client.call(std::move(request), [what](const Result<Value>& answer) {
     if (answer.ok() || answer.error().code() == Code::not_found) return;
     log::warn(what, {{"error", answer.error()}});

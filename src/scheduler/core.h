@@ -73,7 +73,7 @@ struct Scheduler::Core : std::enable_shared_from_this<Scheduler::Core> {
   /// Says in an event what every node lacks.
   void explain(const PodPtr& pod, const Profile& profile);
   void bound(const BindJob& job, const std::string& failure);
-  void send(net::Request request, const char* what);
+  void send(client::Request request, const char* what);
   void count_queue();
   Duration now() const { return runtime.clock.steady(); }
 

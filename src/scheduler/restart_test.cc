@@ -10,11 +10,11 @@
 namespace dibs::scheduler::test {
 namespace {
 
-class Restart : public testing::TestWithParam<std::tuple<int, bool>> {};
+class Restart : public testing::TestWithParam<std::tuple<int, bool, bool>> {};
 
 TEST_P(Restart, finishes_what_was_begun) {
-  const auto [write, arrives] = GetParam();
-  TestCluster cluster;
+  const auto [write, arrives, remote] = GetParam();
+  TestCluster cluster({}, {}, remote);
   cluster.add_class("gpu", "'extendedResourceName':'example.com/gpu'");
   cluster.add_node("a");
   cluster.add_node("b");
@@ -42,7 +42,7 @@ TEST_P(Restart, finishes_what_was_begun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AtEachWrite, Restart,
-                         testing::Combine(testing::Range(1, 15), testing::Bool()));
+                         testing::Combine(testing::Range(1, 15), testing::Bool(), testing::Bool()));
 
 class AnyOrder : public testing::TestWithParam<int> {};
 

@@ -61,7 +61,7 @@ void Scheduler::Core::start() {
       [weak](std::function<void()> task) {
         if (const auto self = weak.lock()) self->post(std::move(task));
       },
-      devices, recorder, options.own_server,
+      devices, recorder,
       [this](const BindJob& job, const std::string& failure) { bound(job, failure); });
   client.call(client::make_request("GET", std::string(kGroupPath)),
               [weak](const Result<Value>& answer) {

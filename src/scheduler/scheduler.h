@@ -26,8 +26,6 @@ struct Options {
   Configuration configuration = {};
   alloc::Features features = alloc::Features::all();
   std::string instance = "dibs";  // this process, in events
-  /// The API server is a dibs: it protects a claim with the write that allocates it.
-  bool own_server = false;
   /// A second event, reason Explained, for every pod without a node (explain.h).
   bool explain_events = false;
   /// Null: nothing is counted. Must outlive the scheduler.

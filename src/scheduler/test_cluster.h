@@ -42,25 +42,27 @@ class CutTransport : public client::Transport {
   bool cut() const { return cut_; }
   int writes() const { return writes_; }
 
-  Result<net::Response> send(net::Request request) override {
+  Result<client::Response> send(client::Request request) override {
     return inner_.send(std::move(request));
   }
-  void send_async(net::Request request, std::function<void(Result<net::Response>)> done) override {
+  void send_async(client::Request request,
+                  std::function<void(Result<client::Response>)> done) override {
     if (cut_) return;
     const bool write =
         request.method != "GET" && request.target.find("/events") == std::string::npos;
     if (write) ++writes_;
     if (write && left_ > 0 && --left_ == 0) {
       cut_ = true;
-      if (arrives_) inner_.send_async(std::move(request), [](const Result<net::Response>&) {});
+      if (arrives_) inner_.send_async(std::move(request), [](const Result<client::Response>&) {});
       return;
     }
     inner_.send_async(std::move(request), std::move(done));
   }
-  std::unique_ptr<client::TransportStream> open_stream(net::Request request,
+  std::unique_ptr<client::TransportStream> open_stream(client::Request request,
                                                        client::StreamHandlers handlers) override {
     return inner_.open_stream(std::move(request), std::move(handlers));
   }
+  bool protects_allocations() const override { return inner_.protects_allocations(); }
 
  private:
   client::Transport& inner_;
@@ -72,8 +74,10 @@ class CutTransport : public client::Transport {
 
 class TestCluster : public client::test::TestApi {
  public:
-  explicit TestCluster(Options options = {}, const runtime::SimOptions& world = {})
-      : TestApi({}, world), options_(std::move(options)) {
+  /// `remote`: the scheduler's way to the server is HTTP alone.
+  explicit TestCluster(Options options = {}, const runtime::SimOptions& world = {},
+                       bool remote = false)
+      : TestApi({}, world), options_(std::move(options)), is_remote_(remote) {
     create({"", "v1", "serviceaccounts"}, "default", "{'metadata':{'name':'default'}}");
     start();
   }
@@ -83,7 +87,7 @@ class TestCluster : public client::test::TestApi {
   }
 
   void start() {
-    cut = std::make_unique<CutTransport>(*transport_);
+    cut = std::make_unique<CutTransport>(is_remote_ ? *remote_ : *transport_);
     client_ = std::make_unique<client::Client>(*cut);
     scheduler_ = std::make_unique<Scheduler>(*client_, sim.runtime(), options_);
     scheduler_->start();
@@ -187,6 +191,7 @@ class TestCluster : public client::test::TestApi {
 
  private:
   Options options_;
+  const bool is_remote_;
   std::vector<std::unique_ptr<CutTransport>> old_cuts_;
   std::vector<std::unique_ptr<client::Client>> old_;
   std::unique_ptr<client::Client> client_;

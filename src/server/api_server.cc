@@ -27,7 +27,7 @@
 namespace dibs::server {
 
 using ContextPtr = std::shared_ptr<Context>;
-using ExchangePtr = std::shared_ptr<net::Exchange>;
+using ExchangePtr = std::shared_ptr<calls::Exchange>;
 
 struct ApiServer::Parts {
   Parts(runtime::Runtime& runtime, store::Store& store, Options options)
@@ -56,16 +56,16 @@ struct ApiServer::Parts {
   std::unique_ptr<EventExpiry> expiry;
   std::atomic<bool> closed{false};
 
-  void dispatch(const ContextPtr& context, std::unique_ptr<net::Exchange> exchange);
-  Result<net::Response> serve(Context& context);
+  void dispatch(const ContextPtr& context, std::unique_ptr<calls::Exchange> exchange);
+  Result<Response> serve(Context& context);
   /// Serves a request that may write, and answers it.
   void answer(const ContextPtr& context, const ExchangePtr& exchange);
   void commit(const ContextPtr& context, const ExchangePtr& exchange);
-  void committed(const ContextPtr& context, net::Exchange& exchange,
+  void committed(const ContextPtr& context, calls::Exchange& exchange,
                  const Result<store::Revision>& revision);
   Result<ResourcePtr> find_resource(const Context& context) const;
   Result<> check_verb(const Context& context, const Resource& resource) const;
-  void respond(const ContextPtr& context, net::Exchange& exchange, Result<net::Response> outcome);
+  void respond(const ContextPtr& context, calls::Exchange& exchange, Result<Response> outcome);
 };
 
 namespace {
@@ -74,16 +74,16 @@ namespace {
 constexpr Duration kLaterDelay = std::chrono::milliseconds(50);
 constexpr int kLaterTries = 20;
 
-net::Response not_found_page() { return text_response(404, "404 page not found\n"); }
+Response not_found_page() { return text_response(404, "404 page not found\n"); }
 
-net::Response error_response(const Context& context, const Error& error) {
-  if (context.request.wants_value) {
-    net::Response response;
+Response error_response(const Context& context, const Error& error) {
+  if (context.request.takes_values) {
+    Response response;
     response.status = http_status(error.code());
     response.value = status_value(error);
     return response;
   }
-  net::Response response = status_response(error);
+  Response response = status_response(error);
   auto answer = negotiate_answer(context.request, context.target, AnswerTo::one);
   bool asks_yaml = media_type(context.request.headers.get("Accept")) == "application/yaml";
   if (answer.ok() ? answer->media == Media::yaml : asks_yaml) {
@@ -164,8 +164,8 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
   return std::unique_ptr<ApiServer>(new ApiServer(std::move(parts)));
 }
 
-net::Handler ApiServer::handler() {
-  return [this](net::Request request, std::unique_ptr<net::Exchange> exchange) {
+calls::Handler ApiServer::handler() {
+  return [this](Request request, std::unique_ptr<calls::Exchange> exchange) {
     handle(std::move(request), std::move(exchange));
   };
 }
@@ -182,6 +182,10 @@ void ApiServer::close() {
 }
 
 void ApiServer::handle(net::Request request, std::unique_ptr<net::Exchange> exchange) {
+  handle(Request{std::move(request)}, calls::over_http(std::move(exchange)));
+}
+
+void ApiServer::handle(Request request, std::unique_ptr<calls::Exchange> exchange) {
   Parts& p = *parts_;
   auto context = std::make_shared<Context>();
   context->request = std::move(request);
@@ -216,16 +220,16 @@ void ApiServer::handle(net::Request request, std::unique_ptr<net::Exchange> exch
   p.dispatch(context, std::move(exchange));
 }
 
-void ApiServer::Parts::respond(const ContextPtr& context, net::Exchange& exchange,
-                               Result<net::Response> outcome) {
-  net::Response response =
+void ApiServer::Parts::respond(const ContextPtr& context, calls::Exchange& exchange,
+                               Result<Response> outcome) {
+  Response response =
       outcome.ok() ? std::move(outcome).value() : error_response(*context, outcome.error());
   requests.count(*context, response.status, runtime.clock.now() - context->now);
-  exchange.respond(std::move(response));
+  exchange.answer(std::move(response));
 }
 
 void ApiServer::Parts::dispatch(const ContextPtr& context,
-                                std::unique_ptr<net::Exchange> exchange) {
+                                std::unique_ptr<calls::Exchange> exchange) {
   const RequestInfo& info = context->info;
   bool heavy = true;
   if (!info.is_resource) {
@@ -294,7 +298,7 @@ void ApiServer::Parts::commit(const ContextPtr& context, const ExchangePtr& exch
   });
 }
 
-void ApiServer::Parts::committed(const ContextPtr& context, net::Exchange& exchange,
+void ApiServer::Parts::committed(const ContextPtr& context, calls::Exchange& exchange,
                                  const Result<store::Revision>& revision) {
   const std::shared_ptr<DeferredWrite> write = std::exchange(context->deferred, nullptr);
   if (revision.ok()) {
@@ -364,7 +368,7 @@ Result<> ApiServer::Parts::check_verb(const Context& context, const Resource& re
   return success();
 }
 
-Result<net::Response> ApiServer::Parts::serve(Context& context) {
+Result<Response> ApiServer::Parts::serve(Context& context) {
   const RequestInfo& info = context.info;
   if (!info.is_resource) {
     if (auto answer = negotiate_answer(context.request, context.target, AnswerTo::one);

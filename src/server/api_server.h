@@ -1,5 +1,6 @@
 #pragma once
-// The API server: one handler for all requests, whatever transport they come by.
+// The API server: one handler for all requests, whether they come over HTTP or as calls from inside
+// the process (calls/call.h).
 //
 // Life of a request: 1. its path is read (request_info.h); 2. the sender is made out
 // (authentication.h) and 3. authorized (auth/); 4. the resource is found (resource.h) and the
@@ -13,7 +14,7 @@
 
 #include "base/metrics.h"
 #include "base/result.h"
-#include "net/http.h"
+#include "calls/call.h"
 #include "runtime/runtime.h"
 #include "server/options.h"
 #include "store/store.h"
@@ -28,8 +29,11 @@ class ApiServer {
                                                  Options options);
   ~ApiServer();
 
+  /// Over HTTP.
   void handle(net::Request request, std::unique_ptr<net::Exchange> exchange);
-  net::Handler handler();
+  /// From inside the process.
+  void handle(calls::Request request, std::unique_ptr<calls::Exchange> exchange);
+  calls::Handler handler();
 
   void close();
   metrics::Registry& metrics();

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/time.h"
+#include "calls/call.h"
 #include "json/value.h"
-#include "net/http.h"
 #include "server/auth/user.h"
 #include "server/negotiate.h"
 #include "server/request_info.h"
@@ -16,6 +16,9 @@
 #include "store/store.h"
 
 namespace dibs::server {
+
+using calls::Request;
+using calls::Response;
 
 /// A write that is prepared but not committed: whoever serves the request commits it, without a
 /// thread that waits, and then makes the answer.
@@ -27,15 +30,15 @@ struct DeferredWrite {
   store::Revision shown_at = 0;
   Value old;  // null when it is new
   std::function<void()> stored;
-  std::function<void()> roll_back;             // it was not committed
-  int status = 200;                            // of an answer with the object
-  std::function<net::Response()> answer = {};  // where that is another one
+  std::function<void()> roll_back;        // it was not committed
+  int status = 200;                       // of an answer with the object
+  std::function<Response()> answer = {};  // where that is another one
 };
 
 enum class FieldValidation : char { ignore, warn, strict };
 
 struct Context {
-  net::Request request;
+  Request request;
   net::Target target;
   RequestInfo info;
   auth::UserInfo user;

@@ -81,18 +81,19 @@ TEST_F(Devices, can_be_given_on_once_they_are_free) {
 TEST_F(Devices, are_protected_with_their_allocation_where_the_writer_asks) {
   constexpr const char* kProtected = "['resource.kubernetes.io/delete-protection']";
   make("a");
-  // Only the write that allocates does it.
-  const std::string status = cat(kClaims, "/a/status");
-  Reply nothing = server.patch(cat(status, "?protect=true"), "merge", R"({"status":{}})");
-  EXPECT_TRUE(nothing.body["metadata"]["finalizers"].is_null());
-  Reply given = server.patch(cat(status, "?protect=true"), "merge", allocation("gpu-0"));
-  EXPECT_EQ(test::to_text(given.body["metadata"]["finalizers"]), kProtected);
-  Reply kept = server.patch(cat(status, "?protect=false"), "merge", allocation("gpu-0"));
-  EXPECT_EQ(test::to_text(kept.body["metadata"]["finalizers"]), kProtected);
-  Reply freed =
-      server.patch(cat(status, "?protect=false"), "merge", R"({"status":{"allocation":null}})");
-  EXPECT_EQ(freed.status, 200);
-  EXPECT_TRUE(freed.body["metadata"]["finalizers"].is_null());
+  const auto write = [&](std::string_view patch) {
+    calls::Request request{test::make_request("PATCH", cat(kClaims, "/a/status"),
+                                              std::string(patch), "application/merge-patch+json")};
+    request.protects_allocation = true;
+    const Reply reply = server.send(std::move(request));
+    EXPECT_EQ(reply.status, 200);
+    return test::to_text(reply.body["metadata"]["finalizers"]);
+  };
+  // Only the write that allocates does it, and the one that frees.
+  EXPECT_EQ(write(R"({"status":{}})"), "null");
+  EXPECT_EQ(write(allocation("gpu-0")), kProtected);
+  EXPECT_EQ(write(allocation("gpu-0")), kProtected);
+  EXPECT_EQ(write(R"({"status":{"allocation":null}})"), "null");
 }
 
 TEST_F(Devices, are_not_held_by_writes_that_failed) {

@@ -84,7 +84,7 @@ bool is_ready(const Value& pod) {
 
 }  // namespace
 
-Result<net::Response> Subresources::evict(Context& context) {
+Result<Response> Subresources::evict(Context& context) {
   DIBS_CHECK(read_write_options(context, "CreateOptions"));
   const api::SubresourceInfo& sub = *context.resource->subresource("eviction");
   // policy/v1beta1 is still sent by old clients and means the same.

@@ -375,8 +375,7 @@ Result<Value> Objects::prepare_update(Context& context, const Resource& resource
     if (const Value* status = object.find("status")) kept.set("status", *status);
     object = std::move(kept);
     if (rules.prepare_status) rules.prepare_status(object, old, rule_context);
-    if (rules.protect && context.target.has("protect"))
-      rules.protect(object, old, context.target.get("protect") == "true");
+    if (rules.protect && context.request.protects_allocation) rules.protect(object, old);
   } else if (context.info.subresource != "binding") {
     if (rules.has_status) {
       if (const Value* status = old.find("status")) {

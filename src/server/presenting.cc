@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kCompressFrom = 128 * 1024;
 
-void finish(const Context& context, net::Response& response) {
+void finish(const Context& context, Response& response) {
   for (const std::string& text : context.warnings) {
     std::string safe;
     for (char c : text) {
@@ -31,8 +31,8 @@ void finish(const Context& context, net::Response& response) {
   }
 }
 
-net::Response with_body(const Context& context, int status, std::string body) {
-  net::Response response;
+Response with_body(const Context& context, int status, std::string body) {
+  Response response;
   response.status = status;
   response.headers.add("Content-Type", "application/json");
   response.headers.add("Cache-Control", "no-cache, private");
@@ -42,8 +42,8 @@ net::Response with_body(const Context& context, int status, std::string body) {
 }
 
 /// For a caller in this process.
-net::Response with_value(const Context& context, int status, Value value) {
-  net::Response response;
+Response with_value(const Context& context, int status, Value value) {
+  Response response;
   response.status = status;
   response.value = std::move(value);
   finish(context, response);
@@ -152,22 +152,22 @@ Value to_served(const Resource& resource, const Value& stored) {
   return stored;
 }
 
-net::Response present_value(const Context& context, int status, const Value& value) {
+Response present_value(const Context& context, int status, const Value& value) {
   if (context.answer.media == Media::yaml) {
-    net::Response response = with_body(context, status, json::write_yaml(value));
+    Response response = with_body(context, status, json::write_yaml(value));
     response.headers.set("Content-Type", "application/yaml");
     return response;
   }
-  if (context.request.wants_value) return with_value(context, status, value);
+  if (context.request.takes_values) return with_value(context, status, value);
   std::string body = context.answer.pretty ? json::write_pretty(value) : json::write(value);
   body.push_back('\n');
   return with_body(context, status, std::move(body));
 }
 
-net::Response present_object(const Context& context, const Resource& resource, int status,
-                             const Value& stored) {
+Response present_object(const Context& context, const Resource& resource, int status,
+                        const Value& stored) {
   if (plain_form(context) && !resource.from_storage && stored["metadata"].is_object()) {
-    if (context.request.wants_value) return with_value(context, status, stored);
+    if (context.request.takes_values) return with_value(context, status, stored);
     auto version = stored["metadata"]["resourceVersion"].as_string();
     std::string body;
     append_wire(body, encode_stored(stored), version);
@@ -181,9 +181,9 @@ bool presents_bytes(const Context& context, const Resource& resource) {
   return plain_form(context) && !resource.from_storage;
 }
 
-net::Response present_written(const Context& context, const Resource& resource, int status,
-                              Value stored, std::string_view bytes, store::Revision revision) {
-  if (plain_form(context) && context.request.wants_value && resource.shows_stored(bytes)) {
+Response present_written(const Context& context, const Resource& resource, int status, Value stored,
+                         std::string_view bytes, store::Revision revision) {
+  if (plain_form(context) && context.request.takes_values && resource.shows_stored(bytes)) {
     stored.mut("metadata").set("resourceVersion", cat(revision));
     return with_value(context, status, std::move(stored));
   }
@@ -198,10 +198,10 @@ net::Response present_written(const Context& context, const Resource& resource, 
   return present_object(context, resource, status, stored);
 }
 
-Result<net::Response> present_record(const Context& context, const Resource& resource,
-                                     const store::Record& record) {
+Result<Response> present_record(const Context& context, const Resource& resource,
+                                const store::Record& record) {
   if (plain_form(context) && resource.shows_stored(record.value)) {
-    if (context.request.wants_value) {
+    if (context.request.takes_values) {
       DIBS_TRY(Value object, decode_stored(record));
       return with_value(context, 200, std::move(object));
     }
@@ -215,8 +215,8 @@ Result<net::Response> present_record(const Context& context, const Resource& res
   return present_object(context, resource, 200, object);
 }
 
-net::Response present_values(const Context& context, const Resource& resource,
-                             const std::vector<Value>& objects, const ListMeta& meta) {
+Response present_values(const Context& context, const Resource& resource,
+                        const std::vector<Value>& objects, const ListMeta& meta) {
   std::vector<Value> served;
   served.reserve(objects.size());
   for (const Value& object : objects) served.push_back(to_served(resource, object));
@@ -248,9 +248,9 @@ net::Response present_values(const Context& context, const Resource& resource,
 namespace {
 
 /// For a caller in this process, whose client puts kind and apiVersion into items anyway.
-Result<net::Response> list_of_values(const Context& context, const Resource& resource,
-                                     const std::vector<store::RecordPtr>& records,
-                                     const ListMeta& meta) {
+Result<Response> list_of_values(const Context& context, const Resource& resource,
+                                const std::vector<store::RecordPtr>& records,
+                                const ListMeta& meta) {
   Value items = Value::array();
   for (const auto& record : records) {
     DIBS_TRY(Value object, read_record(context, *record));
@@ -270,10 +270,9 @@ Result<Value> read_record(const Context& context, const store::Record& record) {
   return context.request.omits_managed_fields ? decode_kept(record) : decode_stored(record);
 }
 
-Result<net::Response> present_list(const Context& context, const Resource& resource,
-                                   const std::vector<store::RecordPtr>& records,
-                                   const ListMeta& meta) {
-  if (plain_form(context) && context.request.wants_value) {
+Result<Response> present_list(const Context& context, const Resource& resource,
+                              const std::vector<store::RecordPtr>& records, const ListMeta& meta) {
+  if (plain_form(context) && context.request.takes_values) {
     return list_of_values(context, resource, records, meta);
   }
   if (plain_form(context) && (!resource.from_storage || !resource.shown_as_stored.empty())) {

@@ -13,31 +13,30 @@ namespace dibs::server {
 Value to_served(const Resource& resource, const Value& stored);
 
 /// The answer with one object (stored version) in the negotiated form.
-net::Response present_object(const Context& context, const Resource& resource, int status,
-                             const Value& stored);
+Response present_object(const Context& context, const Resource& resource, int status,
+                        const Value& stored);
 /// An object that was just written: `bytes` is its stored form, `stored` the same without its
 /// resourceVersion.
-net::Response present_written(const Context& context, const Resource& resource, int status,
-                              Value stored, std::string_view bytes, store::Revision revision);
+Response present_written(const Context& context, const Resource& resource, int status, Value stored,
+                         std::string_view bytes, store::Revision revision);
 /// True when present_written() only copies bytes.
 bool presents_bytes(const Context& context, const Resource& resource);
 /// The same straight from the store's bytes where no conversion is asked for.
-Result<net::Response> present_record(const Context& context, const Resource& resource,
-                                     const store::Record& record);
+Result<Response> present_record(const Context& context, const Resource& resource,
+                                const store::Record& record);
 /// Any JSON document (Status, Scale, a review) in the negotiated media type.
-net::Response present_value(const Context& context, int status, const Value& value);
+Response present_value(const Context& context, int status, const Value& value);
 
 struct ListMeta {
   store::Revision revision = 0;
   std::string continue_token;
   std::optional<std::size_t> remaining;
 };
-Result<net::Response> present_list(const Context& context, const Resource& resource,
-                                   const std::vector<store::RecordPtr>& records,
-                                   const ListMeta& meta);
+Result<Response> present_list(const Context& context, const Resource& resource,
+                              const std::vector<store::RecordPtr>& records, const ListMeta& meta);
 /// A list of objects given as values, in the stored version.
-net::Response present_values(const Context& context, const Resource& resource,
-                             const std::vector<Value>& objects, const ListMeta& meta);
+Response present_values(const Context& context, const Resource& resource,
+                        const std::vector<Value>& objects, const ListMeta& meta);
 
 /// Reads a record for a caller in this process: without managedFields where it does not want them.
 Result<Value> read_record(const Context& context, const store::Record& record);

@@ -62,7 +62,7 @@ Result<Page> read_page(store::Store& store, store::RangeQuery query, std::size_t
 
 }  // namespace
 
-Result<net::Response> handle_get(Context& context, Objects& objects) {
+Result<Response> handle_get(Context& context, Objects& objects) {
   const Resource& resource = *context.resource;
   auto version = context.target.get("resourceVersion");
   if (!version.empty()) {
@@ -77,7 +77,7 @@ Result<net::Response> handle_get(Context& context, Objects& objects) {
   return present_record(context, resource, *record);
 }
 
-Result<net::Response> handle_list(Context& context, Objects& objects) {
+Result<Response> handle_list(Context& context, Objects& objects) {
   const Resource& resource = *context.resource;
   DIBS_TRY(ListOptions options, ListOptions::parse(context.target, false));
   DIBS_TRY(Selection selection, Selection::parse(context.target, resource));

@@ -7,7 +7,7 @@
 
 namespace dibs::server {
 
-Result<net::Response> handle_get(Context& context, Objects& objects);
-Result<net::Response> handle_list(Context& context, Objects& objects);
+Result<Response> handle_get(Context& context, Objects& objects);
+Result<Response> handle_list(Context& context, Objects& objects);
 
 }  // namespace dibs::server

@@ -57,7 +57,7 @@ void check_attributes(const Value& spec, FieldErrors& errors) {
 
 }  // namespace
 
-Result<net::Response> Reviews::handle(Context& context) {
+Result<Response> Reviews::handle(Context& context) {
   const Resource& resource = *context.resource;
   DIBS_CHECK(read_write_options(context, "CreateOptions"));
   DIBS_TRY(Value review, decode_body(context, expected_of(resource)));

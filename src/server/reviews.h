@@ -12,7 +12,7 @@ class Reviews {
  public:
   explicit Reviews(Access& access) : access_(access) {}
 
-  Result<net::Response> handle(Context& context);
+  Result<Response> handle(Context& context);
 
  private:
   Result<Value> answered(Context& context, const Value& review);

@@ -79,7 +79,7 @@ json::Value version_document(std::string_view release) {
 
 }  // namespace
 
-net::Response Routes::handle(const Context& context) {
+Response Routes::handle(const Context& context) {
   std::string_view path = context.target.path;
   const std::string& method = context.request.method;
   for (std::string_view which : {"healthz", "livez", "readyz"}) {
@@ -137,8 +137,8 @@ net::Response Routes::handle(const Context& context) {
   return not_found_page();
 }
 
-net::Response Routes::health(const Context& context, std::string_view which,
-                             std::string_view check) const {
+Response Routes::health(const Context& context, std::string_view which,
+                        std::string_view check) const {
   bool single = context.target.path.size() > which.size() + 1;
   std::vector<std::string_view> excluded;
   for (const auto& [key, value] : context.target.query) {
@@ -165,7 +165,7 @@ net::Response Routes::health(const Context& context, std::string_view which,
   return plain_text(200, cat(report, which, " check passed\n"));
 }
 
-net::Response Routes::discovery(const Context& context, std::string_view path) {
+Response Routes::discovery(const Context& context, std::string_view path) {
   const api::Catalog& catalog = context.resources->catalog;
   if (path.ends_with('/')) path.remove_suffix(1);
   std::vector<std::string_view> parts = split(path.substr(1), '/');
@@ -224,7 +224,7 @@ net::Response Routes::discovery(const Context& context, std::string_view path) {
   return present_value(context, 200, api::api_resource_list(*group, *version));
 }
 
-net::Response Routes::openapi(const Context& context, std::string_view path) {
+Response Routes::openapi(const Context& context, std::string_view path) {
   const api::Catalog& catalog = context.resources->catalog;
   std::string release = cat("v", sources_.options->answers_as(), ".0");
   bool protobuf = path == "/openapi/v2" && context.request.headers.get("Accept").find(

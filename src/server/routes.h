@@ -25,13 +25,12 @@ class Routes {
   };
   explicit Routes(Sources sources) : sources_(std::move(sources)) {}
 
-  net::Response handle(const Context& context);
+  Response handle(const Context& context);
 
  private:
-  net::Response health(const Context& context, std::string_view which,
-                       std::string_view check) const;
-  net::Response discovery(const Context& context, std::string_view path);
-  net::Response openapi(const Context& context, std::string_view path);
+  Response health(const Context& context, std::string_view which, std::string_view check) const;
+  Response discovery(const Context& context, std::string_view path);
+  Response openapi(const Context& context, std::string_view path);
 
   Sources sources_;
   struct Cached {

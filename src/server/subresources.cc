@@ -29,7 +29,7 @@ Expected expected_body(const api::SubresourceInfo& sub) {
 }
 
 /// A Scale in the form asked for; it is a kind with columns of its own.
-net::Response present_scale(const Context& context, const Value& scale) {
+Response present_scale(const Context& context, const Value& scale) {
   Resource as_kind;
   as_kind.group = "autoscaling";
   as_kind.version = "v1";
@@ -61,7 +61,7 @@ bool Subresources::streams(const Context& context) const {
                                       sub == "portforward" || sub == "proxy");
 }
 
-Result<net::Response> Subresources::handle(Context& context) {
+Result<Response> Subresources::handle(Context& context) {
   const std::string& sub = context.info.subresource;
   if (sub == "binding" || sub.empty()) return bind(context);
   if (sub == "eviction") return evict(context);
@@ -70,7 +70,7 @@ Result<net::Response> Subresources::handle(Context& context) {
   return unknown_resource_error();  // streams are answered by stream()
 }
 
-Result<net::Response> Subresources::bind(Context& context) {
+Result<Response> Subresources::bind(Context& context) {
   DIBS_CHECK(read_write_options(context, "CreateOptions"));
   Expected expected{{"", "v1", "Binding"}, api::builtin_schema("", "v1", "Binding"), nullptr};
   DIBS_TRY(Value binding, decode_body(context, expected));
@@ -100,7 +100,7 @@ Result<net::Response> Subresources::bind(Context& context) {
   (void)written;
   if (context.deferred) {
     context.deferred->answer = [&context] { return present_value(context, 201, created_status()); };
-    return net::Response();
+    return Response();
   }
   return present_value(context, 201, created_status());
 }
@@ -116,7 +116,7 @@ void Subresources::copy_topology(Value& pod, std::string_view node_name) const {
   }
 }
 
-Result<net::Response> Subresources::scale(Context& context) {
+Result<Response> Subresources::scale(Context& context) {
   const Resource& resource = *context.resource;
   const api::SubresourceInfo& sub = *resource.subresource("scale");
   const api::ScalePaths* paths =
@@ -199,7 +199,7 @@ Result<net::Response> Subresources::scale(Context& context) {
   return present_scale(context, scale);
 }
 
-Result<net::Response> Subresources::token(Context& context) {
+Result<Response> Subresources::token(Context& context) {
   const Resource& resource = *context.resource;
   DIBS_CHECK(read_write_options(context, "CreateOptions"));
   DIBS_TRY(Value request, decode_body(context, expected_body(*resource.subresource("token"))));

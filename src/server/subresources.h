@@ -21,7 +21,7 @@ class Subresources {
 
   /// False for those that are read and written like the object (status).
   bool handles(const Context& context) const;
-  Result<net::Response> handle(Context& context);
+  Result<Response> handle(Context& context);
 
   /// True for log, exec, attach, port-forward and proxy, whose answer may be a stream.
   bool streams(const Context& context) const;
@@ -29,10 +29,10 @@ class Subresources {
               const std::shared_ptr<net::Exchange>& exchange);
 
  private:
-  Result<net::Response> bind(Context& context);
-  Result<net::Response> evict(Context& context);
-  Result<net::Response> scale(Context& context);
-  Result<net::Response> token(Context& context);
+  Result<Response> bind(Context& context);
+  Result<Response> evict(Context& context);
+  Result<Response> scale(Context& context);
+  Result<Response> token(Context& context);
   /// Nothing for the log of a pod that has no node yet.
   Result<std::optional<StreamPlace>> locate(Context& context);
   Result<std::string> node_url(const Context& context, const std::string& name);

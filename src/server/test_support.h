@@ -78,6 +78,7 @@ class TestServer {
 
   /// As the administrator, unless the request says who sends it.
   Reply send(net::Request request);
+  Reply send(calls::Request request);
   Reply get(std::string target, std::string accept = {});
   Reply post(std::string target, const Value& body);
   Reply put(std::string target, const Value& body);

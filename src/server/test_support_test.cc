@@ -180,9 +180,12 @@ net::Request make_request(std::string method, std::string target, std::string bo
   return request;
 }
 
-Reply TestServer::send(net::Request request) {
+Reply TestServer::send(net::Request request) { return send(calls::Request{std::move(request)}); }
+
+Reply TestServer::send(calls::Request request) {
   auto reply = std::make_shared<Reply>();
-  server->handle(std::move(request), std::make_unique<FakeExchange>(reply, slow_streams));
+  server->handle(std::move(request),
+                 calls::over_http(std::make_unique<FakeExchange>(reply, slow_streams)));
   sim.run_until_idle();
   return *reply;
 }

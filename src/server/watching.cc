@@ -56,11 +56,14 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     first_ = answer.form == Form::table;
   }
 
-  void start(std::shared_ptr<net::BodyStream> body) {
+  /// Sends through `events`, where the client takes those, and through `body`, which may be the
+  /// same stream.
+  void start(std::shared_ptr<net::BodyStream> body, std::shared_ptr<calls::EventStream> events) {
     bool ended = false;
     {
       std::lock_guard lock(mutex_);
       body_ = std::move(body);
+      events_ = std::move(events);
       ended = ended_;
     }
     // The server may have been closed since this stream was let in.
@@ -280,15 +283,15 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     // What leaves the selection is shown as it was, at the version of the change.
     const store::Record& record =
         *change == Change::deleted && event.before ? *event.before : *event.now;
-    if (body_->takes_events() && context_->answer.form != Form::table) {
+    if (events_ && context_->answer.form != Form::table) {
       auto object = read_record(*context_, record);
       if (object.ok()) {
         if (record.modified != event.revision) {
           object->mut("metadata").set("resourceVersion", cat(event.revision));
         }
         if (!plain(record)) object = event_value(*context_, resource(), *object);
-        return body_->write_event(change_name(*change), std::move(object).value(),
-                                  record.value->size());
+        return events_->write_event(change_name(*change), std::move(object).value(),
+                                    record.value->size());
       }
     }
     auto bytes = first_ ? encode_value(record, event.revision, *change)
@@ -343,6 +346,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   std::optional<std::string> name_;
   std::uint64_t form_ = 0;
   std::shared_ptr<net::BodyStream> body_;
+  std::shared_ptr<calls::EventStream> events_;  // null: the client takes bytes
 
   std::mutex mutex_;
   std::unique_ptr<store::Watch> watch_;   // guarded by mutex_
@@ -362,7 +366,7 @@ Watches::Watches(runtime::Runtime& runtime, store::Store& store)
 
 Watches::~Watches() { close(); }
 
-void Watches::open(std::shared_ptr<Context> context, std::shared_ptr<net::Exchange> exchange) {
+void Watches::open(std::shared_ptr<Context> context, std::shared_ptr<calls::Exchange> exchange) {
   auto options = ListOptions::parse(context->target, true);
   if (!options.ok()) return exchange->respond(status_response(options.error()));
   auto selection = Selection::parse(context->target, *context->resource);
@@ -387,7 +391,8 @@ void Watches::open(std::shared_ptr<Context> context, std::shared_ptr<net::Exchan
   head.headers.add("Cache-Control", "no-cache, private");
   for (const std::string& text : context->warnings)
     head.headers.add("Warning", cat("299 - ", quoted(text)));
-  stream->start(exchange->stream(std::move(head)));
+  if (auto events = exchange->stream_events(head)) return stream->start(events, events);
+  stream->start(exchange->stream(std::move(head)), nullptr);
 }
 
 void Watches::ready(std::weak_ptr<WatchStream> stream) {

@@ -26,7 +26,7 @@ class Watches {
   ~Watches();
 
   /// Answers a watch request: with an error at once, or with a stream that lives on by itself.
-  void open(std::shared_ptr<Context> context, std::shared_ptr<net::Exchange> exchange);
+  void open(std::shared_ptr<Context> context, std::shared_ptr<calls::Exchange> exchange);
 
   /// Ends the streams of what lies under the prefix, after what has happened there so far.
   void end(const std::string& prefix);

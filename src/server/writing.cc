@@ -75,7 +75,7 @@ Result<Value> options_of_query(const Context& context) {
 }
 
 /// At once, or by whoever commits the write.
-net::Response answer(Context& context, const Resource& resource, int status, const Value& object) {
+Response answer(Context& context, const Resource& resource, int status, const Value& object) {
   if (!context.deferred) return present_object(context, resource, status, object);
   context.deferred->status = status;
   return {};
@@ -164,7 +164,7 @@ Result<> keep_as_sent(Context& context, const Resource& resource, const Value& o
 
 }  // namespace
 
-Result<net::Response> handle_create(Context& context, Objects& objects) {
+Result<Response> handle_create(Context& context, Objects& objects) {
   const Resource& resource = *context.resource;
   context.may_defer = context.can_defer;
   DIBS_CHECK(read_write_options(context, "CreateOptions"));
@@ -176,7 +176,7 @@ Result<net::Response> handle_create(Context& context, Objects& objects) {
   return answer(context, resource, 201, made);
 }
 
-Result<net::Response> handle_update(Context& context, Objects& objects) {
+Result<Response> handle_update(Context& context, Objects& objects) {
   const Resource& resource = *context.resource;
   context.may_defer = context.can_defer;
   DIBS_CHECK(read_write_options(context, "UpdateOptions"));
@@ -206,7 +206,7 @@ Result<net::Response> handle_update(Context& context, Objects& objects) {
   return answer(context, resource, written.created ? 201 : 200, written.object);
 }
 
-Result<net::Response> handle_patch(Context& context, Objects& objects) {
+Result<Response> handle_patch(Context& context, Objects& objects) {
   const Resource& resource = *context.resource;
   context.may_defer = context.can_defer;
   bool apply = is_apply(context);
@@ -226,7 +226,7 @@ Result<net::Response> handle_patch(Context& context, Objects& objects) {
   return answer(context, resource, written.created ? 201 : 200, written.object);
 }
 
-Result<net::Response> handle_delete(Context& context, Objects& objects) {
+Result<Response> handle_delete(Context& context, Objects& objects) {
   const Resource& resource = *context.resource;
   context.may_defer = context.can_defer;
   DIBS_TRY(DeleteOptions options, read_delete_options(context));
@@ -239,10 +239,10 @@ Result<net::Response> handle_delete(Context& context, Objects& objects) {
   if (!deleted.removed || resource.rules->returns_deleted) {
     if (!context.deferred) return present_object(context, resource, 200, deleted.object);
     DeferredWrite& write = *context.deferred;
-    if (!write.op.value && presents_bytes(context, resource) && !context.request.wants_value) {
+    if (!write.op.value && presents_bytes(context, resource) && !context.request.takes_values) {
       write.shown = share(encode_stored(deleted.object));
     }
-    return net::Response();
+    return Response();
   }
   const auto answer = [&context, uid = deleted.object["metadata"]["uid"].str()] {
     const Resource& kind = *context.resource;
@@ -251,10 +251,10 @@ Result<net::Response> handle_delete(Context& context, Objects& objects) {
   };
   if (!context.deferred) return answer();
   context.deferred->answer = answer;
-  return net::Response();
+  return Response();
 }
 
-Result<net::Response> handle_delete_collection(Context& context, Objects& objects) {
+Result<Response> handle_delete_collection(Context& context, Objects& objects) {
   const Resource& resource = *context.resource;
   DIBS_TRY(DeleteOptions options, read_delete_options(context));
   DIBS_TRY(Selection selection, Selection::parse(context.target, resource));

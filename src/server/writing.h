@@ -8,11 +8,11 @@
 
 namespace dibs::server {
 
-Result<net::Response> handle_create(Context& context, Objects& objects);
-Result<net::Response> handle_update(Context& context, Objects& objects);
-Result<net::Response> handle_patch(Context& context, Objects& objects);
-Result<net::Response> handle_delete(Context& context, Objects& objects);
-Result<net::Response> handle_delete_collection(Context& context, Objects& objects);
+Result<Response> handle_create(Context& context, Objects& objects);
+Result<Response> handle_update(Context& context, Objects& objects);
+Result<Response> handle_patch(Context& context, Objects& objects);
+Result<Response> handle_delete(Context& context, Objects& objects);
+Result<Response> handle_delete_collection(Context& context, Objects& objects);
 
 /// DeleteOptions of the body or, where there is none, of the query.
 Result<DeleteOptions> read_delete_options(Context& context);

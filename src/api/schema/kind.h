@@ -108,8 +108,8 @@ struct KindRules {
   /// True while something beside metadata.finalizers keeps a deleted object.
   std::function<bool(const Value& object)> is_held;
   /// Puts the protection of what the object holds on it, or takes it off, in the write that makes
-  /// it due.
-  std::function<void(Value& object, const Value& old, bool on)> protect;
+  /// it due. Asked of writes that say so (calls/call.h).
+  std::function<void(Value& object, const Value& old)> protect;
   /// How a field that selectors do not know is refused, where not as everywhere.
   std::function<std::string(std::string_view field)> refuse_selector;
 

@@ -64,8 +64,9 @@ SharedBytes line(std::string_view type, const json::Value& object) {
 
 }  // namespace
 
-net::Handler FakeApi::handler() {
-  return [this](net::Request request, std::unique_ptr<net::Exchange> exchange) {
+calls::Handler FakeApi::handler() {
+  return [this](calls::Request request, std::unique_ptr<calls::Exchange> exchange) {
+    request.write_body();
     handle(std::move(request), std::move(exchange));
   };
 }

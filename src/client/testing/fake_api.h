@@ -13,14 +13,14 @@
 #include <string>
 #include <vector>
 
+#include "calls/call.h"
 #include "json/value.h"
-#include "net/http.h"
 
 namespace dibs::client {
 
 class FakeApi {
  public:
-  net::Handler handler();
+  calls::Handler handler();
 
   // As if some other client did it. Paths are those of the objects: "/api/v1/namespaces/a/pods/b".
   void put(const std::string& path, json::Value object);

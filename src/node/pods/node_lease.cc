@@ -50,7 +50,7 @@ struct NodeLease::State : std::enable_shared_from_this<NodeLease::State> {
     });
   }
 
-  void call(net::Request request, void (State::*then)(const Result<Value>&)) {
+  void call(client::Request request, void (State::*then)(const Result<Value>&)) {
     client.call(std::move(request), [self = shared_from_this(), then](Result<Value> answer) {
       self->post([then, answer = std::move(answer)](State& state) { (state.*then)(answer); });
     });

@@ -60,7 +60,7 @@ struct NodeObject::State : std::enable_shared_from_this<NodeObject::State> {
     });
   }
 
-  void call(net::Request request, void (State::*then)(const Result<Value>&)) {
+  void call(client::Request request, void (State::*then)(const Result<Value>&)) {
     client.call(std::move(request), [self = shared_from_this(), then](Result<Value> answer) {
       self->post([then, answer = std::move(answer)](State& us) { (us.*then)(answer); });
     });

@@ -54,8 +54,8 @@ struct NodeObjectTest : testing::Test {
     client::InProcessOptions in_process;
     in_process.pump = [this] { return sim.run_until_idle() > 0; };
     transport = client::make_in_process_transport(
-        [this, inner = server->handler()](net::Request request,
-                                          std::unique_ptr<net::Exchange> exchange) {
+        [this, inner = server->handler()](calls::Request request,
+                                          std::unique_ptr<calls::Exchange> exchange) {
           if (cut_off && request.headers.get("X-Test").empty()) {
             return exchange->respond({503, {}, ""});
           }

@@ -344,24 +344,25 @@ class MortalTransport : public client::Transport {
  public:
   MortalTransport(client::Transport& inner, Budget& budget) : inner_(inner), budget_(budget) {}
 
-  Result<net::Response> send(net::Request request) override {
+  Result<client::Response> send(client::Request request) override {
     if (!may(request)) return dead_error();
     return inner_.send(std::move(request));
   }
-  void send_async(net::Request request, std::function<void(Result<net::Response>)> done) override {
+  void send_async(client::Request request,
+                  std::function<void(Result<client::Response>)> done) override {
     if (!may(request)) return;  // nobody waits for the answer any more
     inner_.send_async(std::move(request),
-                      [this, done = std::move(done)](Result<net::Response> answer) {
+                      [this, done = std::move(done)](Result<client::Response> answer) {
                         if (!budget_.dead) done(std::move(answer));
                       });
   }
-  std::unique_ptr<client::TransportStream> open_stream(net::Request request,
+  std::unique_ptr<client::TransportStream> open_stream(client::Request request,
                                                        client::StreamHandlers handlers) override {
     return inner_.open_stream(std::move(request), std::move(handlers));
   }
 
  private:
-  bool may(const net::Request& request) {
+  bool may(const client::Request& request) {
     if (request.method == "GET") return !budget_.dead;
     // Events change nothing that the agent comes back to.
     if (request.target.find("/events") != std::string::npos) return !budget_.dead;

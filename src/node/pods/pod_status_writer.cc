@@ -58,7 +58,7 @@ struct PodStatusWriter::State : std::enable_shared_from_this<PodStatusWriter::St
   void send(const std::string& uid) {
     client::GateEntry inside(gate);
     if (!inside) return;
-    net::Request request;
+    client::Request request;
     std::shared_ptr<Entry> entry;
     {
       std::unique_lock lock(mutex);

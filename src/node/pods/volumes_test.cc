@@ -39,8 +39,8 @@ struct VolumesTest : testing::Test {
     facts.name = "node-0";
     facts.memory_bytes = 1LL << 30;
     transport = client::make_in_process_transport(
-        [this, inner = api.handler()](net::Request request,
-                                      std::unique_ptr<net::Exchange> exchange) {
+        [this, inner = api.handler()](calls::Request request,
+                                      std::unique_ptr<calls::Exchange> exchange) {
           if (!request.target.ends_with("/token")) {
             return inner(std::move(request), std::move(exchange));
           }

@@ -183,15 +183,15 @@ void check_template_metadata(const Value& metadata, const Path& path, FieldError
 }
 
 /// The write that allocates a claim may protect it, and the one that frees it may end that.
-void protect_allocation(Value& claim, const Value& old, bool on) {
+void protect_allocation(Value& claim, const Value& old) {
   constexpr std::string_view kProtection = "resource.kubernetes.io/delete-protection";
   const bool allocated = claim["status"]["allocation"].is_object();
-  if (allocated != on || old["status"]["allocation"].is_object() == on) return;
+  if (old["status"]["allocation"].is_object() == allocated) return;
   Value finalizers = Value::array();
   for (const Value& finalizer : claim["metadata"]["finalizers"].items()) {
     if (finalizer.as_string() != kProtection) finalizers.push(finalizer);
   }
-  if (on) finalizers.push(kProtection);
+  if (allocated) finalizers.push(kProtection);
   if (finalizers.empty()) {
     claim.mut("metadata").erase("finalizers");
   } else {
