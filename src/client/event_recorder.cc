@@ -2,8 +2,8 @@
 
 #include <deque>
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/gate.h"
 
@@ -66,13 +66,13 @@ struct EventRecorder::State : std::enable_shared_from_this<EventRecorder::State>
   const EventRecorderOptions options;
   Gate gate;
 
-  mutable std::mutex mutex;
-  std::map<std::string, std::shared_ptr<Series>> series;  // guarded by mutex, as all below
-  std::deque<std::shared_ptr<Series>> queue;
-  bool sending = false;
-  int tries = 0;
-  std::uint64_t dropped = 0;
-  std::optional<runtime::TimerId> timer;
+  mutable Mutex mutex;
+  std::map<std::string, std::shared_ptr<Series>> series DIBS_GUARDED_BY(mutex);
+  std::deque<std::shared_ptr<Series>> queue DIBS_GUARDED_BY(mutex);
+  bool sending DIBS_GUARDED_BY(mutex) = false;
+  int tries DIBS_GUARDED_BY(mutex) = 0;
+  std::uint64_t dropped DIBS_GUARDED_BY(mutex) = 0;
+  std::optional<runtime::TimerId> timer DIBS_GUARDED_BY(mutex);
 
   void record(EventInput input) {
     const Time now = runtime.clock.now();
@@ -87,7 +87,7 @@ struct EventRecorder::State : std::enable_shared_from_this<EventRecorder::State>
             related["uid"].as_string(), '\n', input.warning, '\n', input.reason, '\n', input.action,
             '\n', note);
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       forget_old(now);
       auto& entry = series[key];
       if (entry != nullptr && now - entry->last <= kSeriesEnd) {
@@ -110,8 +110,7 @@ struct EventRecorder::State : std::enable_shared_from_this<EventRecorder::State>
     send();
   }
 
-  /// Needs the lock.
-  void forget_old(Time now) {
+  void forget_old(Time now) DIBS_REQUIRES(mutex) {
     if (series.size() < kMaxSeries) return;
     std::erase_if(series, [&](const auto& item) { return now - item.second->last > kSeriesEnd; });
     if (series.size() >= kMaxSeries) series.clear();
@@ -181,7 +180,7 @@ struct EventRecorder::State : std::enable_shared_from_this<EventRecorder::State>
     std::shared_ptr<Series> entry;
     Request request;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (queue.empty() || gate.closed()) {
         sending = false;
         return;
@@ -211,7 +210,7 @@ struct EventRecorder::State : std::enable_shared_from_this<EventRecorder::State>
   void on_answer(Series& entry, const Result<json::Value>& answer) {
     bool later = false;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (answer) {
         entry.written = true;
         tries = 0;
@@ -232,7 +231,7 @@ struct EventRecorder::State : std::enable_shared_from_this<EventRecorder::State>
     const auto id = runtime.timers.after(kRetry, [weak] {
       if (const auto self = weak.lock()) self->send();
     });
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     timer = id;
   }
 
@@ -257,19 +256,19 @@ EventRecorder::EventRecorder(Client& client, runtime::Runtime& runtime,
 
 EventRecorder::~EventRecorder() {
   state_->gate.close();
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   if (state_->timer) state_->runtime.timers.cancel(*state_->timer);
 }
 
 void EventRecorder::record(EventInput event) { state_->record(std::move(event)); }
 
 std::uint64_t EventRecorder::dropped() const {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->dropped;
 }
 
 bool EventRecorder::idle() const {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return !state_->sending;
 }
 

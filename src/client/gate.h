@@ -2,10 +2,10 @@
 // Lets a component that runs on an executor end for good: after close() no task is inside it and
 // none gets in, so that what its callbacks refer to may go.
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace dibs::client {
 
@@ -19,10 +19,10 @@ class Gate {
   bool closed() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::condition_variable left_;
-  std::vector<std::thread::id> inside_;  // guarded by mutex_
-  bool closed_ = false;                  // guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar left_;
+  std::vector<std::thread::id> inside_ DIBS_GUARDED_BY(mutex_);
+  bool closed_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 /// enter() and leave() around a scope; false when closed.

@@ -1,14 +1,13 @@
 #include "client/https_transport.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "net/http_client.h"
 #include "runtime/blocking.h"
@@ -22,13 +21,13 @@ constexpr Duration kTokenAge = std::chrono::minutes(1);
 /// One stream: shared by its handle, its thread and the transport.
 struct OpenStream {
   StreamHandlers handlers;
-  std::mutex mutex;
-  std::unique_ptr<net::ResponseStream> response;  // guarded by mutex for cancel()
+  Mutex mutex;
+  std::unique_ptr<net::ResponseStream> response DIBS_GUARDED_BY(mutex);  // for cancel()
   std::atomic<bool> cancelled = false;
 
   void cancel() {
     cancelled = true;
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (response != nullptr) response->cancel();
   }
 };
@@ -53,19 +52,19 @@ struct Core {
   HttpsOptions options;
   std::unique_ptr<net::HttpClient> http;
 
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::string token;  // guarded by mutex, as all below
-  Duration token_read{-1};
-  std::set<std::shared_ptr<OpenStream>> streams;
-  std::size_t busy = 0;  // stream threads and asynchronous requests
-  bool stopping = false;
-  std::map<std::thread::id, std::thread> threads;  // of open streams
-  std::vector<std::thread> finished;               // to be joined
+  Mutex mutex;
+  CondVar changed;
+  std::string token DIBS_GUARDED_BY(mutex);
+  Duration token_read DIBS_GUARDED_BY(mutex){-1};
+  std::set<std::shared_ptr<OpenStream>> streams DIBS_GUARDED_BY(mutex);
+  std::size_t busy DIBS_GUARDED_BY(mutex) = 0;  // stream threads and asynchronous requests
+  bool stopping DIBS_GUARDED_BY(mutex) = false;
+  std::map<std::thread::id, std::thread> threads DIBS_GUARDED_BY(mutex);  // of open streams
+  std::vector<std::thread> finished DIBS_GUARDED_BY(mutex);               // to be joined
 
   /// The calling stream thread is about to end.
   void retire() {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     auto self = threads.find(std::this_thread::get_id());
     finished.push_back(std::move(self->second));
     threads.erase(self);
@@ -75,7 +74,7 @@ struct Core {
   void reap() {
     std::vector<std::thread> ended;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       ended.swap(finished);
     }
     for (std::thread& thread : ended) thread.join();
@@ -85,11 +84,11 @@ struct Core {
     if (access.token_file.empty()) return access.token;
     const Duration now = runtime.clock.steady();
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (token_read.count() >= 0 && now - token_read < kTokenAge) return token;
     }
     auto text = files.read(access.token_file);
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     // A file that is being replaced leaves the token from before.
     if (text) token = trim(*text);
     if (token.empty()) token = access.token;
@@ -118,14 +117,14 @@ struct Core {
   }
 
   bool enter() {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (stopping) return false;
     ++busy;
     return true;
   }
 
   void leave() {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     --busy;
     changed.notify_all();
   }
@@ -142,7 +141,7 @@ struct Core {
     DIBS_TRY(auto response, http->open_stream(request, options.timeout));
     net::ResponseStream* reader = response.get();
     {
-      std::lock_guard lock(stream.mutex);
+      const MutexLock lock(stream.mutex);
       stream.response = std::move(response);
     }
     if (!stream.cancelled && stream.handlers.opened) {
@@ -162,13 +161,13 @@ class HttpsTransport final : public Transport {
   explicit HttpsTransport(std::shared_ptr<Core> core) : core_(std::move(core)) {}
 
   ~HttpsTransport() override {
-    std::unique_lock lock(core_->mutex);
+    MutexLock lock(core_->mutex);
     core_->stopping = true;
     const auto streams = core_->streams;
     lock.unlock();
     for (const auto& stream : streams) stream->cancel();
     lock.lock();
-    core_->changed.wait(lock, [this] { return core_->busy == 0; });
+    core_->changed.wait(lock, [this]() DIBS_REQUIRES(core_->mutex) { return core_->busy == 0; });
     lock.unlock();
     core_->reap();
   }
@@ -197,7 +196,7 @@ class HttpsTransport final : public Transport {
     stream->handlers = std::move(handlers);
     if (!core_->enter()) return std::make_unique<Handle>(std::move(stream));
     core_->reap();
-    std::lock_guard lock(core_->mutex);
+    const MutexLock lock(core_->mutex);
     core_->streams.insert(stream);
     // Put into the list under the lock: the thread takes itself out of it when it ends.
     std::thread thread([core = core_, stream, request = std::move(request)]() mutable {
@@ -207,7 +206,7 @@ class HttpsTransport final : public Transport {
       if (!stream->cancelled && ended) ended(outcome);
       ended = nullptr;
       {
-        std::lock_guard lock(core->mutex);
+        const MutexLock lock(core->mutex);
         core->streams.erase(stream);
       }
       core->retire();

@@ -1,7 +1,6 @@
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "client/serial.h"
 #include "client/transport.h"
 #include "runtime/blocking.h"
@@ -15,18 +14,18 @@ class Collected {
   explicit Collected(std::function<void(Result<Response>)> done) : done_(std::move(done)) {}
 
   void begin(Response head) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     response_ = std::move(head);
   }
   void add(std::string_view bytes) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     response_.body.append(bytes);
   }
   void finish(Result<> outcome) {
     std::function<void(Result<Response>)> done;
     Response response;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       done.swap(done_);
       response = std::move(response_);
     }
@@ -39,9 +38,9 @@ class Collected {
   }
 
  private:
-  std::mutex mutex_;
-  Response response_;
-  std::function<void(Result<Response>)> done_;
+  Mutex mutex_;
+  Response response_ DIBS_GUARDED_BY(mutex_);
+  std::function<void(Result<Response>)> done_ DIBS_GUARDED_BY(mutex_);
 };
 
 /// The shared side of a stream between the server's writer and the client's handlers.
@@ -53,17 +52,17 @@ struct Pipe : std::enable_shared_from_this<Pipe> {
   std::size_t max_queued;
   StreamHandlers handlers;  // used on `serial` only
   bool events = false;      // handlers.event is set
-  std::mutex mutex;
-  std::size_t queued = 0;  // guarded by mutex, as all below
-  bool closed = false;     // the client is gone, or too slow
-  bool finished = false;
-  std::function<void()> drained;
-  std::function<void()> on_closed;
+  Mutex mutex;
+  std::size_t queued DIBS_GUARDED_BY(mutex) = 0;
+  bool closed DIBS_GUARDED_BY(mutex) = false;  // the client is gone, or too slow
+  bool finished DIBS_GUARDED_BY(mutex) = false;
+  std::function<void()> drained DIBS_GUARDED_BY(mutex);
+  std::function<void()> on_closed DIBS_GUARDED_BY(mutex);
 
   void deliver(SharedBytes piece) {
     serial->post([self = shared_from_this(), piece] {
       {
-        std::lock_guard lock(self->mutex);
+        const MutexLock lock(self->mutex);
         if (self->closed) return;
       }
       if (self->handlers.data) self->handlers.data(*piece);
@@ -74,7 +73,7 @@ struct Pipe : std::enable_shared_from_this<Pipe> {
   void deliver_event(std::string_view type, json::Value object, std::size_t size) {
     serial->post([self = shared_from_this(), type, object = std::move(object), size] {
       {
-        std::lock_guard lock(self->mutex);
+        const MutexLock lock(self->mutex);
         if (self->closed) return;
       }
       if (self->handlers.event) self->handlers.event(type, object);
@@ -85,7 +84,7 @@ struct Pipe : std::enable_shared_from_this<Pipe> {
   void taken(std::size_t size) {
     std::function<void()> call;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       queued -= size;
       if (queued == 0 && !finished) call = drained;
     }
@@ -95,7 +94,7 @@ struct Pipe : std::enable_shared_from_this<Pipe> {
   void end(Result<> outcome) {
     serial->post([self = shared_from_this(), outcome] {
       {
-        std::lock_guard lock(self->mutex);
+        const MutexLock lock(self->mutex);
         if (self->closed) return;
         self->closed = true;
         self->drained = nullptr;
@@ -110,7 +109,7 @@ struct Pipe : std::enable_shared_from_this<Pipe> {
   void cancel() {
     std::function<void()> call;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (closed) return;
       closed = true;
       if (!finished) call = std::move(on_closed);
@@ -127,7 +126,7 @@ class PipeWriter final : public calls::EventStream {
 
   ~PipeWriter() override {
     {
-      std::lock_guard lock(pipe_->mutex);
+      const MutexLock lock(pipe_->mutex);
       if (pipe_->finished || pipe_->closed) return;
       pipe_->finished = true;
     }
@@ -150,7 +149,7 @@ class PipeWriter final : public calls::EventStream {
   bool enter(std::size_t size) {
     bool slow = false;
     {
-      std::lock_guard lock(pipe_->mutex);
+      const MutexLock lock(pipe_->mutex);
       if (pipe_->closed || pipe_->finished) return false;
       slow = pipe_->queued + size > pipe_->max_queued;
       if (!slow) pipe_->queued += size;
@@ -168,13 +167,13 @@ class PipeWriter final : public calls::EventStream {
   }
 
   std::size_t queued() const override {
-    std::lock_guard lock(pipe_->mutex);
+    const MutexLock lock(pipe_->mutex);
     return pipe_->queued;
   }
 
   void on_drained(std::function<void()> drained) override {
     {
-      std::lock_guard lock(pipe_->mutex);
+      const MutexLock lock(pipe_->mutex);
       if (pipe_->closed || pipe_->finished) return;
       pipe_->drained = std::move(drained);
       if (pipe_->queued > 0) return;
@@ -182,7 +181,7 @@ class PipeWriter final : public calls::EventStream {
     pipe_->serial->post([pipe = pipe_] {
       std::function<void()> call;
       {
-        std::lock_guard lock(pipe->mutex);
+        const MutexLock lock(pipe->mutex);
         if (pipe->queued == 0) call = pipe->drained;
       }
       if (call) call();
@@ -191,7 +190,7 @@ class PipeWriter final : public calls::EventStream {
 
   void on_closed(std::function<void()> closed) override {
     {
-      std::lock_guard lock(pipe_->mutex);
+      const MutexLock lock(pipe_->mutex);
       if (pipe_->finished) return;
       if (!pipe_->closed) {
         pipe_->on_closed = std::move(closed);
@@ -203,7 +202,7 @@ class PipeWriter final : public calls::EventStream {
 
   void finish() override {
     {
-      std::lock_guard lock(pipe_->mutex);
+      const MutexLock lock(pipe_->mutex);
       if (pipe_->closed || pipe_->finished) return;
       pipe_->finished = true;
     }
@@ -231,7 +230,7 @@ class PipeExchange final : public calls::Exchange {
     std::string body = std::exchange(response.body, std::string());
     open(*pipe, std::move(response));
     {
-      std::lock_guard lock(pipe->mutex);
+      const MutexLock lock(pipe->mutex);
       if (pipe->closed) return;
       pipe->finished = true;
       pipe->queued += body.size();
@@ -332,19 +331,19 @@ class InProcessTransport final : public Transport {
 
   Result<Response> send(Request request) override {
     struct Waiting {
-      std::mutex mutex;
-      std::condition_variable answered;
-      std::optional<Result<Response>> result;
+      Mutex mutex;
+      CondVar answered;
+      std::optional<Result<Response>> result DIBS_GUARDED_BY(mutex);
     };
     auto waiting = std::make_shared<Waiting>();
     auto collected = std::make_shared<Collected>([waiting](Result<Response> result) {
-      std::lock_guard lock(waiting->mutex);
+      const MutexLock lock(waiting->mutex);
       waiting->result = std::move(result);
       waiting->answered.notify_all();
     });
     sign(request);
     (*handler_)(std::move(request), std::make_unique<DirectExchange>(collected, runtime_.executor));
-    std::unique_lock lock(waiting->mutex);
+    MutexLock lock(waiting->mutex);
     while (options_.pump && !waiting->result) {
       lock.unlock();
       const bool moved = options_.pump();
@@ -353,8 +352,9 @@ class InProcessTransport final : public Transport {
     }
     if (!options_.pump) {
       runtime::Blocking blocking;
-      waiting->answered.wait_for(lock, options_.timeout,
-                                 [&] { return waiting->result.has_value(); });
+      waiting->answered.wait_for(lock, options_.timeout, [&]() DIBS_REQUIRES(waiting->mutex) {
+        return waiting->result.has_value();
+      });
     }
     if (!waiting->result) return Error::timeout("context deadline exceeded");
     return std::move(*waiting->result);

@@ -1,9 +1,9 @@
 #include "client/informer.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <unordered_set>
 
+#include "base/mutex.h"
 #include "client/gate.h"
 #include "client/serial.h"
 #include "json/share.h"
@@ -47,12 +47,12 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   ObjectStore store;
   std::atomic<std::uint64_t> lists = 0;
 
-  mutable std::mutex mutex;
-  mutable std::condition_variable changed;
-  bool synced = false;                           // guarded by mutex
-  bool started = false;                          // guarded by mutex
-  std::optional<runtime::TimerId> timer;         // guarded by mutex; the retry
-  std::optional<runtime::TimerId> resync_timer;  // guarded by mutex
+  mutable Mutex mutex;
+  mutable CondVar changed;
+  bool synced DIBS_GUARDED_BY(mutex) = false;
+  bool started DIBS_GUARDED_BY(mutex) = false;
+  std::optional<runtime::TimerId> timer DIBS_GUARDED_BY(mutex);  // the retry
+  std::optional<runtime::TimerId> resync_timer DIBS_GUARDED_BY(mutex);
 
   // On `serial` only.
   std::vector<InformerHandlers> handlers;
@@ -118,7 +118,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     replace(std::move(pages));
     pages.clear();
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       synced = true;
     }
     changed.notify_all();
@@ -243,7 +243,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
     const auto id = runtime.timers.after(wait, [weak, task = std::move(task)] {
       if (const auto self = weak.lock()) self->post(task);
     });
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     timer = id;
   }
 
@@ -263,7 +263,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
         });
       }
     });
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     resync_timer = id;
   }
 };
@@ -287,7 +287,7 @@ void Informer::add_handler(InformerHandlers handlers) {
 
 void Informer::start() {
   {
-    std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     if (std::exchange(state_->started, true)) return;
   }
   state_->post([](State& state) {
@@ -299,7 +299,7 @@ void Informer::start() {
 void Informer::stop() {
   state_->gate.close();
   {
-    std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     if (state_->timer) state_->runtime.timers.cancel(*state_->timer);
     if (state_->resync_timer) state_->runtime.timers.cancel(*state_->resync_timer);
     state_->timer.reset();
@@ -311,13 +311,14 @@ void Informer::stop() {
 }
 
 bool Informer::synced() const {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->synced;
 }
 
 bool Informer::wait_until_synced(Duration timeout) const {
-  std::unique_lock lock(state_->mutex);
-  return state_->changed.wait_for(lock, timeout, [this] { return state_->synced; });
+  MutexLock lock(state_->mutex);
+  return state_->changed.wait_for(lock, timeout,
+                                  [this]() DIBS_REQUIRES(state_->mutex) { return state_->synced; });
 }
 
 std::optional<json::Value> Informer::get(const std::string& key) const {

@@ -1,8 +1,8 @@
 #include "client/leader_election.h"
 
-#include <mutex>
 #include <optional>
 
+#include "base/mutex.h"
 #include "client/gate.h"
 #include "client/serial.h"
 
@@ -28,12 +28,12 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
   const std::shared_ptr<Serial> serial;
   Gate gate;
 
-  mutable std::mutex mutex;
-  bool leading = false;  // guarded by mutex, as all below
-  std::string leader;
-  std::optional<runtime::TimerId> retry_timer;
-  std::optional<runtime::TimerId> deadline_timer;
-  json::Value lease;  // as last seen
+  mutable Mutex mutex;
+  bool leading DIBS_GUARDED_BY(mutex) = false;
+  std::string leader DIBS_GUARDED_BY(mutex);
+  std::optional<runtime::TimerId> retry_timer DIBS_GUARDED_BY(mutex);
+  std::optional<runtime::TimerId> deadline_timer DIBS_GUARDED_BY(mutex);
+  json::Value lease DIBS_GUARDED_BY(mutex);  // as last seen
 
   // On `serial` only.
   Duration observed{0};       // when the lease was last seen to change
@@ -57,12 +57,12 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
   }
 
   bool is_leading() const {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return leading;
   }
 
   json::Value known_lease() const {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return lease;
   }
 
@@ -146,7 +146,7 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
     arm_deadline(left);
     bool first = false;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       first = !std::exchange(leading, true);
     }
     if (first && callbacks.started) callbacks.started();
@@ -163,7 +163,7 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
     }
     bool changed = false;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       lease = now;
       changed = leader != holder;
       leader = holder;
@@ -183,7 +183,7 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
     const auto id = runtime.timers.after(wait, [weak] {
       if (const auto self = weak.lock()) self->post([](State& state) { state.attempt(); });
     });
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     retry_timer = id;
   }
 
@@ -191,7 +191,7 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
     if (gate.closed()) return;
     const std::uint64_t mine = ++term;
     const std::weak_ptr<State> weak = weak_from_this();
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (deadline_timer) runtime.timers.cancel(*deadline_timer);
     deadline_timer = runtime.timers.after(left, [weak, mine] {
       if (const auto self = weak.lock()) {
@@ -205,7 +205,7 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
   void lose() {
     ++term;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (!std::exchange(leading, false)) return;
     }
     if (callbacks.stopped) callbacks.stopped();
@@ -227,7 +227,7 @@ void LeaderElector::stop() {
   bool led = false;
   json::Value lease;
   {
-    std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     if (state_->retry_timer) state_->runtime.timers.cancel(*state_->retry_timer);
     if (state_->deadline_timer) state_->runtime.timers.cancel(*state_->deadline_timer);
     led = std::exchange(state_->leading, false);
@@ -251,7 +251,7 @@ void LeaderElector::stop() {
 bool LeaderElector::leading() const { return state_->is_leading(); }
 
 std::string LeaderElector::leader() const {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->leader;
 }
 

@@ -1,5 +1,7 @@
 #include "client/object_store.h"
 
+#include "base/mutex.h"
+
 namespace dibs::client {
 
 void ObjectStore::enter(IndexState& index, const Entry& entry, const json::Value& object) {
@@ -32,14 +34,14 @@ void ObjectStore::leave(IndexState& index, const Entry& entry, const json::Value
 }
 
 void ObjectStore::add_index(const std::string& name, Index function) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   IndexState& index = indexes_[name];
   index = {std::move(function), {}};
   for (const Entry& entry : objects_) enter(index, entry, entry.second);
 }
 
 std::optional<json::Value> ObjectStore::put(const std::string& key, json::Value object) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::optional<json::Value> before;
   const auto [found, fresh] = objects_.try_emplace(key);
   if (fresh) {
@@ -59,7 +61,7 @@ std::optional<json::Value> ObjectStore::put(const std::string& key, json::Value 
 }
 
 std::optional<json::Value> ObjectStore::remove(const std::string& key) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = objects_.find(key);
   if (found == objects_.end()) return std::nullopt;
   for (auto& [name, index] : indexes_) leave(index, *found, found->second);
@@ -69,14 +71,14 @@ std::optional<json::Value> ObjectStore::remove(const std::string& key) {
 }
 
 std::optional<json::Value> ObjectStore::get(const std::string& key) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = objects_.find(key);
   if (found == objects_.end()) return std::nullopt;
   return found->second;
 }
 
 std::vector<json::Value> ObjectStore::list() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<json::Value> out;
   out.reserve(objects_.size());
   for (const auto& [key, object] : objects_) out.push_back(object);
@@ -84,7 +86,7 @@ std::vector<json::Value> ObjectStore::list() const {
 }
 
 std::vector<std::string> ObjectStore::keys() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::string> out;
   out.reserve(objects_.size());
   for (const auto& [key, object] : objects_) out.push_back(key);
@@ -93,7 +95,7 @@ std::vector<std::string> ObjectStore::keys() const {
 
 std::vector<json::Value> ObjectStore::by_index(const std::string& name,
                                                const std::string& value) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<json::Value> out;
   const auto index = indexes_.find(name);
   if (index == indexes_.end()) return out;
@@ -109,7 +111,7 @@ std::vector<json::Value> ObjectStore::by_index(const std::string& name,
 }
 
 std::size_t ObjectStore::size() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return objects_.size();
 }
 

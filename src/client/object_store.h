@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "json/value.h"
 
 namespace dibs::client {
@@ -53,10 +53,10 @@ class ObjectStore {
   static void enter(IndexState& index, const Entry& entry, const json::Value& object);
   static void leave(IndexState& index, const Entry& entry, const json::Value& object);
 
-  mutable std::mutex mutex_;
-  /// Guarded by mutex_; indexes point to its entries.
-  std::unordered_map<std::string, json::Value> objects_;
-  std::map<std::string, IndexState> indexes_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  /// Indexes point to its entries.
+  std::unordered_map<std::string, json::Value> objects_ DIBS_GUARDED_BY(mutex_);
+  std::map<std::string, IndexState> indexes_ DIBS_GUARDED_BY(mutex_);
 };
 
 /// The common index: by namespace.

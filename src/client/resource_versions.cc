@@ -1,9 +1,9 @@
 #include "client/resource_versions.h"
 
-#include <mutex>
 #include <vector>
 
 #include "api/kinds/resource/versions/conversion.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "json/parse.h"
 
@@ -113,11 +113,11 @@ using ConverterPtr = std::shared_ptr<const Converter>;  // null: v1 is served
 /// What the server was found to have. Shared by requests in flight, which may outlive the
 /// transport.
 struct State {
-  std::mutex mutex;
-  bool known = false;  // guarded by mutex, as all below
-  bool asking = false;
-  ConverterPtr converter;
-  std::vector<std::function<void(ConverterPtr)>> waiting;
+  Mutex mutex;
+  bool known DIBS_GUARDED_BY(mutex) = false;
+  bool asking DIBS_GUARDED_BY(mutex) = false;
+  ConverterPtr converter DIBS_GUARDED_BY(mutex);
+  std::vector<std::function<void(ConverterPtr)>> waiting DIBS_GUARDED_BY(mutex);
 
   /// The answer to a GET of the group. One that says nothing leaves the question open, and those
   /// who waited meet the server's own answer.
@@ -125,7 +125,7 @@ struct State {
     std::vector<std::function<void(ConverterPtr)>> callers;
     ConverterPtr found;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       asking = false;
       if (answer.ok() && answer->status == 200) {
         if (const auto group = json::parse(answer->body); group.ok()) {
@@ -144,9 +144,9 @@ struct State {
 
 /// A stream that may have to wait for the version before it is opened.
 struct Opened {
-  std::mutex mutex;
-  bool cancelled = false;                   // guarded by mutex
-  std::unique_ptr<TransportStream> stream;  // guarded by mutex
+  Mutex mutex;
+  bool cancelled DIBS_GUARDED_BY(mutex) = false;
+  std::unique_ptr<TransportStream> stream DIBS_GUARDED_BY(mutex);
 };
 
 class OpenedStream final : public TransportStream {
@@ -154,7 +154,7 @@ class OpenedStream final : public TransportStream {
   explicit OpenedStream(std::shared_ptr<Opened> opened) : opened_(std::move(opened)) {}
   ~OpenedStream() override {
     std::unique_ptr<TransportStream> ended;  // outside of the lock: its end may wait for a handler
-    std::lock_guard lock(opened_->mutex);
+    const MutexLock lock(opened_->mutex);
     opened_->cancelled = true;
     ended = std::move(opened_->stream);
   }
@@ -203,7 +203,7 @@ class ResourceTransport final : public Transport {
     ConverterPtr converter;
     bool known = false;
     {
-      std::lock_guard lock(state_->mutex);
+      const MutexLock lock(state_->mutex);
       known = state_->known;
       converter = state_->converter;
     }
@@ -234,7 +234,7 @@ class ResourceTransport final : public Transport {
     auto opened = std::make_shared<Opened>();
     when_known([&inner = inner_, opened, request = std::move(request),
                 handlers = std::move(handlers)](ConverterPtr converter) mutable {
-      std::lock_guard lock(opened->mutex);
+      const MutexLock lock(opened->mutex);
       if (opened->cancelled) return;
       opened->stream = converter ? inner.open_stream(converter->request(std::move(request)),
                                                      converting(converter, std::move(handlers)))
@@ -249,7 +249,7 @@ class ResourceTransport final : public Transport {
   static Request question() { return make_request("GET", std::string(kGroupPath)); }
 
   void when_known(std::function<void(ConverterPtr)> then) {
-    std::unique_lock lock(state_->mutex);
+    MutexLock lock(state_->mutex);
     if (state_->known) {
       ConverterPtr converter = state_->converter;
       lock.unlock();

@@ -1,5 +1,7 @@
 #include "client/serial.h"
 
+#include "base/mutex.h"
+
 namespace dibs::client {
 namespace {
 
@@ -10,7 +12,7 @@ constexpr int kPerTurn = 32;
 
 void Serial::post(std::function<void()> task) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     tasks_.push_back(std::move(task));
     if (running_) return;
     running_ = true;
@@ -20,7 +22,7 @@ void Serial::post(std::function<void()> task) {
 
 void Serial::clear() {
   std::deque<std::function<void()>> dropped;  // outside of the lock: they may own anything
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   dropped.swap(tasks_);
 }
 
@@ -28,7 +30,7 @@ void Serial::run_some() {
   for (int i = 0; i < kPerTurn; ++i) {
     std::function<void()> task;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       running_ = !tasks_.empty();
       if (!running_) return;
       task = std::move(tasks_.front());

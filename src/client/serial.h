@@ -7,8 +7,8 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "runtime/runtime.h"
 
 namespace dibs::client {
@@ -25,9 +25,9 @@ class Serial : public std::enable_shared_from_this<Serial> {
   void run_some();
 
   runtime::Executor& executor_;
-  std::mutex mutex_;
-  std::deque<std::function<void()>> tasks_;  // guarded by mutex_
-  bool running_ = false;                     // guarded by mutex_
+  Mutex mutex_;
+  std::deque<std::function<void()>> tasks_ DIBS_GUARDED_BY(mutex_);
+  bool running_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace dibs::client

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
+
+#include "base/mutex.h"
 
 namespace dibs::client {
 
@@ -22,20 +23,21 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   const LongWork work;
   Gate gate;
 
-  mutable std::mutex mutex;
-  std::deque<std::string> ready;          // guarded by mutex, as all below
-  std::unordered_set<std::string> dirty;  // to be worked on: in `ready`, or running and added again
-  std::unordered_set<std::string> running;
-  std::unordered_map<std::string, Waiting> waiting;
-  std::unordered_map<std::string, unsigned> failed;
-  unsigned workers = 0;
-  bool stopped = false;
-  double tokens;
-  Duration refilled{0};
+  mutable Mutex mutex;
+  std::deque<std::string> ready DIBS_GUARDED_BY(mutex);
+  /// To be worked on: in `ready`, or running and added again.
+  std::unordered_set<std::string> dirty DIBS_GUARDED_BY(mutex);
+  std::unordered_set<std::string> running DIBS_GUARDED_BY(mutex);
+  std::unordered_map<std::string, Waiting> waiting DIBS_GUARDED_BY(mutex);
+  std::unordered_map<std::string, unsigned> failed DIBS_GUARDED_BY(mutex);
+  unsigned workers DIBS_GUARDED_BY(mutex) = 0;
+  bool stopped DIBS_GUARDED_BY(mutex) = false;
+  double tokens DIBS_GUARDED_BY(mutex);
+  Duration refilled DIBS_GUARDED_BY(mutex){0};
 
   void add(const std::string& key) {
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (stopped || !dirty.insert(key).second) return;
       if (running.contains(key)) return;
       ready.push_back(key);
@@ -47,7 +49,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
 
   void add_after(const std::string& key, Duration delay) {
     if (delay.count() <= 0) return add(key);
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (stopped) return;
     const Duration due = runtime.clock.steady() + delay;
     if (const auto found = waiting.find(key); found != waiting.end()) {
@@ -60,7 +62,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
       const auto self = weak.lock();
       if (self == nullptr) return;
       {
-        std::lock_guard inner(self->mutex);
+        const MutexLock inner(self->mutex);
         const auto found = self->waiting.find(key);
         if (found == self->waiting.end() || found->second.due != due) return;
         self->waiting.erase(found);
@@ -71,7 +73,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   }
 
   /// How long this retry waits for its token.
-  Duration take_token() {
+  Duration take_token() DIBS_REQUIRES(mutex) {
     if (options.retries_per_second <= 0) return Duration(0);
     const Duration now = runtime.clock.steady();
     const double passed = std::chrono::duration<double>(now - refilled).count();
@@ -86,7 +88,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   void add_rate_limited(const std::string& key) {
     Duration delay;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (stopped) return;
       const unsigned times = failed[key]++;
       delay = options.first_delay;
@@ -102,7 +104,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     if (!inside) return;
     std::string key;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (ready.empty()) {
         --workers;
         return;
@@ -117,7 +119,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
 
   void finish(const std::string& key, WorkOutcome outcome) {
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       running.erase(key);
       if (outcome.kind != WorkOutcome::Kind::retry) failed.erase(key);
       if (dirty.contains(key)) ready.push_back(key);
@@ -125,7 +127,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     if (outcome.kind == WorkOutcome::Kind::retry) add_rate_limited(key);
     if (outcome.kind == WorkOutcome::Kind::again_after) add_after(key, outcome.after);
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (ready.empty()) {
         --workers;
         return;
@@ -151,23 +153,23 @@ void WorkQueue::add_after(const std::string& key, Duration delay) { state_->add_
 void WorkQueue::add_rate_limited(const std::string& key) { state_->add_rate_limited(key); }
 
 void WorkQueue::forget(const std::string& key) {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->failed.erase(key);
 }
 
 unsigned WorkQueue::failures(const std::string& key) const {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   const auto found = state_->failed.find(key);
   return found == state_->failed.end() ? 0 : found->second;
 }
 
 std::size_t WorkQueue::size() const {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->ready.size();
 }
 
 std::size_t WorkQueue::delayed() const {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->waiting.size();
 }
 
@@ -175,7 +177,7 @@ std::shared_ptr<Gate> WorkQueue::gate() const { return {state_, &state_->gate}; 
 
 void WorkQueue::stop() {
   {
-    std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->stopped = true;
     state_->ready.clear();
     state_->dirty.clear();

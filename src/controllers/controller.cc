@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::controllers {
@@ -64,7 +65,7 @@ void Recorders::event(const std::string& component, const Value& regarding, bool
                       const std::string& reason, const std::string& note) {
   client::EventRecorder* recorder = nullptr;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto& found = recorders_[component];
     if (found == nullptr) {
       found = std::make_unique<client::EventRecorder>(
@@ -82,7 +83,7 @@ void Recorders::event(const std::string& component, const Value& regarding, bool
 }
 
 void Recorders::stop() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   recorders_.clear();
 }
 

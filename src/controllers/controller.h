@@ -13,12 +13,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client/client.h"
 #include "client/event_recorder.h"
 #include "client/informer.h"
@@ -83,8 +83,8 @@ class Recorders {
  private:
   client::Client& client_;
   runtime::Runtime& runtime_;
-  std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<client::EventRecorder>> recorders_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, std::unique_ptr<client::EventRecorder>> recorders_ DIBS_GUARDED_BY(mutex_);
 };
 
 /// What a controller is given. Everything outlives it.

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/leader_election.h"
 #include "controllers/workload.h"
@@ -64,14 +65,14 @@ struct Controllers::State : std::enable_shared_from_this<Controllers::State> {
   client::Client& client;
   runtime::Runtime& runtime;
   const ControllersOptions options;
-  std::mutex mutex;
+  Mutex mutex;
   // Held by stop() and by the start's task, so that one never overtakes the other.
-  std::mutex changing;
-  std::uint64_t life = 0;            // guarded by mutex; odd while started
-  std::shared_ptr<Running> running;  // guarded by mutex
+  Mutex changing;
+  std::uint64_t life DIBS_GUARDED_BY(mutex) = 0;  // odd while started
+  std::shared_ptr<Running> running DIBS_GUARDED_BY(mutex);
 
   bool alive(std::uint64_t mine) {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return life == mine;
   }
 
@@ -84,10 +85,10 @@ struct Controllers::State : std::enable_shared_from_this<Controllers::State> {
                            [self = shared_from_this(), mine] { self->attempt(mine); });
       return;
     }
-    std::lock_guard one(changing);
+    const MutexLock one(changing);
     if (!alive(mine)) return;
     next->make_all();
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     running = std::move(next);
   }
 };
@@ -101,7 +102,7 @@ Controllers::~Controllers() { stop(); }
 void Controllers::start() {
   std::uint64_t mine = 0;
   {
-    std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     if (state_->life % 2 == 1) return;
     mine = ++state_->life;
   }
@@ -111,13 +112,13 @@ void Controllers::start() {
 void Controllers::stop() {
   std::shared_ptr<Running> ending;
   {
-    std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     if (state_->life % 2 == 0) return;
     ++state_->life;
   }
-  std::lock_guard one(state_->changing);
+  const MutexLock one(state_->changing);
   {
-    std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     ending = std::move(state_->running);
     state_->running.reset();
   }
@@ -125,7 +126,7 @@ void Controllers::stop() {
 }
 
 bool Controllers::ready() const {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->running != nullptr && state_->running->informers.synced();
 }
 

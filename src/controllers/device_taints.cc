@@ -5,6 +5,7 @@
 // tolerations with exactly that effect count here. Each rule's status tells what it has done.
 #include <set>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "controllers/controllers.h"
 #include "controllers/eviction.h"
@@ -218,7 +219,7 @@ class DeviceTaints : public Controller {
     }
     const Duration left = verdict.at - environment_.runtime.clock.now();
     if (left.count() > 0) {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       waiting_.insert(key);
       return WorkOutcome::again_after(left);
     }
@@ -233,7 +234,7 @@ class DeviceTaints : public Controller {
     if (ended) {
       for (const auto& rule : verdict.rules) {
         {
-          std::lock_guard lock(mutex_);
+          const MutexLock lock(mutex_);
           ++evicted_[rule];
         }
         loop_.add_after(cat(kRuleKey, rule), kRuleDelay);
@@ -243,7 +244,7 @@ class DeviceTaints : public Controller {
   }
 
   bool forget(const std::string& key) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return waiting_.erase(key) > 0;
   }
 
@@ -252,7 +253,7 @@ class DeviceTaints : public Controller {
   Result<WorkOutcome> sync_rule(const std::string& name) {
     const auto found = rules_->get(name);
     if (!found) {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       evicted_.erase(name);
       return done();
     }
@@ -261,7 +262,7 @@ class DeviceTaints : public Controller {
     const auto effect = rule["spec"]["taint"]["effect"].as_string();
     std::size_t evicted = 0;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       evicted = evicted_[name];
     }
     bool in_progress = false;
@@ -374,9 +375,9 @@ class DeviceTaints : public Controller {
   client::Informer& slices_;
   client::Informer* rules_ = nullptr;
   Gvr rules_gvr_;
-  std::mutex mutex_;
-  std::set<std::string> waiting_;               // pods with a later end; guarded by mutex_
-  std::map<std::string, std::size_t> evicted_;  // by rule; guarded by mutex_
+  Mutex mutex_;
+  std::set<std::string> waiting_ DIBS_GUARDED_BY(mutex_);               // pods with a later end
+  std::map<std::string, std::size_t> evicted_ DIBS_GUARDED_BY(mutex_);  // by rule
   Reconciler loop_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::controllers {
@@ -46,13 +47,13 @@ Result<> Discovery::refresh(client::Client& client) {
     DIBS_TRY(const auto list, client.call(std::move(request)));
     read_groups(list, *found);
   }
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   all_ = std::move(found);
   return success();
 }
 
 std::shared_ptr<const Discovery::All> Discovery::all() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return all_;
 }
 

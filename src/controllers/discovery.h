@@ -5,12 +5,12 @@
 // their resources; other controllers ask which version of a group to speak.
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "client/client.h"
 
@@ -44,8 +44,8 @@ class Discovery {
   using All = std::vector<ServedResource>;
   std::shared_ptr<const All> all() const;
 
-  mutable std::mutex mutex_;
-  std::shared_ptr<const All> all_ = std::make_shared<const All>();  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::shared_ptr<const All> all_ DIBS_GUARDED_BY(mutex_) = std::make_shared<const All>();
 };
 
 /// "apps" of "apps/v1", "" of "v1".

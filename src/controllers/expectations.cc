@@ -1,5 +1,7 @@
 #include "controllers/expectations.h"
 
+#include "base/mutex.h"
+
 namespace dibs::controllers {
 namespace {
 
@@ -8,7 +10,7 @@ constexpr Duration kVoidAfter = std::chrono::minutes(5);
 }  // namespace
 
 bool Expectations::satisfied(const std::string& owner, Time now) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = owners_.find(owner);
   if (found == owners_.end()) return true;
   const Outstanding& outstanding = found->second;
@@ -17,7 +19,7 @@ bool Expectations::satisfied(const std::string& owner, Time now) const {
 }
 
 void Expectations::expect_creations(const std::string& owner, int count, Time now) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Outstanding& outstanding = owners_[owner];
   if (now - outstanding.since > kVoidAfter) outstanding = {};
   outstanding.creations += count;
@@ -25,13 +27,13 @@ void Expectations::expect_creations(const std::string& owner, int count, Time no
 }
 
 void Expectations::creation_seen(const std::string& owner) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = owners_.find(owner);
   if (found != owners_.end() && found->second.creations > 0) --found->second.creations;
 }
 
 void Expectations::expect_deletion(const std::string& owner, const std::string& uid, Time now) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Outstanding& outstanding = owners_[owner];
   if (now - outstanding.since > kVoidAfter) outstanding = {};
   outstanding.deletions.insert(uid);
@@ -39,13 +41,13 @@ void Expectations::expect_deletion(const std::string& owner, const std::string& 
 }
 
 void Expectations::deletion_seen(const std::string& owner, const std::string& uid) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = owners_.find(owner);
   if (found != owners_.end()) found->second.deletions.erase(uid);
 }
 
 void Expectations::forget(const std::string& owner) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   owners_.erase(owner);
 }
 

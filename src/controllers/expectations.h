@@ -9,10 +9,10 @@
 // Thread-safe.
 
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 
+#include "base/mutex.h"
 #include "base/time.h"
 
 namespace dibs::controllers {
@@ -36,8 +36,8 @@ class Expectations {
     Time since;
   };
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Outstanding> owners_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Outstanding> owners_ DIBS_GUARDED_BY(mutex_);
 };
 
 }  // namespace dibs::controllers

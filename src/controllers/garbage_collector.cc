@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "controllers/controllers.h"
 #include "controllers/owner_graph.h"
@@ -56,7 +57,7 @@ class GarbageCollector : public Controller {
     loop_.stop();
     std::map<std::string, Monitor> ending;
     {
-      std::lock_guard lock(monitors_mutex_);
+      const MutexLock lock(monitors_mutex_);
       ending.swap(monitors_);
     }
     for (auto& [path, monitor] : ending) monitor.informer->stop();
@@ -80,7 +81,7 @@ class GarbageCollector : public Controller {
     }
     std::vector<std::shared_ptr<client::Informer>> ending;
     {
-      std::lock_guard lock(monitors_mutex_);
+      const MutexLock lock(monitors_mutex_);
       for (auto at = monitors_.begin(); at != monitors_.end();) {
         if (present.contains(at->first)) {
           ++at;
@@ -100,7 +101,7 @@ class GarbageCollector : public Controller {
   void watch(const std::string& path, const ServedResource& resource) {
     std::shared_ptr<client::Informer> informer;
     {
-      std::lock_guard lock(monitors_mutex_);
+      const MutexLock lock(monitors_mutex_);
       if (monitors_.contains(path)) return;
       client::InformerOptions options;
       options.gvr = resource.gvr;
@@ -127,7 +128,7 @@ class GarbageCollector : public Controller {
   void seen(const Gvr& gvr, const std::string& kind, const Value& object) {
     GraphWork work;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       work = graph_.put(read_owned(gvr, kind, object));
     }
     queue(work);
@@ -136,7 +137,7 @@ class GarbageCollector : public Controller {
   void seen_removed(const Value& object) {
     GraphWork work;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       work = graph_.remove(std::string(uid_of(object)));
     }
     queue(work);
@@ -149,7 +150,7 @@ class GarbageCollector : public Controller {
 
   bool synced() {
     const Duration now = environment_.runtime.clock.steady();
-    std::lock_guard lock(monitors_mutex_);
+    const MutexLock lock(monitors_mutex_);
     if (monitors_.empty()) return false;
     for (const auto& [path, monitor] : monitors_) {
       if (!monitor.informer->synced() && now - monitor.since < kPatience) return false;
@@ -163,7 +164,7 @@ class GarbageCollector : public Controller {
     const std::string uid = orphan ? key.substr(kOrphan.size()) : key;
     OwnedObject object;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       const OwnedObject* found = graph_.find(uid);
       if (found == nullptr) return done();
       object = *found;
@@ -241,7 +242,7 @@ class GarbageCollector : public Controller {
 
   Result<OwnerState> state_of(const Owner& owner, const OwnedObject& dependent) {
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       const OwnedObject* found = graph_.find(owner.uid);
       if (found != nullptr && found->kind == owner.kind && found->name == owner.name &&
           found->gvr.group == group_of(owner.api_version) &&
@@ -269,14 +270,14 @@ class GarbageCollector : public Controller {
   }
 
   std::vector<OwnedObject> dependents_of(const std::string& uid) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return graph_.dependents(uid);
   }
 
   Result<WorkOutcome> finish_foreground(const OwnedObject& object, const Value& live) {
     std::vector<OwnedObject> blocking;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       blocking = graph_.blocking(object.uid);
     }
     if (blocking.empty()) {
@@ -353,10 +354,10 @@ class GarbageCollector : public Controller {
   }
 
   Environment& environment_;
-  std::mutex mutex_;
-  OwnerGraph graph_;  // guarded by mutex_
-  std::mutex monitors_mutex_;
-  std::map<std::string, Monitor> monitors_;  // by path; guarded by monitors_mutex_
+  Mutex mutex_;
+  OwnerGraph graph_ DIBS_GUARDED_BY(mutex_);
+  Mutex monitors_mutex_;
+  std::map<std::string, Monitor> monitors_ DIBS_GUARDED_BY(monitors_mutex_);  // by path
   Reconciler loop_;
   Reconciler scan_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "controllers/job_plan.h"
 #include "controllers/workload.h"
@@ -23,7 +24,7 @@ class JobController : public Workload {
     });
     owners_.add_handler({.removed = [this](const Value& job) {
       {
-        std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         backoffs_.erase(client::key_of(job));
       }
       for (const Value& pod : pods_.by_index(kByController, std::string(uid_of(job))))
@@ -50,7 +51,7 @@ class JobController : public Workload {
     if (!expectations_.satisfied(key, now())) return done();
     input.now = now();
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       input.backoff = backoffs_[key];
     }
     const JobPlan plan = plan_job(input);
@@ -71,7 +72,7 @@ class JobController : public Workload {
     }
     {
       // Only now: a status that was not written would count the same failures again.
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       backoffs_[key] = plan.backoff;
     }
     for (const JobEvent& told : plan.events) event(job, told.warning, told.reason, told.message);
@@ -129,8 +130,8 @@ class JobController : public Workload {
 
   client::Informer& pods_;
   Reconciler orphans_;
-  std::mutex mutex_;
-  std::map<std::string, JobBackoff> backoffs_;  // by key; guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, JobBackoff> backoffs_ DIBS_GUARDED_BY(mutex_);  // by key
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 // has finalizers stays until their owners let go; the conditions say what is waited for.
 #include "controllers/namespaces.h"
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "controllers/controllers.h"
 
@@ -149,21 +150,21 @@ class Namespaces : public Controller {
 
   /// Longer each time: most contents are gone at once, some wait for a node or for a person.
   Duration next_look(const std::string& name) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto& delay = looks_[name];
     delay = delay.count() == 0 ? kFirstLook : std::min(delay * 2, kLongestLook);
     return delay;
   }
 
   void forget(const std::string& name) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     looks_.erase(name);
   }
 
   Environment& environment_;
   client::Informer& namespaces_;
-  std::mutex mutex_;
-  std::map<std::string, Duration> looks_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, Duration> looks_ DIBS_GUARDED_BY(mutex_);
   Reconciler loop_;
 };
 

@@ -5,6 +5,7 @@
 // from the moment it saw the change, so clocks of nodes need not agree with it.
 #include <algorithm>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "controllers/controllers.h"
 
@@ -71,7 +72,7 @@ class NodeLifecycle : public Controller {
   Result<WorkOutcome> reconcile(const std::string& name) {
     const auto found = nodes_.get(name);
     if (!found) {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       signs_.erase(name);
       return done();
     }
@@ -88,7 +89,7 @@ class NodeLifecycle : public Controller {
   void greet(const Value& node) {
     const std::string name(name_of(node));
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (signs_.count(name) != 0) return;
     }
     environment_.events.event(
@@ -102,7 +103,7 @@ class NodeLifecycle : public Controller {
     const std::string renewed = lease ? (*lease)["spec"]["renewTime"].str() : std::string();
     const std::string heartbeat = find_condition(node, "Ready")["lastHeartbeatTime"].str();
     const Duration now = environment_.runtime.clock.steady();
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto [at, fresh] = signs_.try_emplace(name);
     Sign& sign = at->second;
     if (fresh || sign.lease != renewed || sign.heartbeat != heartbeat) {
@@ -141,7 +142,7 @@ class NodeLifecycle : public Controller {
     DIBS_TRY(node, environment_.client.update_status(kNodes, "", next));
     {
       // This write is no sign of life.
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       signs_[std::string(name_of(node))].heartbeat =
           find_condition(node, "Ready")["lastHeartbeatTime"].str();
     }
@@ -231,8 +232,8 @@ class NodeLifecycle : public Controller {
   client::Informer& nodes_;
   client::Informer& leases_;
   client::Informer& pods_;
-  std::mutex mutex_;
-  std::map<std::string, Sign> signs_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, Sign> signs_ DIBS_GUARDED_BY(mutex_);
   Reconciler loop_;
 };
 

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "api/kinds/cluster/quota.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "controllers/controllers.h"
 
@@ -62,7 +63,7 @@ class Quotas : public Controller {
              },
          .removed =
              [this](const Value& quota) {
-               std::lock_guard lock(mutex_);
+               const MutexLock lock(mutex_);
                seen_.erase(client::key_of(quota));
              }});
     for (const GroupResource& what :
@@ -146,7 +147,7 @@ class Quotas : public Controller {
   bool was_charged_lately(const std::string& key, const Value& quota) {
     const std::string revision = quota["metadata"]["resourceVersion"].str();
     const Duration now = environment_.runtime.clock.steady();
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto at = seen_.try_emplace(key, Seen{revision, now - kSettle}).first;
     if (at->second.revision != revision) at->second = {revision, now};
     return now - at->second.at < kSettle;
@@ -161,8 +162,8 @@ class Quotas : public Controller {
   client::Informer& quotas_;
   client::Informer* classes_ = nullptr;
   std::set<GroupResource> followed_;
-  std::mutex mutex_;
-  std::map<std::string, Seen> seen_;  // revisions of quotas and since when; guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, Seen> seen_ DIBS_GUARDED_BY(mutex_);  // revisions of quotas and since when
   Reconciler loop_;
 };
 

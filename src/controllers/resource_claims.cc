@@ -10,6 +10,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "controllers/controllers.h"
 #include "controllers/pod_claims.h"
@@ -323,13 +324,13 @@ class ResourceClaims : public Controller {
   }
 
   std::string remembered(const std::string& key) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = made_.find(key);
     return found == made_.end() ? std::string() : found->second;
   }
 
   void remember(const std::string& key, const std::string& name) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (made_.insert_or_assign(key, name).second) made_order_.push_back(key);
     while (made_order_.size() > kRemembered) {
       made_.erase(made_order_.front());
@@ -339,7 +340,7 @@ class ResourceClaims : public Controller {
 
   /// Whose pods are gone is known for a while, so that the server need not be asked.
   void note_gone(std::string_view uid) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!gone_.emplace(uid).second) return;
     gone_order_.emplace_back(uid);
     if (gone_order_.size() <= kRememberedGone) return;
@@ -348,7 +349,7 @@ class ResourceClaims : public Controller {
   }
 
   bool is_known_gone(std::string_view uid) const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return gone_.contains(std::string(uid));
   }
 
@@ -492,11 +493,11 @@ class ResourceClaims : public Controller {
   client::Informer& pods_;
   client::Informer& claims_;
   client::Informer& templates_;
-  mutable std::mutex mutex_;
-  std::map<std::string, std::string> made_;  // "pod uid/entry" -> claim; guarded by mutex_
-  std::deque<std::string> made_order_;       // guarded by mutex_
-  std::unordered_set<std::string> gone_;     // uids of pods; guarded by mutex_
-  std::deque<std::string> gone_order_;       // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, std::string> made_ DIBS_GUARDED_BY(mutex_);  // "pod uid/entry" -> claim
+  std::deque<std::string> made_order_ DIBS_GUARDED_BY(mutex_);
+  std::unordered_set<std::string> gone_ DIBS_GUARDED_BY(mutex_);  // uids of pods
+  std::deque<std::string> gone_order_ DIBS_GUARDED_BY(mutex_);
   Reconciler loop_;
 };
 

@@ -2,6 +2,7 @@
 // the pods' tolerations give.
 #include <set>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "controllers/controllers.h"
 #include "controllers/eviction.h"
@@ -83,7 +84,7 @@ class TaintEviction : public Controller {
       return done();
     }
     if (end.at > now) {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       waiting_.insert(key);
       return WorkOutcome::again_after(end.at - now);
     }
@@ -100,15 +101,15 @@ class TaintEviction : public Controller {
   }
 
   bool forget(const std::string& key) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return waiting_.erase(key) > 0;
   }
 
   Environment& environment_;
   client::Informer& nodes_;
   client::Informer& pods_;
-  std::mutex mutex_;
-  std::set<std::string> waiting_;  // pods with a later end; guarded by mutex_
+  Mutex mutex_;
+  std::set<std::string> waiting_ DIBS_GUARDED_BY(mutex_);  // pods with a later end
   Reconciler loop_;
 };
 

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "controllers/workload_objects.h"
 
@@ -53,7 +54,7 @@ Result<WorkOutcome> Workload::work(const std::string& key) {
   const auto owner = owners_.get(key);
   if (!owner) {
     expectations_.forget(key);
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     written_.erase(key);
     return done();
   }
@@ -63,7 +64,7 @@ Result<WorkOutcome> Workload::work(const std::string& key) {
 }
 
 bool Workload::is_stale(const std::string& key, const Value& owner) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = written_.find(key);
   if (found == written_.end()) return false;
   if (version_of(owner) < found->second) return true;
@@ -227,7 +228,7 @@ Result<Value> Workload::write_whole_status(const Value& changed) {
   auto written =
       environment_.client.update_status(kind_.gvr, namespace_of(changed), changed, writing());
   if (written.ok()) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     written_[client::key_of(changed)] = version_of(*written);
   }
   return written;

@@ -10,11 +10,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "api/merge/selectors.h"
+#include "base/mutex.h"
 #include "controllers/controller.h"
 #include "controllers/controllers.h"
 #include "controllers/expectations.h"
@@ -90,8 +90,8 @@ class Workload : public Controller {
   void child_seen(const Value& child, bool labels_new);
   Result<WorkOutcome> work(const std::string& key);
 
-  std::mutex mutex_;
-  std::map<std::string, std::int64_t> written_;  // resourceVersions by key; guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, std::int64_t> written_ DIBS_GUARDED_BY(mutex_);  // resourceVersions by key
 };
 
 /// The refusal that says that the namespace is going away: nothing to tell, nothing to retry.

@@ -3,9 +3,10 @@
 // processes that name it: during a rolling update two instances of a driver share one node.
 
 #include <memory>
-#include <mutex>
 #include <string>
+#include <thread>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "runtime/files.h"
 #include "runtime/runtime.h"
@@ -19,22 +20,30 @@ class ClaimsLock {
 
   class Held {
    public:
-    Held(std::unique_lock<std::mutex> inside, std::unique_ptr<runtime::FileLock> outside)
-        : inside_(std::move(inside)), outside_(std::move(outside)) {}
+    explicit Held(ClaimsLock& lock) : lock_(lock) {}
+    ~Held();
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
 
    private:
-    std::unique_lock<std::mutex> inside_;
-    std::unique_ptr<runtime::FileLock> outside_;
+    friend class ClaimsLock;
+    ClaimsLock& lock_;
+    std::unique_ptr<runtime::FileLock> file_;
   };
 
-  /// Waits. Errors: timeout when another process has the file for longer than the agent would wait.
+  /// Waits. Errors: timeout when another has it for longer than the agent would wait; conflict when
+  /// the calling thread has it itself, as it can be in a simulation.
   Result<std::unique_ptr<Held>> acquire();
 
  private:
+  Result<std::unique_ptr<Held>> enter();
+
   runtime::Files& files_;
   runtime::Runtime& runtime_;
   std::string path_;
-  std::mutex mutex_;
+  Mutex mutex_;
+  CondVar left_;
+  std::thread::id inside_ DIBS_GUARDED_BY(mutex_);
 };
 
 }  // namespace dibs::driver

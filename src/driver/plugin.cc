@@ -1,9 +1,9 @@
 #include "driver/plugin.h"
 
 #include <filesystem>
-#include <mutex>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/resource_versions.h"
 #include "driver/claims_lock.h"
@@ -77,8 +77,8 @@ struct Plugin::State {
   SocketPaths sockets;
   std::unique_ptr<Publisher> publisher;
 
-  mutable std::mutex mutex;
-  std::optional<Result<>> registration;  // guarded by mutex
+  mutable Mutex mutex;
+  std::optional<Result<>> registration DIBS_GUARDED_BY(mutex);
   std::unique_ptr<rpc::Server> service_server;
   std::unique_ptr<rpc::Server> registration_server;
 
@@ -117,7 +117,7 @@ Result<> Plugin::State::listen(const Serve& serve) {
     } else {
       log::error("the node's agent refused the driver", {{"error", outcome.error()}});
     }
-    std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     registration = std::move(outcome);
   };
   listening = serve(sockets.registration, registration_methods(std::move(info), std::move(told)));
@@ -167,7 +167,7 @@ bool Plugin::is_published() const { return !state_->publisher || state_->publish
 void Plugin::health_changed() { state_->service.health_changed(); }
 
 std::optional<Result<>> Plugin::registration() const {
-  std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   return state_->registration;
 }
 

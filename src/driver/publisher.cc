@@ -3,11 +3,11 @@
 #include <atomic>
 #include <charconv>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/informer.h"
 #include "client/work_queue.h"
@@ -57,13 +57,13 @@ struct Publisher::State {
   runtime::Runtime& runtime;
   const PublisherOptions options;
 
-  mutable std::mutex mutex;
-  std::map<std::string, WantedPool> wanted;  // guarded by mutex
-  std::set<std::string> unfinished;          // pools; guarded by mutex
-  bool updated = false;                      // guarded by mutex
-  std::map<std::string, Duration> healed;    // pools, when, at once; guarded by mutex
-  std::set<std::string> removing;            // uids; guarded by mutex
-  std::set<std::string> gone;                // uids, since the last look; guarded by mutex
+  mutable Mutex mutex;
+  std::map<std::string, WantedPool> wanted DIBS_GUARDED_BY(mutex);
+  std::set<std::string> unfinished DIBS_GUARDED_BY(mutex);  // pools
+  bool updated DIBS_GUARDED_BY(mutex) = false;
+  std::map<std::string, Duration> healed DIBS_GUARDED_BY(mutex);  // pools, when, at once
+  std::set<std::string> removing DIBS_GUARDED_BY(mutex);          // uids
+  std::set<std::string> gone DIBS_GUARDED_BY(mutex);              // uids, since the last look
 
   // Only the queue's work touches these, one at a time.
   Value owner;
@@ -121,7 +121,7 @@ WorkOutcome Publisher::State::work(const std::string& pool) {
     fail(synced.error().within(cat("pool ", quoted(pool))));
     return WorkOutcome::retry();
   }
-  std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   unfinished.erase(pool);
   return WorkOutcome::done();
 }
@@ -171,7 +171,7 @@ void Publisher::State::removed(const Value& slice) {
   {
     const Duration now = runtime.clock.steady();
     const std::string uid = slice["metadata"]["uid"].str();
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (removing.erase(uid) != 0) return;
     gone.insert(uid);
     const auto [last, first] = healed.emplace(pool, now);
@@ -188,7 +188,7 @@ std::vector<Value> Publisher::State::slices_there(const std::string& pool) {
   const Duration now = runtime.clock.steady();
   std::set<std::string> deleted;
   {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     deleted.swap(gone);
   }
   for (auto write = own.begin(); write != own.end();) {
@@ -235,7 +235,7 @@ void Publisher::State::remember(const std::string& pool, std::size_t index, cons
                            "features are disabled: ",
                            join(dropped, ", "))));
   }
-  std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   const auto found = wanted.find(pool);
   if (found == wanted.end() || index >= found->second.slices.size()) return;
   if (!(found->second.slices[index] == content)) return;
@@ -249,7 +249,7 @@ Result<> Publisher::State::sync(const std::string& pool) {
   input.owner = owner;
   input.pool = pool;
   {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (!updated) return success();
     if (const auto found = wanted.find(pool); found != wanted.end()) {
       input.generation = found->second.generation;
@@ -267,12 +267,12 @@ Result<> Publisher::State::remove(const Value& slice) {
   options.uid = slice["metadata"]["uid"].str();
   options.resource_version = slice["metadata"]["resourceVersion"].str();
   {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     removing.insert(options.uid);
   }
   auto removed = api.remove(kSlices, "", slice["metadata"]["name"].as_string(), options);
   if (removed) return success();
-  std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   removing.erase(options.uid);
   if (removed.error().code() != Code::not_found) return removed.error();
   return success();
@@ -331,7 +331,7 @@ Result<> Publisher::update(const std::vector<Pool>& pools) {
   }
   std::set<std::string> changed;
   {
-    std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     for (const auto& [name, pool] : state_->wanted) {
       if (!wanted.contains(name)) changed.insert(name);
     }
@@ -355,7 +355,7 @@ Result<> Publisher::update(const std::vector<Pool>& pools) {
 }
 
 bool Publisher::is_done() const {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->updated && state_->unfinished.empty();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "json/patch.h"
@@ -75,7 +76,7 @@ void FakeApi::handle(net::Request request, std::unique_ptr<net::Exchange> exchan
   const auto target = net::Target::parse(request.target);
   std::optional<Fault> fault;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const std::string line = cat(request.method, ' ', request.target);
     requests_.push_back(line);
     for (auto& candidate : faults_) {
@@ -101,7 +102,7 @@ void FakeApi::handle(net::Request request, std::unique_ptr<net::Exchange> exchan
   }
   net::Response response;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     response = answer(request, *target);
   }
   exchange->respond(std::move(response));
@@ -185,7 +186,7 @@ void FakeApi::begin_watch(const net::Target& target, const std::string& collecti
                           std::unique_ptr<net::Exchange> exchange) {
   const std::uint64_t from = number(target.get("resourceVersion"));
   std::vector<SharedBytes> lines;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto stream = exchange->stream({200, {}, ""});
   if (from < compacted_) {
     stream->write(line("ERROR", status_body(410, "Expired", "too old resource version")));
@@ -233,41 +234,41 @@ void FakeApi::publish(Event event) {
 }
 
 void FakeApi::put(const std::string& path, json::Value object) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   store(path, std::move(object));
 }
 
 void FakeApi::remove(const std::string& path) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   drop(path);
 }
 
 std::optional<json::Value> FakeApi::get(const std::string& path) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = objects_.find(path);
   if (found == objects_.end()) return std::nullopt;
   return found->second;
 }
 
 std::uint64_t FakeApi::revision() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return revision_;
 }
 
 void FakeApi::fail(const std::string& part, int status, const std::string& reason, int times) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   faults_.push_back({part, status, reason, times, false});
 }
 
 void FakeApi::hang(const std::string& part, int times) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   faults_.push_back({part, 0, "", times, true});
 }
 
 void FakeApi::end_watches(bool properly) {
   std::vector<Watch> gone;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     gone.swap(watches_);
   }
   if (!properly) return;
@@ -277,7 +278,7 @@ void FakeApi::end_watches(bool properly) {
 void FakeApi::break_watches(int code, const std::string& reason) {
   std::vector<Watch> gone;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     gone.swap(watches_);
   }
   for (const auto& watch : gone) {
@@ -287,25 +288,25 @@ void FakeApi::break_watches(int code, const std::string& reason) {
 }
 
 void FakeApi::compact() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   compacted_ = ++revision_;
   events_.clear();
 }
 
 void FakeApi::send_bookmarks() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto object = json::Value::object(
       {{"metadata", json::Value::object({{"resourceVersion", std::to_string(revision_)}})}});
   for (const auto& watch : watches_) watch.stream->write(line("BOOKMARK", object));
 }
 
 std::vector<std::string> FakeApi::requests() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return requests_;
 }
 
 std::size_t FakeApi::watches() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return watches_.size();
 }
 

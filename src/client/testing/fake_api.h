@@ -8,11 +8,11 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "calls/call.h"
 #include "json/value.h"
 
@@ -65,24 +65,25 @@ class FakeApi {
   };
 
   void handle(net::Request request, std::unique_ptr<net::Exchange> exchange);
-  net::Response answer(const net::Request& request, const net::Target& target);
-  net::Response list(const net::Target& target, const std::string& collection);
+  net::Response answer(const net::Request& request, const net::Target& target)
+      DIBS_REQUIRES(mutex_);
+  net::Response list(const net::Target& target, const std::string& collection)
+      DIBS_REQUIRES(mutex_);
   void begin_watch(const net::Target& target, const std::string& collection,
                    std::unique_ptr<net::Exchange> exchange);
-  /// Need the lock.
-  json::Value store(const std::string& path, json::Value object);
-  bool drop(const std::string& path);
-  void publish(Event event);
+  json::Value store(const std::string& path, json::Value object) DIBS_REQUIRES(mutex_);
+  bool drop(const std::string& path) DIBS_REQUIRES(mutex_);
+  void publish(Event event) DIBS_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::map<std::string, json::Value> objects_;  // by path; guarded by mutex_, as all below
-  std::uint64_t revision_ = 100;
-  std::uint64_t compacted_ = 0;
-  std::vector<Event> events_;
-  std::vector<Watch> watches_;
-  std::vector<Fault> faults_;
-  std::vector<std::string> requests_;
-  std::vector<std::unique_ptr<net::Exchange>> hanging_;
+  mutable Mutex mutex_;
+  std::map<std::string, json::Value> objects_ DIBS_GUARDED_BY(mutex_);  // by path
+  std::uint64_t revision_ DIBS_GUARDED_BY(mutex_) = 100;
+  std::uint64_t compacted_ DIBS_GUARDED_BY(mutex_) = 0;
+  std::vector<Event> events_ DIBS_GUARDED_BY(mutex_);
+  std::vector<Watch> watches_ DIBS_GUARDED_BY(mutex_);
+  std::vector<Fault> faults_ DIBS_GUARDED_BY(mutex_);
+  std::vector<std::string> requests_ DIBS_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<net::Exchange>> hanging_ DIBS_GUARDED_BY(mutex_);
 };
 
 /// {"apiVersion": "v1", "kind": "Pod", "metadata": {...}}.

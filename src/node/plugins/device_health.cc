@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "json/parse.h"
 
@@ -53,7 +54,7 @@ std::vector<DeviceName> DeviceHealth::report(const std::string& driver,
   std::vector<DeviceName> changed;
   std::string content;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto& devices = drivers_[driver];
     for (const auto& report : reports) {
       Entry now{report.health, clock_.now(),
@@ -83,7 +84,7 @@ std::map<std::string, std::vector<DeviceName>> DeviceHealth::expire() {
   std::map<std::string, std::vector<DeviceName>> gone;
   std::string content;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto& [driver, devices] : drivers_) {
       for (auto entry = devices.begin(); entry != devices.end();) {
         if (fresh(entry->second)) {
@@ -104,7 +105,7 @@ std::vector<DeviceName> DeviceHealth::forget(const std::string& driver) {
   std::vector<DeviceName> gone;
   std::string content;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = drivers_.find(driver);
     if (found == drivers_.end()) return gone;
     for (const auto& [name, entry] : found->second) gone.push_back(name);
@@ -116,13 +117,13 @@ std::vector<DeviceName> DeviceHealth::forget(const std::string& driver) {
 }
 
 bool DeviceHealth::empty() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::all_of(drivers_.begin(), drivers_.end(),
                      [](const auto& driver) { return driver.second.empty(); });
 }
 
 DeviceHealth::Known DeviceHealth::of(const std::string& driver, const DeviceName& name) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto devices = drivers_.find(driver);
   if (devices == drivers_.end()) return {};
   const auto entry = devices->second.find(name);
@@ -172,6 +173,7 @@ void DeviceHealth::read() {
     log::warn("the file of device health is ignored", {{"path", path_}, {"error", parsed.error()}});
     return;
   }
+  const MutexLock lock(mutex_);
   for (const auto& [driver, value] : parsed->members()) {
     auto& devices = drivers_[std::string(driver)];
     for (const auto& [key, device] : value["Devices"].members()) {
@@ -206,7 +208,7 @@ std::string DeviceHealth::text() const {
 }
 
 void DeviceHealth::write(const std::string& content) {
-  const std::lock_guard lock(write_mutex_);
+  const MutexLock lock(write_mutex_);
   if (auto written = files_.write(path_, content); !written) {
     log::warn("device health is not kept", {{"path", path_}, {"error", written.error()}});
   }

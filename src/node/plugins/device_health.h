@@ -8,10 +8,10 @@
 // Thread-safe.
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/time.h"
 #include "json/value.h"
 #include "node/plugins/claim_cache.h"
@@ -69,16 +69,16 @@ class DeviceHealth {
   };
   bool fresh(const Entry& entry) const;
   void read();
-  /// Needs the lock; the file's new content.
-  std::string text() const;
+  /// The file's new content.
+  std::string text() const DIBS_REQUIRES(mutex_);
   void write(const std::string& text);
 
   const std::string path_;
   runtime::Files& files_;
   runtime::Clock& clock_;
-  mutable std::mutex mutex_;
-  std::map<std::string, std::map<DeviceName, Entry>> drivers_;  // guarded by mutex_
-  std::mutex write_mutex_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::map<DeviceName, Entry>> drivers_ DIBS_GUARDED_BY(mutex_);
+  Mutex write_mutex_;  // one write of the file at a time
 };
 
 }  // namespace dibs::node

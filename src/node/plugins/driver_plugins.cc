@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/semver.h"
 #include "base/strings.h"
 
@@ -33,7 +34,7 @@ Result<> DriverPlugins::add(const PluginInfo& info) {
   auto plugin =
       std::make_shared<DraPlugin>(info, spoken, connect_(info.endpoint), runtime_.clock, metrics_);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto& instances = drivers_[info.name];
     if (release_.exact && release_.minor <= 32 && !instances.empty()) {
       // One plugin a driver: a newer version takes over.
@@ -69,7 +70,7 @@ Result<> DriverPlugins::add(const PluginInfo& info) {
 void DriverPlugins::remove(const PluginInfo& info) {
   std::shared_ptr<DraPlugin> removed;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = drivers_.find(info.name);
     if (found == drivers_.end()) return;
     auto& instances = found->second;
@@ -87,7 +88,7 @@ void DriverPlugins::remove(const PluginInfo& info) {
 
 Result<std::shared_ptr<DraPlugin>> DriverPlugins::pick(const std::string& driver) const {
   if (driver.empty()) return Error::invalid("DRA driver name is empty");
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = drivers_.find(driver);
   if (found == drivers_.end() || found->second.empty()) {
     if (release_.exact && release_.minor <= 30) {
@@ -105,7 +106,7 @@ Result<std::shared_ptr<DraPlugin>> DriverPlugins::pick(const std::string& driver
 }
 
 bool DriverPlugins::usable(const std::string& driver) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = drivers_.find(driver);
   if (found == drivers_.end()) return false;
   // Up to 1.33 only registration counted.
@@ -115,7 +116,7 @@ bool DriverPlugins::usable(const std::string& driver) const {
 }
 
 std::vector<std::string> DriverPlugins::drivers() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::string> out;
   for (const auto& [driver, instances] : drivers_) out.push_back(driver);
   return out;
@@ -134,7 +135,7 @@ void DriverPlugins::stop() {
   gate_->close();
   std::map<std::string, std::vector<std::shared_ptr<DraPlugin>>> dropped;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     dropped.swap(drivers_);
   }
 }

@@ -10,10 +10,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client/gate.h"
 #include "client/serial.h"
 #include "node/plugins/dra_plugin.h"
@@ -57,9 +57,9 @@ class DriverPlugins : public PluginHandler {
   PluginMetrics& metrics_;
   const std::shared_ptr<client::Serial> serial_;
   const std::shared_ptr<client::Gate> gate_;
-  mutable std::mutex mutex_;
-  // By driver, in the order of registration; guarded by mutex_.
-  std::map<std::string, std::vector<std::shared_ptr<DraPlugin>>> drivers_;
+  mutable Mutex mutex_;
+  /// By driver, in the order of registration.
+  std::map<std::string, std::vector<std::shared_ptr<DraPlugin>>> drivers_ DIBS_GUARDED_BY(mutex_);
 };
 
 }  // namespace dibs::node

@@ -1,10 +1,10 @@
 #include "node/plugins/node_devices.h"
 
-#include <mutex>
 #include <set>
 
 #include "api/schema/features.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/gate.h"
 #include "client/resource_versions.h"
@@ -112,7 +112,7 @@ class NodeDevicesImpl : public NodeDevices {
   PodClaims& claims() override { return claims_; }
   std::vector<std::string> drivers() const override { return plugins_.drivers(); }
   void on_driver_change(std::function<void(const std::string& driver)> changed) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     driver_listener_ = std::move(changed);
   }
 
@@ -160,7 +160,7 @@ class NodeDevicesImpl : public NodeDevices {
     reconcile_.add("pods");
     std::function<void(const std::string&)> listener;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       listener = driver_listener_;
     }
     if (listener) listener(driver);
@@ -195,8 +195,8 @@ class NodeDevicesImpl : public NodeDevices {
   PluginRegistry registry_;
   std::unique_ptr<PluginWatcher> watcher_;
   std::unique_ptr<rpc::Server> server_;
-  std::mutex mutex_;
-  std::function<void(const std::string&)> driver_listener_;  // guarded by mutex_
+  Mutex mutex_;
+  std::function<void(const std::string&)> driver_listener_ DIBS_GUARDED_BY(mutex_);
   client::WorkQueue reconcile_;
 };
 

@@ -1,10 +1,10 @@
 #include "node/plugins/plugin_registry.h"
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/work_queue.h"
 #include "proto/plugin_registration.pb.h"
@@ -83,7 +83,7 @@ struct PluginRegistry::State {
     std::optional<Registered> obsolete;
     std::string wanted;
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       const auto is = registered.find(path);
       const auto should = desired.find(path);
       if (should != desired.end()) wanted = should->second.uuid;
@@ -105,7 +105,7 @@ struct PluginRegistry::State {
   }
 
   void settle(const std::string& path, const std::string& uuid) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const auto should = desired.find(path);
     if (should != desired.end() && should->second.uuid == uuid) should->second.settled = true;
   }
@@ -129,7 +129,7 @@ struct PluginRegistry::State {
                         valid.error().message()));
     }
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       registered[path] = {uuid, *info};
     }
     if (auto added = handler->second->add(*info); !added) {
@@ -150,7 +150,7 @@ struct PluginRegistry::State {
 
   /// A socket's file is there a moment before anybody listens.
   WorkOutcome dial_later(const std::string& path, const std::string& uuid, const Error& error) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const auto should = desired.find(path);
     if (should == desired.end() || should->second.uuid != uuid) return WorkOutcome::done();
     Desired& dial = should->second;
@@ -179,16 +179,16 @@ struct PluginRegistry::State {
   }
 
   void forget(const std::string& path) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     registered.erase(path);
   }
 
   runtime::Runtime& runtime;
   const Connect connect;
   const std::map<std::string, PluginHandler*> handlers;
-  std::mutex mutex;
-  std::map<std::string, Desired> desired;        // by path; guarded by mutex
-  std::map<std::string, Registered> registered;  // by path; guarded by mutex
+  Mutex mutex;
+  std::map<std::string, Desired> desired DIBS_GUARDED_BY(mutex);        // by path
+  std::map<std::string, Registered> registered DIBS_GUARDED_BY(mutex);  // by path
   client::WorkQueue queue;
 };
 
@@ -200,7 +200,7 @@ PluginRegistry::~PluginRegistry() { stop(); }
 
 void PluginRegistry::appeared(const std::string& path) {
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->desired[path] = {runtime::make_uuid(state_->runtime.random)};
   }
   state_->queue.forget(path);
@@ -209,14 +209,14 @@ void PluginRegistry::appeared(const std::string& path) {
 
 void PluginRegistry::gone(const std::string& path) {
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->desired.erase(path);
   }
   state_->queue.add(path);
 }
 
 bool PluginRegistry::settling() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return std::any_of(state_->desired.begin(), state_->desired.end(),
                      [](const auto& entry) { return !entry.second.settled; });
 }

@@ -8,13 +8,12 @@
 #include <unistd.h>
 
 #include <array>
-#include <condition_variable>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <set>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "runtime/blocking.h"
 
@@ -65,7 +64,7 @@ class FolderWatcher : public PluginWatcher {
                 {{"folder", folder_}, {"error", std::strerror(errno)}});
     }
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       running_ = true;
     }
     runtime_.executor.post([this] { run(); });
@@ -73,13 +72,13 @@ class FolderWatcher : public PluginWatcher {
   }
 
   void stop() override {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
     if (wake_ >= 0) {
       const std::uint64_t one = 1;
       if (::write(wake_, &one, sizeof one) < 0) log::warn("cannot wake the plugin watcher");
     }
-    ended_.wait(lock, [&] { return !running_; });
+    ended_.wait(lock, [this]() DIBS_REQUIRES(mutex_) { return !running_; });
   }
 
  private:
@@ -98,14 +97,14 @@ class FolderWatcher : public PluginWatcher {
         ::poll(wait.data(), wait.size(), timeout);
       }
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (stopping_) break;
       }
       removed.clear();
       read_events(removed);
       scan(removed);
     }
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     running_ = false;
     ended_.notify_all();
   }
@@ -179,10 +178,10 @@ class FolderWatcher : public PluginWatcher {
   int wake_ = -1;
   std::map<int, std::string> folders_;  // by watch descriptor; only run() uses these two
   std::map<std::string, Identity> known_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool running_ = false;   // guarded by mutex_
-  bool stopping_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar ended_;
+  bool running_ DIBS_GUARDED_BY(mutex_) = false;
+  bool stopping_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 class NetworkWatcher : public PluginWatcher {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <set>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "node/plugins/claim_rules.h"
 #include "proto/pod_resources_v1.pb.h"
@@ -21,7 +21,7 @@ class RateLimit {
   explicit RateLimit(runtime::Clock& clock) : clock_(clock), last_(clock.steady()) {}
 
   bool take() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const Duration now = clock_.steady();
     tokens_ =
         std::min(kBurst, tokens_ + kPerSecond * std::chrono::duration<double>(now - last_).count());
@@ -35,9 +35,9 @@ class RateLimit {
   static constexpr double kPerSecond = 100;
   static constexpr double kBurst = 10;
   runtime::Clock& clock_;
-  std::mutex mutex_;
-  double tokens_ = kBurst;  // guarded by mutex_
-  Duration last_;           // guarded by mutex_
+  Mutex mutex_;
+  double tokens_ DIBS_GUARDED_BY(mutex_) = kBurst;
+  Duration last_ DIBS_GUARDED_BY(mutex_);
 };
 
 class PodResourcesService {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "proto/dra_v1alpha3.pb.h"
 
@@ -74,7 +75,7 @@ PluginStreams::Handlers ResourceModels::handlers() {
   out.removed = [this](const DraPlugin& plugin, bool) {
     bool offered = false;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       offered = wanted_.count(plugin.info().name) != 0;
     }
     if (offered) want(plugin.info().name, {});
@@ -104,7 +105,7 @@ void ResourceModels::received(const std::string& driver, const std::string& byte
 
 void ResourceModels::want(const std::string& driver, std::vector<Value> models) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     wanted_[driver] = std::move(models);
   }
   queue_.add(driver);
@@ -113,7 +114,7 @@ void ResourceModels::want(const std::string& driver, std::vector<Value> models) 
 WorkOutcome ResourceModels::sync(const std::string& driver) {
   std::vector<Value> models;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     models = wanted_[driver];
   }
   const auto synced = write(driver, std::move(models));

@@ -10,10 +10,10 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client/client.h"
 #include "client/work_queue.h"
 #include "node/plugins/dra_plugin.h"
@@ -42,8 +42,8 @@ class ResourceModels {
 
   const std::string node_name_;
   client::Client& api_;
-  std::mutex mutex_;
-  std::map<std::string, std::vector<json::Value>> wanted_;  // by driver; guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, std::vector<json::Value>> wanted_ DIBS_GUARDED_BY(mutex_);  // by driver
   // Last, for their work uses what stands above, and that of the streams the queue.
   client::WorkQueue queue_;
   PluginStreams streams_;

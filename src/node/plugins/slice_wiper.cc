@@ -1,10 +1,10 @@
 #include "node/plugins/slice_wiper.h"
 
 #include <map>
-#include <mutex>
 #include <set>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/work_queue.h"
 
@@ -111,7 +111,7 @@ struct SliceWiper::State : std::enable_shared_from_this<State> {
   }
 
   void schedule(const std::string& driver) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (pending.count(driver) != 0) return;
     const std::weak_ptr<State> weak = weak_from_this();
     pending[driver] =
@@ -123,7 +123,7 @@ struct SliceWiper::State : std::enable_shared_from_this<State> {
   }
 
   void cancel(const std::string& driver) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const auto found = pending.find(driver);
     if (found == pending.end()) return;
     runtime.timers.cancel(found->second);
@@ -137,21 +137,21 @@ struct SliceWiper::State : std::enable_shared_from_this<State> {
   bool settling() const { return drivers.settling && drivers.settling(); }
 
   bool first_attempt_pending() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return first_done != nullptr;
   }
   bool wanted(const std::string& driver) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return pending.count(driver) != 0;
   }
   void forget(const std::string& driver) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     pending.erase(driver);
   }
   void first_attempt() {
     std::function<void()> done;
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       done = std::move(first_done);
       first_done = nullptr;
     }
@@ -162,10 +162,10 @@ struct SliceWiper::State : std::enable_shared_from_this<State> {
   const NodeRelease release;
   client::Client& api;
   runtime::Runtime& runtime;
-  mutable std::mutex mutex;
-  std::map<std::string, runtime::TimerId> pending;  // guarded by mutex
-  std::function<void()> first_done;                 // guarded by mutex
-  Drivers drivers;                                  // set before the first wipe
+  mutable Mutex mutex;
+  std::map<std::string, runtime::TimerId> pending DIBS_GUARDED_BY(mutex);
+  std::function<void()> first_done DIBS_GUARDED_BY(mutex);
+  Drivers drivers;  // set before the first wipe
   client::WorkQueue queue;
 };
 
@@ -182,7 +182,7 @@ void SliceWiper::begin(std::function<void()> done, Drivers drivers) {
     return;
   }
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->first_done = std::move(done);
     state_->drivers = std::move(drivers);
   }
@@ -198,7 +198,7 @@ void SliceWiper::cancel(const std::string& driver) { state_->cancel(driver); }
 
 void SliceWiper::stop() {
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     for (const auto& [driver, timer] : state_->pending) state_->runtime.timers.cancel(timer);
     state_->pending.clear();
   }

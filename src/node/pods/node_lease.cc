@@ -1,9 +1,9 @@
 #include "node/pods/node_lease.h"
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 
+#include "base/mutex.h"
 #include "client/gate.h"
 #include "client/serial.h"
 
@@ -40,8 +40,8 @@ struct NodeLease::State : std::enable_shared_from_this<NodeLease::State> {
   std::optional<Duration> renewed;
   Duration retry = kFirstRetry;
 
-  std::mutex mutex;
-  std::optional<runtime::TimerId> timer;  // guarded by mutex
+  Mutex mutex;
+  std::optional<runtime::TimerId> timer DIBS_GUARDED_BY(mutex);
 
   void post(std::function<void(State&)> task) {
     serial->post([self = shared_from_this(), task = std::move(task)] {
@@ -125,7 +125,7 @@ struct NodeLease::State : std::enable_shared_from_this<NodeLease::State> {
   void again(Duration wait) {
     if (gate.closed()) return;
     const std::weak_ptr<State> weak = weak_from_this();
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     timer = runtime.timers.after(wait, [weak] {
       if (const auto self = weak.lock()) self->post([](State& state) { state.renew(); });
     });
@@ -144,7 +144,7 @@ void NodeLease::start() {
 
 void NodeLease::stop() {
   state_->gate.close();
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   if (state_->timer) state_->runtime.timers.cancel(*state_->timer);
 }
 

@@ -1,10 +1,10 @@
 #include "node/pods/node_object.h"
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/gate.h"
 #include "client/serial.h"
@@ -48,10 +48,10 @@ struct NodeObject::State : std::enable_shared_from_this<NodeObject::State> {
   bool again = false;    // and another one must follow
   Duration retry = kFirstRetry;
 
-  mutable std::mutex mutex;
-  Value object;                           // guarded by mutex, as all below
-  std::optional<runtime::TimerId> timer;  // the next write
-  std::unique_ptr<NodeLease> lease;
+  mutable Mutex mutex;
+  Value object DIBS_GUARDED_BY(mutex);
+  std::optional<runtime::TimerId> timer DIBS_GUARDED_BY(mutex);  // the next write
+  std::unique_ptr<NodeLease> lease DIBS_GUARDED_BY(mutex);
 
   void post(std::function<void(State&)> task) {
     serial->post([self = shared_from_this(), task = std::move(task)] {
@@ -69,7 +69,7 @@ struct NodeObject::State : std::enable_shared_from_this<NodeObject::State> {
   void after(Duration wait, void (State::*then)()) {
     if (gate.closed()) return;
     const std::weak_ptr<State> weak = weak_from_this();
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (timer) runtime.timers.cancel(*timer);
     timer = runtime.timers.after(wait, [weak, then] {
       if (const auto self = weak.lock()) self->post([then](State& us) { (us.*then)(); });
@@ -83,12 +83,12 @@ struct NodeObject::State : std::enable_shared_from_this<NodeObject::State> {
   }
 
   Value known() const {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return object;
   }
 
   void keep(const Value& answer) {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     object = answer;
   }
 
@@ -156,7 +156,7 @@ struct NodeObject::State : std::enable_shared_from_this<NodeObject::State> {
     });
     made->start();
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       lease = std::move(made);
     }
     if (registered) registered(node);
@@ -223,7 +223,7 @@ void NodeObject::stop() {
   state_->gate.close();
   std::unique_ptr<NodeLease> lease;
   {
-    std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     if (state_->timer) state_->runtime.timers.cancel(*state_->timer);
     lease = std::move(state_->lease);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/image_reference.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "node/pods/pod_spec.h"
 
@@ -69,7 +70,7 @@ ImageOutcome PodImages::pull(const Value& pod, const Value& container) {
   const std::string_view name = container["name"].as_string();
   const std::string key = cat(uid_of(pod), "_", image);
   {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     const Duration left = backoff_.left(key, backoff_.last(key), clock_.now());
     if (left.count() > 0) {
       const std::string why = last_failure_[key];
@@ -83,7 +84,7 @@ ImageOutcome PodImages::pull(const Value& pod, const Value& container) {
   const Duration began = clock_.steady();
   auto pulled = containers_.pull_image(image);
   const std::string took = seconds_text(clock_.steady() - began);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!pulled) {
     const Time now = clock_.now();
     backoff_.tried(key, now, now);
@@ -104,7 +105,7 @@ ImageOutcome PodImages::pull(const Value& pod, const Value& container) {
 }
 
 void PodImages::forget_pod(const std::string& pod_uid) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::string prefix = pod_uid + "_";
   std::vector<std::string> keys;
   for (auto entry = last_failure_.lower_bound(prefix);

@@ -4,10 +4,10 @@
 // Pulls that fail are repeated after a delay that grows per pod and image. Blocks while it pulls;
 // thread-safe.
 
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/mutex.h"
 #include "json/value.h"
 #include "node/pods/pod_backoff.h"
 #include "node/pods/pod_events.h"
@@ -41,9 +41,9 @@ class PodImages {
   ContainerRuntime& containers_;
   runtime::Clock& clock_;
   PodEvents& events_;
-  std::mutex mutex_;
-  Backoff backoff_;                                  // guarded by mutex_
-  std::map<std::string, std::string> last_failure_;  // guarded by mutex_; by pod and image
+  Mutex mutex_;
+  Backoff backoff_ DIBS_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> last_failure_ DIBS_GUARDED_BY(mutex_);  // by pod and image
 };
 
 }  // namespace dibs::node

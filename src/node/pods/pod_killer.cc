@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "client/gate.h"
 #include "node/pods/pod_spec.h"
 #include "runtime/blocking.h"
@@ -39,14 +39,14 @@ struct PodKiller::State : std::enable_shared_from_this<PodKiller::State> {
   PodEvents& events;
   const std::function<void(const std::string&)> ended;
   client::Gate gate;
-  mutable std::mutex mutex;
-  std::map<std::string, Entry> entries;  // guarded by mutex
+  mutable Mutex mutex;
+  std::map<std::string, Entry> entries DIBS_GUARDED_BY(mutex);
 
   void kill(KillOrder order) {
     const Duration deadline = runtime.clock.steady() + order.grace;
     bool first = false;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       auto [entry, fresh] = entries.try_emplace(order.container.id);
       if (!fresh && deadline + kHurry > entry->second.deadline) return;
       entry->second.deadline = deadline;
@@ -125,7 +125,7 @@ struct PodKiller::State : std::enable_shared_from_this<PodKiller::State> {
     client::GateEntry inside(gate);
     if (!inside) return;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       const auto found = entries.find(order.container.id);
       if (found != entries.end()) entries.erase(found);
     }

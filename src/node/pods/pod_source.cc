@@ -1,9 +1,9 @@
 #include "node/pods/pod_source.h"
 
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/gate.h"
 #include "client/informer.h"
@@ -85,12 +85,12 @@ struct SharedPods::State {
 
   runtime::Runtime& runtime;
   std::shared_ptr<client::Informer> informer;
-  std::mutex mutex;
-  std::map<std::string, std::shared_ptr<Node>, std::less<>> nodes;  // guarded by mutex
-  bool started = false;                                             // guarded by mutex
+  Mutex mutex;
+  std::map<std::string, std::shared_ptr<Node>, std::less<>> nodes DIBS_GUARDED_BY(mutex);
+  bool started DIBS_GUARDED_BY(mutex) = false;
 
   std::shared_ptr<Node> find(const json::Value& pod) {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const auto found = nodes.find(node_of(pod));
     return found == nodes.end() ? nullptr : found->second;
   }
@@ -111,7 +111,7 @@ struct SharedPods::State {
   /// Starts the informer with the first node.
   void start() {
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (started) return;
       started = true;
     }
@@ -161,7 +161,7 @@ std::unique_ptr<PodSource> SharedPods::of_node(const std::string& node) {
     auto entry = std::make_shared<State::Node>();
     entry->handlers = std::move(handlers);
     {
-      std::lock_guard lock(state->mutex);
+      const MutexLock lock(state->mutex);
       state->nodes[name] = entry;
     }
     state->start();
@@ -176,7 +176,7 @@ std::unique_ptr<PodSource> SharedPods::of_node(const std::string& node) {
   auto leave = [state = state_](const std::string& name) {
     std::shared_ptr<State::Node> entry;
     {
-      std::lock_guard lock(state->mutex);
+      const MutexLock lock(state->mutex);
       const auto found = state->nodes.find(name);
       if (found == state->nodes.end()) return;
       entry = found->second;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/pods/pod_admission.h"
@@ -37,12 +38,12 @@ Value user_of(const ContainerSecurity& security, const ImageInfo& image) {
 
 bool PodWorker::admit() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (taken_) return true;
   }
   const auto rejection = admit_pod(pod_, tools_.node(), tools_.others(uid_));
   if (!rejection) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     taken_ = true;
     return true;
   }
@@ -53,7 +54,7 @@ bool PodWorker::admit() {
   volumes_gone_ = true;
   unprepared_ = true;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     shown_status_ = status;
   }
   tools_.statuses.set(pod_, std::move(status));
@@ -192,7 +193,7 @@ void PodWorker::kill_planned(const PodPlan& plan) {
   }
   std::vector<std::string> failed;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     failed = std::exchange(failed_hooks_, {});
   }
   for (const auto& id : failed) {
@@ -308,7 +309,7 @@ void PodWorker::start_hook(const SpecContainer& container, const std::string& id
   const Value& hook = container.spec["lifecycle"]["postStart"];
   if (hook.empty()) return;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     hooks_running_[id] = true;
     hooks_now_[id] = true;
   }

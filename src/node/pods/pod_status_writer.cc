@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "client/gate.h"
 #include "node/pods/pod_spec.h"
 #include "node/pods/pod_status.h"
@@ -35,13 +35,13 @@ struct PodStatusWriter::State : std::enable_shared_from_this<PodStatusWriter::St
   runtime::Runtime& runtime;
   const Callbacks callbacks;
   client::Gate gate;
-  mutable std::mutex mutex;
-  std::map<std::string, std::shared_ptr<Entry>> entries;  // guarded by mutex
+  mutable Mutex mutex;
+  std::map<std::string, std::shared_ptr<Entry>> entries DIBS_GUARDED_BY(mutex);
 
   void set(const json::Value& pod, json::Value status) {
     const std::string uid(uid_of(pod));
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       auto& entry = entries[uid];
       if (entry == nullptr) {
         entry = std::make_shared<Entry>();
@@ -61,7 +61,7 @@ struct PodStatusWriter::State : std::enable_shared_from_this<PodStatusWriter::St
     client::Request request;
     std::shared_ptr<Entry> entry;
     {
-      std::unique_lock lock(mutex);
+      MutexLock lock(mutex);
       const auto found = entries.find(uid);
       if (found == entries.end()) return;
       entry = found->second;
@@ -96,7 +96,7 @@ struct PodStatusWriter::State : std::enable_shared_from_this<PodStatusWriter::St
     if (!inside) return;
     if (answer) {
       {
-        std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         entry->known = std::move(entry->sending);
         entry->sending = json::Value();
         entry->retry = kFirstRetry;
@@ -106,7 +106,7 @@ struct PodStatusWriter::State : std::enable_shared_from_this<PodStatusWriter::St
     const Code code = answer.error().code();
     if (code == Code::not_found || code == Code::conflict) {
       {
-        std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         entry->busy = false;
         entry->sending = json::Value();
         entry->wanted = json::Value();
@@ -116,7 +116,7 @@ struct PodStatusWriter::State : std::enable_shared_from_this<PodStatusWriter::St
     }
     Duration delay;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (entry->wanted.is_null()) entry->wanted = std::move(entry->sending);
       entry->sending = json::Value();
       delay = entry->retry;
@@ -137,7 +137,7 @@ struct PodStatusWriter::State : std::enable_shared_from_this<PodStatusWriter::St
     if (!inside) return;
     std::shared_ptr<Entry> entry;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       const auto found = entries.find(uid);
       if (found == entries.end()) return;
       entry = found->second;
@@ -146,7 +146,7 @@ struct PodStatusWriter::State : std::enable_shared_from_this<PodStatusWriter::St
                     "GET", client::path_of(kPods, namespace_of(entry->pod), name_of(entry->pod))),
                 [self = shared_from_this(), uid, entry](const Result<json::Value>& answer) {
                   if (answer && uid_of(*answer) == uid) {
-                    std::lock_guard lock(self->mutex);
+                    const MutexLock lock(self->mutex);
                     entry->known = (*answer)["status"];
                   }
                   self->send(uid);
@@ -164,13 +164,13 @@ void PodStatusWriter::set(const json::Value& pod, json::Value status) {
 }
 
 bool PodStatusWriter::is_written(const std::string& uid) const {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   const auto found = state_->entries.find(uid);
   return found == state_->entries.end() || !found->second->busy;
 }
 
 void PodStatusWriter::forget(const std::string& uid) {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->entries.erase(uid);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "node/pods/pod_log_tail.h"
 #include "node/pods/pod_spec.h"
@@ -24,28 +25,28 @@ PodWorker::PodWorker(PodTools& tools, Value pod, PodView view)
 }
 
 void PodWorker::update(Value pod) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   newest_pod_ = std::move(pod);
 }
 
 void PodWorker::gone() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   is_gone_ = true;
 }
 
 void PodWorker::probe_failed(const std::string& container_id, ProbeKind kind) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   failed_probes_[container_id] = kind;
 }
 
 void PodWorker::hook_ended(const std::string& container_id, bool failed) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   hooks_running_.erase(container_id);
   if (failed) failed_hooks_.push_back(container_id);
 }
 
 Value PodWorker::pod() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Value out = newest_pod_;
   if (!shown_status_.is_null()) {
     Value& status = out.mut("status");
@@ -55,28 +56,28 @@ Value PodWorker::pod() const {
 }
 
 Value PodWorker::known() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return newest_pod_;
 }
 
 bool PodWorker::is_active() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return taken_ && (shown_stage_ == Stage::running || shown_stage_ == Stage::ending);
 }
 
 bool PodWorker::has_ended() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return shown_stage_ == Stage::ended || shown_stage_ == Stage::removed;
 }
 
 bool PodWorker::is_removed() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return shown_stage_ == Stage::removed;
 }
 
 void PodWorker::begin_sync() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     pod_ = newest_pod_;
     // Our own status may be ahead of what the server told back.
     if (!shown_status_.is_null()) {
@@ -111,7 +112,7 @@ void PodWorker::begin_sync() {
   for (const auto& [name, list] : view_.containers) {
     for (const auto& container : list) {
       if (!is_live(container) && probes_now_.contains(container.id)) {
-        std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         failed_probes_.erase(container.id);
       }
     }
@@ -132,7 +133,7 @@ void PodWorker::grow_retry() {
 }
 
 void PodWorker::publish() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   shown_stage_ = stage_;
 }
 
@@ -218,7 +219,7 @@ void PodWorker::put_status(bool stopped) {
   Value status = make_status(input);
   Value newest;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     shown_status_ = status;
     newest = newest_pod_;
   }

@@ -14,12 +14,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client/client.h"
 #include "client/work_queue.h"
 #include "json/value.h"
@@ -131,15 +131,15 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   PodTools& tools_;
   const std::string uid_;
 
-  mutable std::mutex mutex_;
-  json::Value newest_pod_;  // guarded by mutex_, as all up to the blank line
-  bool is_gone_ = false;
-  std::map<std::string, ProbeKind> failed_probes_;  // by container id
-  std::map<std::string, bool> hooks_running_;       // by container id
-  std::vector<std::string> failed_hooks_;           // container ids
-  json::Value shown_status_;                        // ours, as last put
-  Stage shown_stage_ = Stage::running;
-  bool taken_ = false;
+  mutable Mutex mutex_;
+  json::Value newest_pod_ DIBS_GUARDED_BY(mutex_);
+  bool is_gone_ DIBS_GUARDED_BY(mutex_) = false;
+  std::map<std::string, ProbeKind> failed_probes_ DIBS_GUARDED_BY(mutex_);  // by container id
+  std::map<std::string, bool> hooks_running_ DIBS_GUARDED_BY(mutex_);       // by container id
+  std::vector<std::string> failed_hooks_ DIBS_GUARDED_BY(mutex_);           // container ids
+  json::Value shown_status_ DIBS_GUARDED_BY(mutex_);  // ours, as last put
+  Stage shown_stage_ DIBS_GUARDED_BY(mutex_) = Stage::running;
+  bool taken_ DIBS_GUARDED_BY(mutex_) = false;
 
   // Of sync() alone.
   json::Value pod_;  // with our own newest status

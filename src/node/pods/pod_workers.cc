@@ -1,9 +1,9 @@
 #include "node/pods/pod_workers.h"
 
-#include <mutex>
 #include <optional>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/gate.h"
 #include "node/pods/pod_spec.h"
@@ -116,10 +116,11 @@ struct PodWorkers::State {
   PodTools tools;
   std::shared_ptr<client::Gate> gate = std::make_shared<client::Gate>();
 
-  mutable std::mutex mutex;
-  std::map<std::string, std::shared_ptr<PodWorker>> workers;  // by uid; guarded by mutex, as below
-  std::map<std::string, PodView> adopted;  // found in the runtime, pod not seen yet
-  bool all_known = false;
+  mutable Mutex mutex;
+  std::map<std::string, std::shared_ptr<PodWorker>> workers DIBS_GUARDED_BY(mutex);  // by uid
+  std::map<std::string, PodView> adopted
+      DIBS_GUARDED_BY(mutex);  // found in the runtime, pod not seen yet
+  bool all_known DIBS_GUARDED_BY(mutex) = false;
 
   client::WorkQueue queue;
   std::unique_ptr<PodSource> source;
@@ -138,13 +139,13 @@ struct PodWorkers::State {
   }
 
   std::shared_ptr<PodWorker> find(const std::string& uid) const {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const auto found = workers.find(uid);
     return found == workers.end() ? nullptr : found->second;
   }
 
   std::vector<std::shared_ptr<PodWorker>> all() const {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     std::vector<std::shared_ptr<PodWorker>> out;
     out.reserve(workers.size());
     for (const auto& [uid, worker] : workers) out.push_back(worker);
@@ -163,7 +164,7 @@ struct PodWorkers::State {
     const std::string uid(uid_of(pod));
     std::shared_ptr<PodWorker> worker;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       auto& entry = workers[uid];
       if (entry == nullptr) {
         PodView view;
@@ -216,7 +217,7 @@ struct PodWorkers::State {
   void take_orphans() {
     std::vector<std::string> uids;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       all_known = true;
       for (const auto& uid : volumes.pods_on_disk()) {
         if (!workers.contains(uid)) adopted.try_emplace(uid);
@@ -240,7 +241,7 @@ struct PodWorkers::State {
     if (!tools.facts.simulated) waits.emplace();
     const client::WorkOutcome outcome = worker->sync();
     if (worker->is_removed()) {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       workers.erase(uid);
     }
     return outcome;
@@ -267,7 +268,7 @@ PodWorkers::~PodWorkers() { stop(); }
 Result<> PodWorkers::start(std::unique_ptr<PodSource> source) {
   DIBS_TRY(auto views, read_views(state_->tools.containers));
   {
-    std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->adopted = std::move(views);
   }
   state_->source = std::move(source);
@@ -282,7 +283,7 @@ Result<> PodWorkers::start(std::unique_ptr<PodSource> source) {
 void PodWorkers::stop() { state_->stop(); }
 
 bool PodWorkers::listed() const {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->all_known;
 }
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <mutex>
 #include <optional>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/gate.h"
 
@@ -107,20 +107,19 @@ struct Probes::State : std::enable_shared_from_this<Probes::State> {
   const ProbeCallbacks callbacks;
   client::Gate gate;
 
-  mutable std::mutex mutex;
-  /// By pod uid, then by container name. Guarded by mutex, with all that instances hold.
-  std::map<std::string, std::map<std::string, InstancePtr, std::less<>>> pods;
+  mutable Mutex mutex;
+  /// By pod uid, then by container name. What instances hold is changed under the mutex, too.
+  std::map<std::string, std::map<std::string, InstancePtr, std::less<>>> pods
+      DIBS_GUARDED_BY(mutex);
 
-  // Requires mutex.
-  InstancePtr find(const std::string& uid, std::string_view name) const {
+  InstancePtr find(const std::string& uid, std::string_view name) const DIBS_REQUIRES(mutex) {
     const auto pod = pods.find(uid);
     if (pod == pods.end()) return nullptr;
     const auto at = pod->second.find(name);
     return at == pod->second.end() ? nullptr : at->second;
   }
 
-  // Requires mutex.
-  void schedule(const InstancePtr& instance, ProbeKind kind, Duration wait) {
+  void schedule(const InstancePtr& instance, ProbeKind kind, Duration wait) DIBS_REQUIRES(mutex) {
     Probe& probe = instance->probe(kind);
     if (!probe.exists() || probe.stopped || instance->gone || gate.closed()) return;
     const std::weak_ptr<State> weak = weak_from_this();
@@ -132,15 +131,13 @@ struct Probes::State : std::enable_shared_from_this<Probes::State> {
     });
   }
 
-  // Requires mutex.
-  void start(const InstancePtr& instance, ProbeKind kind) {
+  void start(const InstancePtr& instance, ProbeKind kind) DIBS_REQUIRES(mutex) {
     const Probe& probe = instance->probe(kind);
     const Time due = instance->container.started + probe.times.delay;
     schedule(instance, kind, due - runtime.clock.now());
   }
 
-  // Requires mutex.
-  void end(const InstancePtr& instance) {
+  void end(const InstancePtr& instance) DIBS_REQUIRES(mutex) {
     instance->gone = true;
     for (auto& probe : instance->probes) {
       if (probe.timer) runtime.timers.cancel(*probe.timer);
@@ -162,7 +159,7 @@ struct Probes::State : std::enable_shared_from_this<Probes::State> {
     Probe probe;
     Duration began{0};
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (instance->gone || instance->probe(kind).stopped) return;
       container = instance->container;
       probe = instance->probe(kind);
@@ -173,7 +170,7 @@ struct Probes::State : std::enable_shared_from_this<Probes::State> {
     bool changed = false;
     bool failed = false;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (instance->gone || instance->probe(kind).stopped) return;
       const bool was_ready = instance->ready();
       const bool was_started = instance->started();
@@ -190,8 +187,8 @@ struct Probes::State : std::enable_shared_from_this<Probes::State> {
     if (changed && callbacks.changed) callbacks.changed(container.pod["metadata"]["uid"].str());
   }
 
-  /// True when the container is to be killed. Requires mutex.
-  bool count(const InstancePtr& instance, ProbeKind kind, bool good) {
+  /// True when the container is to be killed.
+  bool count(const InstancePtr& instance, ProbeKind kind, bool good) DIBS_REQUIRES(mutex) {
     Probe& probe = instance->probe(kind);
     probe.run = probe.run > 0 && probe.last == good ? probe.run + 1 : 1;
     probe.last = good;
@@ -234,7 +231,7 @@ Probes::~Probes() { stop(); }
 void Probes::add(ProbedContainer container) {
   const std::string uid = container.pod["metadata"]["uid"].str();
   const std::string name = container.container["name"].str();
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   if (const auto known = state_->find(uid, name); known != nullptr) {
     if (known->container.id == container.id) {
       known->container = std::move(container);
@@ -266,7 +263,7 @@ void Probes::add(ProbedContainer container) {
 }
 
 void Probes::remove(const std::string& pod_uid, std::string_view container) {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   const auto instance = state_->find(pod_uid, container);
   if (instance == nullptr) return;
   state_->end(instance);
@@ -276,7 +273,7 @@ void Probes::remove(const std::string& pod_uid, std::string_view container) {
 }
 
 void Probes::pod_terminating(const std::string& pod_uid) {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   const auto pod = state_->pods.find(pod_uid);
   if (pod == state_->pods.end()) return;
   for (const auto& [name, instance] : pod->second) {
@@ -290,7 +287,7 @@ void Probes::pod_terminating(const std::string& pod_uid) {
 }
 
 void Probes::remove_pod(const std::string& pod_uid) {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   const auto pod = state_->pods.find(pod_uid);
   if (pod == state_->pods.end()) return;
   for (const auto& [name, instance] : pod->second) state_->end(instance);
@@ -299,21 +296,21 @@ void Probes::remove_pod(const std::string& pod_uid) {
 
 bool Probes::started(const std::string& pod_uid, std::string_view container,
                      const std::string& id) const {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   const auto instance = state_->find(pod_uid, container);
   return instance != nullptr && instance->container.id == id && instance->started();
 }
 
 bool Probes::ready(const std::string& pod_uid, std::string_view container,
                    const std::string& id) const {
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   const auto instance = state_->find(pod_uid, container);
   return instance != nullptr && instance->container.id == id && instance->ready();
 }
 
 void Probes::stop() {
   state_->gate.close();
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   for (const auto& [uid, pod] : state_->pods) {
     for (const auto& [name, instance] : pod) state_->end(instance);
   }

@@ -1,11 +1,11 @@
 #include "node/pods/volume_objects.h"
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/informer.h"
 
@@ -73,7 +73,7 @@ class WatchedObjects : public PodObjects {
   ~WatchedObjects() override {
     std::map<ObjectKey, std::shared_ptr<Entry>> entries;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       entries.swap(entries_);
     }
     for (auto& [key, entry] : entries) entry->informer->stop();
@@ -86,7 +86,7 @@ class WatchedObjects : public PodObjects {
     std::vector<std::shared_ptr<Entry>> fresh;
     std::vector<std::shared_ptr<Entry>> unused;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       auto& held = pods_[uid];
       for (const auto& key : wanted) {
         auto& entry = entries_[key];
@@ -109,7 +109,7 @@ class WatchedObjects : public PodObjects {
   void release(const std::string& pod_uid) override {
     std::vector<std::shared_ptr<Entry>> unused;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       const auto at = pods_.find(pod_uid);
       if (at == pods_.end()) return;
       for (const auto& key : at->second) drop(key, pod_uid, unused);
@@ -122,7 +122,7 @@ class WatchedObjects : public PodObjects {
                     const std::string& name) override {
     std::shared_ptr<Entry> entry;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       const auto at = entries_.find({kind, name_space, name});
       if (at != entries_.end()) entry = at->second;
       // A change that comes while it is being read is told of, whatever the reader gets to see.
@@ -141,7 +141,7 @@ class WatchedObjects : public PodObjects {
   }
 
   void on_change(std::function<void(const std::string&)> changed) override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     changed_ = std::move(changed);
   }
 
@@ -153,7 +153,6 @@ class WatchedObjects : public PodObjects {
     std::optional<std::string> told;
   };
 
-  // Requires mutex_.
   std::shared_ptr<Entry> make_entry(const ObjectKey& key) {
     auto entry = std::make_shared<Entry>();
     client::InformerOptions options;
@@ -170,9 +169,8 @@ class WatchedObjects : public PodObjects {
     return entry;
   }
 
-  // Requires mutex_.
   void drop(const ObjectKey& key, const std::string& uid,
-            std::vector<std::shared_ptr<Entry>>& unused) {
+            std::vector<std::shared_ptr<Entry>>& unused) DIBS_REQUIRES(mutex_) {
     const auto at = entries_.find(key);
     if (at == entries_.end()) return;
     at->second->pods.erase(uid);
@@ -182,7 +180,7 @@ class WatchedObjects : public PodObjects {
   }
 
   void note(Entry& entry, const Value& object) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     entry.told = object["metadata"]["resourceVersion"].str();
   }
 
@@ -192,7 +190,7 @@ class WatchedObjects : public PodObjects {
     std::vector<std::string> pods;
     std::function<void(const std::string&)> changed;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       // What nobody has read yet cannot have changed for anybody.
       if (!entry->told || *entry->told == object["metadata"]["resourceVersion"].as_string()) return;
       pods.assign(entry->pods.begin(), entry->pods.end());
@@ -205,10 +203,10 @@ class WatchedObjects : public PodObjects {
   client::Client& client_;
   runtime::Runtime& runtime_;
   const PodObjectsOptions options_;
-  std::mutex mutex_;
-  std::map<ObjectKey, std::shared_ptr<Entry>> entries_;  // guarded by mutex_, as all below
-  std::map<std::string, std::set<ObjectKey>> pods_;
-  std::function<void(const std::string&)> changed_;
+  Mutex mutex_;
+  std::map<ObjectKey, std::shared_ptr<Entry>> entries_ DIBS_GUARDED_BY(mutex_);
+  std::map<std::string, std::set<ObjectKey>> pods_ DIBS_GUARDED_BY(mutex_);
+  std::function<void(const std::string&)> changed_ DIBS_GUARDED_BY(mutex_);
 };
 
 }  // namespace

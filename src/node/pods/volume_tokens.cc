@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::node {
@@ -52,7 +53,7 @@ Result<std::string> VolumeTokens::get(const Value& pod, const Value& source) {
   const Time now = runtime_.clock.now();
   std::optional<Token> known;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto tokens = tokens_.find(uid);
     if (tokens != tokens_.end()) {
       if (const auto at = tokens->second.find(key); at != tokens->second.end()) known = at->second;
@@ -66,13 +67,13 @@ Result<std::string> VolumeTokens::get(const Value& pod, const Value& source) {
     fresh = *known;
     fresh->renew = std::min(known->ends, now + std::chrono::seconds(30));
   }
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   tokens_[uid][key] = *fresh;
   return fresh->text;
 }
 
 std::optional<Time> VolumeTokens::next_renewal(const std::string& pod_uid) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto tokens = tokens_.find(pod_uid);
   if (tokens == tokens_.end()) return std::nullopt;
   std::optional<Time> first;
@@ -83,7 +84,7 @@ std::optional<Time> VolumeTokens::next_renewal(const std::string& pod_uid) const
 }
 
 void VolumeTokens::forget(const std::string& pod_uid) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   tokens_.erase(pod_uid);
 }
 

@@ -5,10 +5,10 @@
 // Kept in memory only. Thread-safe; get() blocks.
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "client/client.h"
@@ -40,9 +40,9 @@ class VolumeTokens {
 
   client::Client& client_;
   runtime::Runtime& runtime_;
-  mutable std::mutex mutex_;
-  /// By pod uid, then by audience and life. Guarded by mutex_.
-  std::map<std::string, std::map<std::string, Token>> tokens_;
+  mutable Mutex mutex_;
+  /// By pod uid, then by audience and life.
+  std::map<std::string, std::map<std::string, Token>> tokens_ DIBS_GUARDED_BY(mutex_);
 };
 
 }  // namespace dibs::node

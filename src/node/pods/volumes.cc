@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <set>
 
+#include "base/mutex.h"
 #include "base/quantity.h"
 #include "base/strings.h"
 #include "client/gate.h"
@@ -115,13 +115,13 @@ struct Volumes::State : std::enable_shared_from_this<Volumes::State> {
   VolumeTokens tokens;
   client::Gate gate;
 
-  std::mutex mutex;
+  Mutex mutex;
   struct Renewal {
     Time at;
     runtime::TimerId timer;
   };
-  std::function<void(const std::string&)> due;  // guarded by mutex, as all below
-  std::map<std::string, Renewal> renewals;      // by pod uid
+  std::function<void(const std::string&)> due DIBS_GUARDED_BY(mutex);
+  std::map<std::string, Renewal> renewals DIBS_GUARDED_BY(mutex);  // by pod uid
 
   std::string folder(const Value& pod) const {
     return pod_folder(facts, pod["metadata"]["uid"].str());
@@ -205,7 +205,7 @@ struct Volumes::State : std::enable_shared_from_this<Volumes::State> {
   void arm(const std::string& uid) {
     const auto next = tokens.next_renewal(uid);
     if (!next) return;
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (const auto set = renewals.find(uid); set != renewals.end()) {
       if (set->second.at == *next) return;
       runtime.timers.cancel(set->second.timer);
@@ -219,7 +219,7 @@ struct Volumes::State : std::enable_shared_from_this<Volumes::State> {
   }
 
   void disarm(const std::string& uid) {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const auto at = renewals.find(uid);
     if (at == renewals.end()) return;
     runtime.timers.cancel(at->second.timer);
@@ -231,7 +231,7 @@ struct Volumes::State : std::enable_shared_from_this<Volumes::State> {
     if (!inside) return;
     std::function<void(const std::string&)> tell;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       tell = due;
       renewals.erase(uid);
     }
@@ -245,7 +245,7 @@ Volumes::Volumes(client::Client& client, runtime::Runtime& runtime, PodObjects& 
 
 Volumes::~Volumes() {
   state_->gate.close();
-  std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   for (const auto& [uid, renewal] : state_->renewals) {
     state_->runtime.timers.cancel(renewal.timer);
   }
@@ -366,7 +366,7 @@ std::vector<std::string> Volumes::pods_on_disk() const {
 
 void Volumes::on_due(std::function<void(const std::string&)> due) {
   {
-    std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->due = due;
   }
   state_->objects.on_change(std::move(due));

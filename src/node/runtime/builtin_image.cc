@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "node/runtime/image_store.h"
 #include "runtime/processes.h"
@@ -140,11 +140,11 @@ json::Value builtin_config(const BuiltinName& name) {
 }
 
 Result<std::optional<std::string>> make_builtin_layer(const std::string& layers) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;  // one at a time: who comes second finds it made
+  const MutexLock lock(mutex);
   static const std::string busybox = find_busybox();
   if (busybox.empty()) return std::optional<std::string>();
-  static std::string name;
+  static std::string name DIBS_GUARDED_BY(mutex);
   if (name.empty()) {
     DIBS_TRY(const std::string digest, digest_of_file(busybox));
     name = cat("builtin-", kRevision, "-", digest.substr(7, 16));

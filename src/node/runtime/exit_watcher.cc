@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::node {
@@ -18,11 +19,11 @@ ExitWatcher::ExitWatcher(std::string folder, runtime::Executor& executor,
     : folder_(std::move(folder)), executor_(executor), ended_(std::move(ended)) {}
 
 ExitWatcher::~ExitWatcher() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!running_) return;
   const std::uint64_t one = 1;
   (void)!::write(stop_.get(), &one, sizeof one);
-  stopped_.wait(lock, [this] { return !running_; });
+  stopped_.wait(lock, [this]() DIBS_REQUIRES(mutex_) { return !running_; });
 }
 
 Result<> ExitWatcher::start() {
@@ -41,7 +42,7 @@ Result<> ExitWatcher::start() {
     ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event);
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     running_ = true;
   }
   executor_.post([this] { loop(); });
@@ -53,7 +54,7 @@ void ExitWatcher::watch_monitor(const std::string& id, int pid) {
   if (!fd.ok()) return;
   const int number = fd.get();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     monitors_[number] = {id, std::move(fd)};
   }
   struct epoll_event event = {};
@@ -80,7 +81,7 @@ void ExitWatcher::loop() {
     }
     if (stop) break;
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   running_ = false;
   stopped_.notify_all();
 }
@@ -102,7 +103,7 @@ void ExitWatcher::end_of_monitor(int fd) {
   std::string id;
   runtime::Fd held;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = monitors_.find(fd);
     if (found == monitors_.end()) return;
     id = found->second.first;

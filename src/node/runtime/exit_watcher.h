@@ -4,12 +4,11 @@
 // A container's monitor writes a file named as the container when it has ended; should the monitor
 // itself be killed, its end is seen too. One task of the executor waits for both.
 
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "runtime/processes.h"
 #include "runtime/runtime.h"
@@ -41,10 +40,11 @@ class ExitWatcher {
   runtime::Fd poll_;
   runtime::Fd folder_events_;
   runtime::Fd stop_;
-  std::mutex mutex_;
-  std::condition_variable stopped_;
-  bool running_ = false;
-  std::map<int, std::pair<std::string, runtime::Fd>> monitors_;  // by descriptor
+  Mutex mutex_;
+  CondVar stopped_;
+  bool running_ DIBS_GUARDED_BY(mutex_) = false;
+  std::map<int, std::pair<std::string, runtime::Fd>> monitors_
+      DIBS_GUARDED_BY(mutex_);  // by descriptor
 };
 
 }  // namespace dibs::node

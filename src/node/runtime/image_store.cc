@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <mutex>
 #include <set>
 
 #include "base/image_reference.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/runtime/builtin_image.h"
@@ -29,22 +29,31 @@ std::string text_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// Counted once for each folder.
+std::uint64_t size_of_builtin(const std::string& folder, const std::string& layer) {
+  static Mutex mutex;
+  static std::map<std::string, std::uint64_t> sizes DIBS_GUARDED_BY(mutex);
+  {
+    const MutexLock lock(mutex);
+    if (const auto known = sizes.find(folder); known != sizes.end()) return known->second;
+  }
+  const std::uint64_t size = folder_size(cat(folder, "/layers/", layer));
+  const MutexLock lock(mutex);
+  return sizes[folder] = size;
+}
+
 // Images that come with the program, as records.
 Result<std::vector<std::pair<const BuiltinName*, ImageStore::Record>>> builtin_records(
     const std::string& folder) {
   std::vector<std::pair<const BuiltinName*, ImageStore::Record>> records;
   DIBS_TRY(const auto layer, make_builtin_layer(folder + "/layers"));
   if (!layer) return records;
-  static std::mutex mutex;
-  static std::map<std::string, std::uint64_t> sizes;
+  const std::uint64_t size = size_of_builtin(folder, *layer);
   for (const auto& name : builtin_names()) {
     ImageStore::Record record;
     record.config = builtin_config(name);
     record.id = digest_of(json::write(record.config));
     record.layers = {*layer};
-    const std::lock_guard lock(mutex);
-    auto& size = sizes[folder];
-    if (size == 0) size = folder_size(folder + "/layers/" + *layer);
     record.size = size;
     records.emplace_back(&name, std::move(record));
   }

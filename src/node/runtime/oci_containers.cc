@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "cdi/annotations.h"
 #include "json/parse.h"
@@ -120,7 +121,7 @@ Result<std::string> OciRuntime::create_container(const std::string& sandbox_id,
     return Error::not_found(
         cat("failed to find sandbox id ", dibs::quoted(sandbox_id), ": not found"));
   }
-  const std::lock_guard busy(sandbox->busy);
+  const MutexLock busy(sandbox->busy);
   if (sandbox->record.phase != SandboxPhase::ready) {
     return Error::conflict(cat("sandbox ", dibs::quoted(sandbox_id), " is not running"));
   }
@@ -147,7 +148,7 @@ Result<std::string> OciRuntime::create_container(const std::string& sandbox_id,
   status.state = ContainerState::created;
   DIBS_CHECK(save(*container));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     containers_[status.id] = container;
   }
   tell(RuntimeEvent::Kind::created, sandbox_id, status.id, container->pod_uid);
@@ -227,13 +228,13 @@ Result<> OciRuntime::start_container(const std::string& id) {
     return Error::not_found(
         cat("an error occurred when try to find container ", dibs::quoted(id), ": not found"));
   }
-  const std::lock_guard busy(container->busy);
+  const MutexLock busy(container->busy);
   if (container->record.phase == ContainerPhase::running) return success();
   if (container->record.phase != ContainerPhase::created) {
     return Error::conflict(cat("container ", dibs::quoted(id), " is not in created state"));
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     container->record.phase = ContainerPhase::starting;
   }
   DIBS_CHECK(save(*container));
@@ -318,7 +319,7 @@ Result<> OciRuntime::launch(Container& container) {
             logged_error(log, fallback)));
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     container.record.process = ProcessMark::of(said.pid);
     container.record.monitor = ProcessMark::of(std::atoll(text_of(folder + "/monitor").c_str()));
   }
@@ -330,7 +331,7 @@ Result<> OciRuntime::launch(Container& container) {
     }
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     container.record.phase = ContainerPhase::running;
     container.record.status.state = ContainerState::running;
     container.record.status.started = started_at;
@@ -366,7 +367,7 @@ void OciRuntime::fail_start(Container& container, const Error& error) {
   if (exists(cat(options_.run, "/oci/", id))) (void)run_oci(id, {"delete", "--force", id}).ok();
   ::unlink(cat(options_.run, "/exits/", id).c_str());
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ContainerStatus& status = container.record.status;
     container.record.phase = ContainerPhase::exited;
     status.state = ContainerState::exited;
@@ -416,16 +417,18 @@ void OciRuntime::note_exit(const std::string& id, bool lost) {
   const std::string exit_file = cat(options_.run, "/exits/", id);
   const std::string code = text_of(exit_file);
   if (code.empty() && !lost) return;
+  // Files have the time of the last tick, which may be older.
+  const Time ended = modified(exit_file, machine_.clock.now());
+  const bool out_of_memory = exists(folder + "/oom");
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ContainerRecord& record = container->record;
     const bool never_ran = lost && record.phase == ContainerPhase::created;
     if (record.phase != ContainerPhase::running && !never_ran) return;
     ContainerStatus& status = record.status;
     record.phase = ContainerPhase::exited;
     status.state = ContainerState::exited;
-    // Files have the time of the last tick, which may be older.
-    status.finished = std::max(modified(exit_file, machine_.clock.now()), status.started);
+    status.finished = std::max(ended, status.started);
     if (code.empty()) {
       // Without its monitor nobody sees how it ends: it ends now.
       if (record.process.alive()) ::kill(static_cast<pid_t>(record.process.pid), SIGKILL);
@@ -435,7 +438,6 @@ void OciRuntime::note_exit(const std::string& id, bool lost) {
     } else {
       status.exit_code = std::atoi(code.c_str());
     }
-    const bool out_of_memory = exists(folder + "/oom");
     status.reason = out_of_memory ? "OOMKilled" : status.exit_code == 0 ? "Completed" : "Error";
   }
   (void)save(*container).ok();
@@ -447,12 +449,12 @@ Result<> OciRuntime::stop_container(const std::string& id, Duration grace) {
   const ContainerPtr container = find_container(id);
   if (!container) return success();
   const auto phase = [&] {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return container->record.phase;
   };
   if (phase() == ContainerPhase::exited) return success();
   // Not under `busy`, which a start may hold: a container that starts is running soon.
-  if (phase() == ContainerPhase::starting) const std::lock_guard busy(container->busy);
+  if (phase() == ContainerPhase::starting) const MutexLock busy(container->busy);
   if (phase() == ContainerPhase::created) {
     note_exit(id, true);
     return success();
@@ -464,7 +466,7 @@ Result<> OciRuntime::stop_container(const std::string& id, Duration grace) {
 
 Result<> OciRuntime::end_process(Container& container, int signal, Duration grace) {
   const auto ended = [&] { return container.record.phase != ContainerPhase::running; };
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (ended()) return success();
   const ProcessMark process = container.record.process;
   const auto send = [&](int number) {
@@ -509,17 +511,17 @@ Result<> OciRuntime::discard(Container& container) {
 Result<> OciRuntime::remove_container(const std::string& id) {
   const ContainerPtr container = find_container(id);
   if (!container) return success();
-  const std::lock_guard busy(container->busy);
+  const MutexLock busy(container->busy);
   DIBS_CHECK(end_process(*container, SIGKILL, Duration::zero()));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!containers_.contains(id)) return success();
     container->record.phase = ContainerPhase::removing;
   }
   DIBS_CHECK(save(*container));
   DIBS_CHECK(discard(*container));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     containers_.erase(id);
   }
   tell(RuntimeEvent::Kind::removed, container->record.status.sandbox_id, id, container->pod_uid);
@@ -527,7 +529,7 @@ Result<> OciRuntime::remove_container(const std::string& id) {
 }
 
 Result<ContainerStatus> OciRuntime::container_status(const std::string& id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = containers_.find(id);
   if (found == containers_.end()) {
     return Error::not_found(
@@ -537,7 +539,7 @@ Result<ContainerStatus> OciRuntime::container_status(const std::string& id) {
 }
 
 Result<std::vector<ContainerStatus>> OciRuntime::list_containers() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<ContainerStatus> list;
   for (const auto& [id, container] : containers_) list.push_back(container->record.status);
   return list;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/runtime/image_record.h"
@@ -303,7 +304,8 @@ Result<> PodNetwork::remove(const std::string& sandbox_id, const std::string& ne
 
 // So that pods reach what is outside. Without iptables they reach each other and this machine only.
 void PodNetwork::masquerade(const std::string& range) {
-  const std::lock_guard lock(mutex_);
+  // While the rules are made others wait: without them their pods would reach nobody.
+  const MutexLock lock(mutex_);
   if (masqueraded_) return;
   masqueraded_ = true;
   if (runtime::find_program("iptables").empty()) return;

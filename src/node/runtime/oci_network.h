@@ -15,10 +15,10 @@
 //
 // Thread-safe.
 
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "node/runtime/container_runtime.h"
@@ -71,8 +71,8 @@ class PodNetwork {
 
   const NetworkOptions options_;
   const std::string bridge_;
-  std::mutex mutex_;
-  bool masqueraded_ = false;
+  Mutex mutex_;
+  bool masqueraded_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 /// The first range of 10.64.0.0/10 to 10.191.0.0 of 16 bits, from a start that `name` decides, that

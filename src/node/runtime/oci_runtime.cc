@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/runtime/oci_namespaces.h"
@@ -107,12 +108,12 @@ OciRuntime::OciRuntime(OciOptions options, runtime::Runtime& machine)
 
 OciRuntime::~OciRuntime() {
   watcher_.reset();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const auto streams = streams_;
   lock.unlock();
   for (const auto& [id, stop] : streams) stop();
   lock.lock();
-  changed_.wait(lock, [this] { return streams_.empty(); });
+  changed_.wait(lock, [this]() DIBS_REQUIRES(mutex_) { return streams_.empty(); });
   // Folders that nothing is in any more; rmdir keeps the others.
   for (const char* folder : {"/exits", "/s", "/ns", "/oci", ""}) {
     ::rmdir((options_.run + folder).c_str());
@@ -210,19 +211,19 @@ std::string OciRuntime::logged_error(const std::string& log, std::string_view fa
 }
 
 OciRuntime::SandboxPtr OciRuntime::find_sandbox(const std::string& id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = sandboxes_.find(id);
   return found == sandboxes_.end() ? nullptr : found->second;
 }
 
 OciRuntime::ContainerPtr OciRuntime::find_container(const std::string& id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = containers_.find(id);
   return found == containers_.end() ? nullptr : found->second;
 }
 
 std::vector<OciRuntime::ContainerPtr> OciRuntime::containers_of(const std::string& sandbox_id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<ContainerPtr> list;
   for (const auto& [id, container] : containers_) {
     if (container->record.status.sandbox_id == sandbox_id) list.push_back(container);
@@ -240,7 +241,7 @@ void OciRuntime::tell(RuntimeEvent::Kind kind, const std::string& sandbox_id,
                       const std::string& container_id, const std::string& pod_uid) {
   std::vector<std::function<void(const RuntimeEvent&)>> listeners;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     listeners = listeners_;
   }
   if (listeners.empty()) return;
@@ -251,22 +252,22 @@ void OciRuntime::tell(RuntimeEvent::Kind kind, const std::string& sandbox_id,
 }
 
 void OciRuntime::listen(std::function<void(const RuntimeEvent& event)> listener) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   listeners_.push_back(std::move(listener));
 }
 
 // The newest state is the last to be written: it is taken only when it is this one's turn to write.
 Result<> OciRuntime::save(const Sandbox& sandbox) {
-  const std::lock_guard turn(saving_);
-  std::unique_lock lock(mutex_);
+  const MutexLock turn(saving_);
+  MutexLock lock(mutex_);
   const std::string bytes = json::write(sandbox.record.to_value());
   lock.unlock();
   return replace_file(sandbox_folder(sandbox.record.status.id) + "/record.json", bytes);
 }
 
 Result<> OciRuntime::save(const Container& container) {
-  const std::lock_guard turn(saving_);
-  std::unique_lock lock(mutex_);
+  const MutexLock turn(saving_);
+  MutexLock lock(mutex_);
   const std::string bytes = json::write(container.record.to_value());
   lock.unlock();
   return replace_file(container_folder(container.record.status.id) + "/record.json", bytes);
@@ -286,11 +287,13 @@ Result<> OciRuntime::load() {
   for (const auto& id : sandboxes) recover_sandbox(id);
   DIBS_TRY(const auto containers, runtime::system_files().list(options_.root + "/containers"));
   for (const auto& id : containers) recover_container(id);
-  std::erase_if(sandboxes_, [this](const auto& entry) {
-    if (entry.second->record.phase != SandboxPhase::removing) return false;
-    discard(*entry.second);
-    return true;
-  });
+  for (const auto& id : sandboxes) {
+    const SandboxPtr sandbox = find_sandbox(id);
+    if (!sandbox || sandbox->record.phase != SandboxPhase::removing) continue;
+    discard(*sandbox);
+    const MutexLock lock(mutex_);
+    sandboxes_.erase(id);
+  }
   DIBS_TRY(const auto leftovers, runtime::system_files().list(options_.run));
   for (const auto& name : leftovers) {
     if (name.starts_with("x-") || name.starts_with("log-")) {
@@ -300,8 +303,10 @@ Result<> OciRuntime::load() {
   // Namespaces whose sandbox was never noted, or is gone.
   DIBS_TRY(const auto held, runtime::system_files().list(options_.run + "/ns"));
   for (const auto& name : held) {
-    const auto next = sandboxes_.lower_bound(name);
-    if (next != sandboxes_.end() && next->first.starts_with(name)) continue;
+    const bool is_used = std::any_of(sandboxes.begin(), sandboxes.end(), [&](const auto& id) {
+      return id.starts_with(name) && find_sandbox(id);
+    });
+    if (is_used) continue;
     const std::string folder = cat(options_.run, "/ns/", name);
     remove_namespaces(folder);
     unmount(folder + "/shm");
@@ -341,6 +346,7 @@ void OciRuntime::recover_sandbox(const std::string& id) {
     record.boot = boot_id_;
     (void)save(*sandbox).ok();
   }
+  const MutexLock lock(mutex_);
   sandboxes_[id] = sandbox;
 }
 
@@ -361,7 +367,6 @@ void OciRuntime::recover_container(const std::string& id) {
     (void)discard(*container).ok();
     return;
   }
-  containers_[id] = container;
   if (record.boot != boot_id_) {
     // On a machine that was really restarted there is nothing left to kill.
     for (const auto& process : {record.process, record.monitor}) {
@@ -383,7 +388,13 @@ void OciRuntime::recover_container(const std::string& id) {
   record.status.state = record.phase == ContainerPhase::running  ? ContainerState::running
                         : record.phase == ContainerPhase::exited ? ContainerState::exited
                                                                  : ContainerState::created;
-  if (record.phase == ContainerPhase::running) {
+  const bool runs = record.phase == ContainerPhase::running;
+  {
+    // Not before: from here on the watcher may note its end.
+    const MutexLock lock(mutex_);
+    containers_[id] = container;
+  }
+  if (runs) {
     watcher_->watch_monitor(id, static_cast<int>(record.monitor.pid));
     note_exit(id, !record.monitor.alive());
   }

@@ -16,13 +16,12 @@
 // <run> is /run/dibs/<short name>: socket paths are short, and nothing of it survives a reboot. A
 // changed boot id tells that the machine was restarted: then everything has ended.
 
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "cdi/cache.h"
 #include "node/runtime/container_runtime.h"
 #include "node/runtime/exit_watcher.h"
@@ -139,14 +138,14 @@ class OciRuntime : public ContainerRuntime {
   cdi::Cache cdi_;
   PodNetwork network_;
 
-  std::mutex saving_;  // record files; taken before the next one
-  std::mutex mutex_;   // the maps, records and listeners
-  std::condition_variable changed_;
-  std::map<std::string, SandboxPtr> sandboxes_;
-  std::map<std::string, ContainerPtr> containers_;
-  std::vector<std::function<void(const RuntimeEvent&)>> listeners_;
-  std::map<std::uint64_t, std::function<void()>> streams_;
-  std::uint64_t last_stream_ = 0;
+  Mutex saving_;  // one write of a record at a time; taken before the next one
+  Mutex mutex_;   // guards records, too
+  CondVar changed_;
+  std::map<std::string, SandboxPtr> sandboxes_ DIBS_GUARDED_BY(mutex_);
+  std::map<std::string, ContainerPtr> containers_ DIBS_GUARDED_BY(mutex_);
+  std::vector<std::function<void(const RuntimeEvent&)>> listeners_ DIBS_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, std::function<void()>> streams_ DIBS_GUARDED_BY(mutex_);
+  std::uint64_t last_stream_ DIBS_GUARDED_BY(mutex_) = 0;
 
   std::unique_ptr<ExitWatcher> watcher_;
 };

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/runtime/builtin_image.h"
@@ -85,7 +86,7 @@ Result<std::string> OciRuntime::run_sandbox(const SandboxConfig& config) {
   status.state = SandboxState::ready;
   DIBS_CHECK(save(*sandbox));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     sandboxes_[status.id] = sandbox;
   }
   tell(RuntimeEvent::Kind::started, status.id, "", config.uid);
@@ -198,14 +199,14 @@ Result<> OciRuntime::tear_down(Sandbox& sandbox) {
 Result<> OciRuntime::stop_sandbox(const std::string& id) {
   const SandboxPtr sandbox = find_sandbox(id);
   if (!sandbox) return success();
-  const std::lock_guard busy(sandbox->busy);
+  const MutexLock busy(sandbox->busy);
   for (const auto& container : containers_of(id)) {
     DIBS_CHECK(stop_container(container->record.status.id, Duration::zero()));
   }
   if (sandbox->record.phase == SandboxPhase::stopped) return success();
   DIBS_CHECK(tear_down(*sandbox));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     sandbox->record.phase = SandboxPhase::stopped;
     sandbox->record.status.state = SandboxState::not_ready;
     sandbox->record.status.ips.clear();
@@ -222,9 +223,9 @@ Result<> OciRuntime::remove_sandbox(const std::string& id) {
   for (const auto& container : containers_of(id)) {
     DIBS_CHECK(remove_container(container->record.status.id));
   }
-  const std::lock_guard busy(sandbox->busy);
+  const MutexLock busy(sandbox->busy);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (sandboxes_.erase(id) == 0) return success();
   }
   std::error_code failed;
@@ -242,7 +243,7 @@ Result<> OciRuntime::remove_sandbox(const std::string& id) {
 }
 
 Result<SandboxStatus> OciRuntime::sandbox_status(const std::string& id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) {
     return Error::not_found(cat("sandbox ", dibs::quoted(id), " is not found"));
@@ -251,7 +252,7 @@ Result<SandboxStatus> OciRuntime::sandbox_status(const std::string& id) {
 }
 
 Result<std::vector<SandboxStatus>> OciRuntime::list_sandboxes() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<SandboxStatus> list;
   for (const auto& [id, sandbox] : sandboxes_) list.push_back(sandbox->record.status);
   return list;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/runtime/oci_config.h"
@@ -72,8 +73,8 @@ struct Exec {
   std::string process_file;
   bool tty = false;
   ProcessOutput output;
-  std::mutex writing;
-  Fd in;    // under `writing`
+  Mutex writing;
+  Fd in DIBS_GUARDED_BY(writing);
   Fd stop;  // an eventfd
   std::atomic<bool> ended = false;
 
@@ -99,12 +100,12 @@ class ExecInput : public ProcessInput {
     exec_->kill_inside();
   }
   Result<> write(std::string_view bytes) override {
-    const std::lock_guard lock(exec_->writing);
+    const MutexLock lock(exec_->writing);
     if (!exec_->in.ok()) return Error::unavailable("the input is closed");
     return write_waiting(exec_->in.get(), exec_->stop.get(), bytes, false);
   }
   void close() override {
-    const std::lock_guard lock(exec_->writing);
+    const MutexLock lock(exec_->writing);
     if (exec_->tty && exec_->in.ok()) {
       // A terminal has no end of input but the character for it.
       (void)write_waiting(exec_->in.get(), exec_->stop.get(), "\x04", false).ok();
@@ -176,7 +177,7 @@ void pump(const std::shared_ptr<Exec>& exec,
 struct Connection {
   Fd socket;
   Fd stop;
-  std::mutex writing;
+  Mutex writing;
   std::atomic<bool> closed = false;
 
   void close() {
@@ -217,7 +218,7 @@ class AttachInput : public ProcessInput {
   ~AttachInput() override { connection_->close(); }
   void abandon() override { connection_->close(); }
   Result<> write(std::string_view bytes) override {
-    const std::lock_guard lock(connection_->writing);
+    const MutexLock lock(connection_->writing);
     return write_waiting(connection_->socket.get(), connection_->stop.get(), bytes, true);
   }
   void close() override { ::shutdown(connection_->socket.get(), SHUT_WR); }
@@ -240,7 +241,7 @@ class SocketStream : public PortStream {
   ~SocketStream() override { connection_->close(); }
   void abandon() override { connection_->close(); }
   Result<> write(std::string_view bytes) override {
-    const std::lock_guard lock(connection_->writing);
+    const MutexLock lock(connection_->writing);
     while (!bytes.empty()) {
       struct pollfd both[] = {{connection_->socket.get(), POLLOUT, 0},
                               {connection_->stop.get(), POLLIN, 0}};
@@ -277,13 +278,13 @@ std::string_view state_name(ContainerState state) {
 }  // namespace
 
 std::uint64_t OciRuntime::begin_stream(std::function<void()> stop) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   streams_.emplace(++last_stream_, std::move(stop));
   return last_stream_;
 }
 
 void OciRuntime::end_stream(std::uint64_t stream) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   streams_.erase(stream);
   changed_.notify_all();
 }
@@ -294,7 +295,7 @@ Result<OciRuntime::ContainerPtr> OciRuntime::find_running(const std::string& id,
   if (!container) {
     return Error::not_found(cat("failed to find container ", dibs::quoted(id), ": not found"));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const ContainerState state = container->record.status.state;
   if (state == ContainerState::running) return container;
   return Error::conflict(cat(refusal, "container is in ", state_name(state), " state"));
@@ -332,13 +333,13 @@ Result<std::unique_ptr<ProcessInput>> OciRuntime::exec(const std::string& id,
                                           .columns = 80});
   if (!started.ok()) return started.error().within("failed to exec in container");
   exec->process = std::move(*started);
-  if (config.tty) {
-    // A descriptor of its own, since reading and writing end at different times.
-    exec->in = Fd(::fcntl(exec->process->out().get(), F_DUPFD_CLOEXEC, 0));
-  } else {
-    exec->in = std::move(exec->process->in());
+  {
+    const MutexLock lock(exec->writing);
+    // A terminal gets a descriptor of its own, since reading and writing end at different times.
+    exec->in = config.tty ? Fd(::fcntl(exec->process->out().get(), F_DUPFD_CLOEXEC, 0))
+                          : std::move(exec->process->in());
+    set_nonblocking(exec->in);
   }
-  set_nonblocking(exec->in);
   const auto outcome = [this, exec_id](const Exec& done,
                                        runtime::ExitStatus status) -> Result<int> {
     if (status.code == 0) return 0;
@@ -362,31 +363,31 @@ Result<ExecResult> OciRuntime::exec_sync(const std::string& id,
                                          const std::vector<std::string>& command,
                                          Duration timeout) {
   struct Wait {
-    std::mutex mutex;
-    std::condition_variable changed;
-    ExecResult result;
-    std::optional<Result<int>> ended;
+    Mutex mutex;
+    CondVar changed;
+    ExecResult result DIBS_GUARDED_BY(mutex);
+    std::optional<Result<int>> ended DIBS_GUARDED_BY(mutex);
   };
   // Probes need no more, and a command that never stops talking must not fill the memory.
   static constexpr std::size_t kLimit = 16 * 1024 * 1024;
   auto wait = std::make_shared<Wait>();
-  const auto take = [wait](std::string& to, std::string_view bytes) {
-    const std::lock_guard lock(wait->mutex);
+  const auto take = [wait](std::string ExecResult::*part, std::string_view bytes) {
+    const MutexLock lock(wait->mutex);
+    std::string& to = wait->result.*part;
     to.append(bytes.substr(0, kLimit - std::min(kLimit, to.size())));
   };
-  auto started =
-      exec(id, {.command = command},
-           {.out = [wait, take](std::string_view bytes) { take(wait->result.out, bytes); },
-            .err = [wait, take](std::string_view bytes) { take(wait->result.err, bytes); },
-            .ended =
-                [wait](Result<int> code) {
-                  const std::lock_guard lock(wait->mutex);
-                  wait->ended = std::move(code);
-                  wait->changed.notify_all();
-                }});
+  auto started = exec(id, {.command = command},
+                      {.out = [take](std::string_view bytes) { take(&ExecResult::out, bytes); },
+                       .err = [take](std::string_view bytes) { take(&ExecResult::err, bytes); },
+                       .ended =
+                           [wait](Result<int> code) {
+                             const MutexLock lock(wait->mutex);
+                             wait->ended = std::move(code);
+                             wait->changed.notify_all();
+                           }});
   if (!started.ok()) return started.error();
-  std::unique_lock lock(wait->mutex);
-  const auto done = [&] { return wait->ended.has_value(); };
+  MutexLock lock(wait->mutex);
+  const auto done = [&]() DIBS_REQUIRES(wait->mutex) { return wait->ended.has_value(); };
   if (timeout > Duration::zero()) {
     if (!wait->changed.wait_for(lock, timeout, done)) {
       lock.unlock();
@@ -431,7 +432,7 @@ Result<std::unique_ptr<ProcessInput>> OciRuntime::attach(const std::string& id,
       return end_stream(stream);
     }
     // The monitor closes the socket shortly before or after it writes the exit file.
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     const bool ended = changed_.wait_for(lock, std::chrono::seconds(10), [&] {
       return container->record.phase != ContainerPhase::running;
     });

@@ -2,9 +2,9 @@
 
 #include <atomic>
 #include <fstream>
-#include <mutex>
 
 #include "base/image_reference.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "cdi/annotations.h"
 #include "cdi/cache.h"
@@ -38,16 +38,16 @@ struct SimState {
   explicit SimState(runtime::Runtime& given) : machine(given) {}
 
   runtime::Runtime& machine;
-  std::mutex mutex;
-  std::map<std::string, SimSandbox> sandboxes;
-  std::map<std::string, SimContainer> containers;
-  std::map<std::string, std::string> images;  // names by id
-  std::vector<std::function<void(const RuntimeEvent&)>> listeners;
+  Mutex mutex;
+  std::map<std::string, SimSandbox> sandboxes DIBS_GUARDED_BY(mutex);
+  std::map<std::string, SimContainer> containers DIBS_GUARDED_BY(mutex);
+  std::map<std::string, std::string> images DIBS_GUARDED_BY(mutex);  // names by id
+  std::vector<std::function<void(const RuntimeEvent&)>> listeners DIBS_GUARDED_BY(mutex);
 
   void tell(RuntimeEvent event) {
     std::vector<std::function<void(const RuntimeEvent&)>> all;
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       all = listeners;
     }
     if (all.empty()) return;
@@ -60,7 +60,7 @@ struct SimState {
     RuntimeEvent event{RuntimeEvent::Kind::stopped, "", id, ""};
     std::vector<std::function<void(Result<int>)>> attached;
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       const auto found = containers.find(id);
       if (found == containers.end()) return;
       SimContainer& container = found->second;
@@ -120,7 +120,7 @@ class SimContainers : public ContainerRuntime {
                  : options.cdi_directories) {}
 
   ~SimContainers() override {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     for (const auto& [id, container] : state_->containers) {
       if (container.timer != 0) state_->machine.timers.cancel(container.timer);
     }
@@ -146,7 +146,7 @@ class SimContainers : public ContainerRuntime {
     sandbox.log_directory = config.log_directory;
     const std::string id = status.id;
     {
-      const std::lock_guard lock(state_->mutex);
+      const MutexLock lock(state_->mutex);
       state_->sandboxes.emplace(id, std::move(sandbox));
     }
     state_->tell({RuntimeEvent::Kind::started, id, "", config.uid});
@@ -157,7 +157,7 @@ class SimContainers : public ContainerRuntime {
     std::string uid;
     std::vector<std::string> running;
     {
-      const std::lock_guard lock(state_->mutex);
+      const MutexLock lock(state_->mutex);
       const auto found = state_->sandboxes.find(id);
       if (found == state_->sandboxes.end()) return success();
       for (const auto& [container_id, container] : state_->containers) {
@@ -177,7 +177,7 @@ class SimContainers : public ContainerRuntime {
     DIBS_CHECK(stop_sandbox(id));
     std::string uid;
     {
-      const std::lock_guard lock(state_->mutex);
+      const MutexLock lock(state_->mutex);
       const auto found = state_->sandboxes.find(id);
       if (found == state_->sandboxes.end()) return success();
       uid = found->second.status.uid;
@@ -190,7 +190,7 @@ class SimContainers : public ContainerRuntime {
   }
 
   Result<SandboxStatus> sandbox_status(const std::string& id) override {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     const auto found = state_->sandboxes.find(id);
     if (found == state_->sandboxes.end()) {
       return Error::not_found(cat("sandbox ", quoted(id), " is not found"));
@@ -199,7 +199,7 @@ class SimContainers : public ContainerRuntime {
   }
 
   Result<std::vector<SandboxStatus>> list_sandboxes() override {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     std::vector<SandboxStatus> list;
     for (const auto& [id, sandbox] : state_->sandboxes) list.push_back(sandbox.status);
     return list;
@@ -222,7 +222,7 @@ class SimContainers : public ContainerRuntime {
     words.insert(words.end(), config.args.begin(), config.args.end());
     container.script = read_script(words, container.env, false);
 
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     const auto found = state_->sandboxes.find(sandbox_id);
     if (found == state_->sandboxes.end()) {
       return Error::not_found(cat("failed to find sandbox id ", quoted(sandbox_id), ": not found"));
@@ -257,7 +257,7 @@ class SimContainers : public ContainerRuntime {
     std::optional<Error> failed;
     std::string log_path, out, err;
     {
-      const std::lock_guard lock(state_->mutex);
+      const MutexLock lock(state_->mutex);
       const auto found = state_->containers.find(id);
       if (found == state_->containers.end()) return no_container(id);
       SimContainer& container = found->second;
@@ -301,7 +301,7 @@ class SimContainers : public ContainerRuntime {
   Result<> stop_container(const std::string& id, Duration grace) override {
     int code = grace > Duration::zero() ? 143 : 137;
     {
-      const std::lock_guard lock(state_->mutex);
+      const MutexLock lock(state_->mutex);
       const auto found = state_->containers.find(id);
       if (found == state_->containers.end()) return success();
       if (found->second.script.graceful && grace > Duration::zero()) code = 0;
@@ -314,7 +314,7 @@ class SimContainers : public ContainerRuntime {
     state_->end(id, 137);
     RuntimeEvent event{RuntimeEvent::Kind::removed, "", id, ""};
     {
-      const std::lock_guard lock(state_->mutex);
+      const MutexLock lock(state_->mutex);
       const auto found = state_->containers.find(id);
       if (found == state_->containers.end()) return success();
       event.sandbox_id = found->second.status.sandbox_id;
@@ -326,14 +326,14 @@ class SimContainers : public ContainerRuntime {
   }
 
   Result<ContainerStatus> container_status(const std::string& id) override {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     const auto found = state_->containers.find(id);
     if (found == state_->containers.end()) return no_container(id);
     return found->second.status;
   }
 
   Result<std::vector<ContainerStatus>> list_containers() override {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     std::vector<ContainerStatus> list;
     for (const auto& [id, container] : state_->containers) list.push_back(container.status);
     return list;
@@ -366,7 +366,7 @@ class SimContainers : public ContainerRuntime {
 
   Result<std::unique_ptr<ProcessInput>> attach(const std::string& id,
                                                ProcessOutput output) override {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     const auto found = state_->containers.find(id);
     if (found == state_->containers.end()) return no_container(id);
     if (found->second.status.state != ContainerState::running) {
@@ -386,7 +386,7 @@ class SimContainers : public ContainerRuntime {
 
   Result<std::optional<ImageInfo>> image_status(const std::string& image) override {
     if (is_digest(image)) {
-      const std::lock_guard lock(state_->mutex);
+      const MutexLock lock(state_->mutex);
       const auto found = state_->images.find(image);
       if (found == state_->images.end()) return std::optional<ImageInfo>();
       return std::optional(info_of(found->second, image));
@@ -396,7 +396,7 @@ class SimContainers : public ContainerRuntime {
     if (registry.ends_with(".invalid")) return std::optional<ImageInfo>();
     const std::string name = reference.text();
     const std::string id = digest_of(name);
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->images.emplace(id, name);
     return std::optional(info_of(name, id));
   }
@@ -410,21 +410,21 @@ class SimContainers : public ContainerRuntime {
   }
 
   Result<std::vector<ImageInfo>> list_images() override {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     std::vector<ImageInfo> list;
     for (const auto& [id, name] : state_->images) list.push_back(info_of(name, id));
     return list;
   }
 
   Result<> remove_image(const std::string& image) override {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     std::erase_if(state_->images,
                   [&](const auto& entry) { return entry.first == image || entry.second == image; });
     return success();
   }
 
   void listen(std::function<void(const RuntimeEvent& event)> listener) override {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->listeners.push_back(std::move(listener));
   }
 
@@ -479,7 +479,7 @@ class SimContainers : public ContainerRuntime {
   }
 
   Result<SimScript> script_in(const std::string& id, const std::vector<std::string>& command) {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     const auto found = state_->containers.find(id);
     if (found == state_->containers.end()) return no_container(id);
     if (found->second.status.state != ContainerState::running) {

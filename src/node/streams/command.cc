@@ -1,10 +1,9 @@
 #include "node/streams/command.h"
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::node {
@@ -35,7 +34,7 @@ class Command : public std::enable_shared_from_this<Command> {
       const auto alive = weak.lock();
       if (alive == nullptr) return;
       // With the lock, so that nobody is between his look and his wait.
-      std::lock_guard lock(alive->mutex_);
+      const MutexLock lock(alive->mutex_);
       alive->room_.notify_all();
     });
     CommandWire::Events events;
@@ -62,7 +61,7 @@ class Command : public std::enable_shared_from_this<Command> {
     if (!process.ok()) return ended(process.error());
     std::shared_ptr<ProcessInput> late;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (over_) {
         late = std::move(*process);
       } else {
@@ -79,13 +78,14 @@ class Command : public std::enable_shared_from_this<Command> {
       wire_->out(bytes);
     }
     if (wire_->queued() <= kMaxWaiting) return;
-    std::unique_lock lock(mutex_);
-    room_.wait(lock, [&] { return over_ || wire_->queued() <= kMaxWaiting; });
+    MutexLock lock(mutex_);
+    room_.wait(lock,
+               [this]() DIBS_REQUIRES(mutex_) { return over_ || wire_->queued() <= kMaxWaiting; });
   }
 
   void push(InputItem item) {
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (over_) return;
       waiting_ += item.data.size();
       input_.push_back(std::move(item));
@@ -96,7 +96,7 @@ class Command : public std::enable_shared_from_this<Command> {
 
   void pump_soon() {
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (pumping_ || process_ == nullptr || input_.empty()) return;
       pumping_ = true;
     }
@@ -108,7 +108,7 @@ class Command : public std::enable_shared_from_this<Command> {
       InputItem item;
       std::shared_ptr<ProcessInput> process;
       {
-        std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (process_ == nullptr || input_.empty()) {
           pumping_ = false;
           return;
@@ -155,7 +155,7 @@ class Command : public std::enable_shared_from_this<Command> {
   std::shared_ptr<ProcessInput> stop() {
     std::shared_ptr<ProcessInput> process;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       over_ = true;
       process = std::move(process_);
       input_.clear();
@@ -169,14 +169,14 @@ class Command : public std::enable_shared_from_this<Command> {
   ContainerRuntime& containers_;
   CommandTarget target_;
   std::shared_ptr<CommandWire> wire_;
-  std::mutex mutex_;
-  std::condition_variable room_;
-  std::shared_ptr<ProcessInput> process_;  // guarded by mutex_, as all below
-  std::deque<InputItem> input_;
-  std::size_t waiting_ = 0;
-  bool pumping_ = false;
-  bool held_ = false;
-  bool over_ = false;
+  Mutex mutex_;
+  CondVar room_;
+  std::shared_ptr<ProcessInput> process_ DIBS_GUARDED_BY(mutex_);
+  std::deque<InputItem> input_ DIBS_GUARDED_BY(mutex_);
+  std::size_t waiting_ DIBS_GUARDED_BY(mutex_) = 0;
+  bool pumping_ DIBS_GUARDED_BY(mutex_) = false;
+  bool held_ DIBS_GUARDED_BY(mutex_) = false;
+  bool over_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 json::Value internal_error(const std::string& why) {

@@ -3,13 +3,12 @@
 // machine, without any isolation.
 
 #include <atomic>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "node/runtime/container_runtime.h"
 
 namespace dibs::node {
@@ -67,12 +66,12 @@ class FakeRuntime final : public ContainerRuntime {
   static Error unsupported() { return Error::internal("not in the fake"); }
   Result<std::unique_ptr<ProcessInput>> spawn(const ExecConfig& config, ProcessOutput output);
 
-  std::mutex mutex_;
-  std::vector<SandboxStatus> sandboxes_;  // guarded by mutex_, as all below
-  std::vector<ContainerStatus> containers_;
-  std::vector<std::function<void(const RuntimeEvent&)>> listeners_;
-  std::vector<std::thread> threads_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  std::vector<SandboxStatus> sandboxes_ DIBS_GUARDED_BY(mutex_);
+  std::vector<ContainerStatus> containers_ DIBS_GUARDED_BY(mutex_);
+  std::vector<std::function<void(const RuntimeEvent&)>> listeners_ DIBS_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ DIBS_GUARDED_BY(mutex_);
+  CondVar changed_;
   std::atomic<int> running_ = 0;
 };
 

@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <map>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "net/event_loop.h"
 
 namespace dibs::node {
@@ -27,18 +27,19 @@ struct Listener {
 struct FileWatch::Impl : net::EventLoop::Source, std::enable_shared_from_this<FileWatch::Impl> {
   net::EventLoop loop;
   std::thread thread;
-  std::mutex mutex;
-  int fd = -1;                                         // guarded by mutex, as all below
-  std::map<std::string, std::pair<int, int>> folders;  // descriptor and users
-  std::map<int, std::string> names;
-  std::map<std::uint64_t, std::shared_ptr<Listener>> listeners;
-  std::uint64_t next = 0;
+  int fd = -1;  // of inotify; made before the thread
+  Mutex mutex;
+  std::map<std::string, std::pair<int, int>> folders
+      DIBS_GUARDED_BY(mutex);  // descriptor and users
+  std::map<int, std::string> names DIBS_GUARDED_BY(mutex);
+  std::map<std::uint64_t, std::shared_ptr<Listener>> listeners DIBS_GUARDED_BY(mutex);
+  std::uint64_t next DIBS_GUARDED_BY(mutex) = 0;
 
   ~Impl() override {
     if (fd >= 0) ::close(fd);
   }
 
-  void begin() {
+  void begin() DIBS_REQUIRES(mutex) {
     if (fd >= 0) return;
     fd = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (fd < 0) return;
@@ -62,7 +63,7 @@ struct FileWatch::Impl : net::EventLoop::Source, std::enable_shared_from_this<Fi
   void tell(int descriptor, const std::string& name, bool everyone) {
     std::vector<std::shared_ptr<Listener>> calls;
     {
-      std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       const auto folder = names.find(descriptor);
       if (folder == names.end() && !everyone) return;
       for (const auto& [id, listener] : listeners) {
@@ -76,7 +77,7 @@ struct FileWatch::Impl : net::EventLoop::Source, std::enable_shared_from_this<Fi
 
   void drop(std::uint64_t id) {
     std::shared_ptr<Listener> dropped;
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const auto found = listeners.find(id);
     if (found == listeners.end()) return;
     dropped = std::move(found->second);
@@ -102,7 +103,7 @@ FileWatch::Subscription FileWatch::watch(const std::string& path, std::function<
   if (slash == std::string::npos) return nullptr;
   const auto listener = std::make_shared<Listener>(
       Listener{path.substr(0, slash), path.substr(slash + 1), std::move(changed)});
-  std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   impl_->begin();
   if (impl_->fd < 0) return nullptr;
   auto& [descriptor, users] = impl_->folders[listener->folder];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::node {
@@ -92,7 +93,7 @@ Result<Caller> NodeAccess::authenticate(const net::Request& request) {
   if (token.empty()) return unauthorized();
   const Time now = runtime_.clock.now();
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (auto known = tokens_.find(token); known != tokens_.end() && now < known->second.until) {
       if (!known->second.good) return unauthorized();
       return known->second.caller;
@@ -110,7 +111,7 @@ Result<Caller> NodeAccess::authenticate(const net::Request& request) {
   const Value& user = (*review)["status"]["user"];
   answer.caller.user = user["username"].str();
   for (const Value& group : user["groups"].items()) answer.caller.groups.push_back(group.str());
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   make_room(tokens_, now);
   tokens_[token] = answer;
   if (!answer.good) return unauthorized();
@@ -126,7 +127,7 @@ Result<> NodeAccess::authorize(const Caller& caller, const std::string& verb,
   std::string key = cat(caller.user, '\n', verb, '\n', subresource);
   for (const std::string& group : groups) append(key, '\n', group);
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (auto known = answers_.find(key); known != answers_.end() && now < known->second.until) {
       if (!known->second.allowed) return denied;
       return success();
@@ -151,7 +152,7 @@ Result<> NodeAccess::authorize(const Caller& caller, const std::string& verb,
     allowed = (*review)["status"]["allowed"].as_bool();
     if (allowed) break;
   }
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   make_room(answers_, now);
   answers_[key] = {allowed, now + (allowed ? kAllowedTime : kDeniedTime)};
   if (!allowed) return denied;

@@ -6,9 +6,9 @@
 // scraper does not ask the API server each time. Thread-safe.
 
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "client/client.h"
 #include "node/streams/node_server.h"
 #include "runtime/runtime.h"
@@ -36,9 +36,9 @@ class NodeAccess {
   client::Client& client_;
   runtime::Runtime& runtime_;
   std::string node_name_;
-  std::mutex mutex_;
-  std::map<std::string, KnownToken> tokens_;    // guarded by mutex_
-  std::map<std::string, KnownAnswer> answers_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, KnownToken> tokens_ DIBS_GUARDED_BY(mutex_);
+  std::map<std::string, KnownAnswer> answers_ DIBS_GUARDED_BY(mutex_);
 };
 
 /// The caller that a verified client certificate names.

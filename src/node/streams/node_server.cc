@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/gate.h"
 #include "json/parse.h"
@@ -91,9 +91,9 @@ struct NodeServer::Impl : std::enable_shared_from_this<NodeServer::Impl> {
   FileWatch files;
   client::Gate gate;
   std::unique_ptr<net::HttpServer> http;
-  std::mutex mutex;
-  /// Guarded by mutex; logs that are followed, by container.
-  std::multimap<std::string, std::weak_ptr<LogStream>> followed;
+  Mutex mutex;
+  /// Logs that are followed, by container.
+  std::multimap<std::string, std::weak_ptr<LogStream>> followed DIBS_GUARDED_BY(mutex);
 
   void handle(const net::Request& request, const ExchangePtr& exchange);
   Result<> admit(const net::Request& request, const net::Target& target) const;
@@ -217,7 +217,7 @@ void NodeServer::Impl::logs(const net::Target& target, const StreamPath& path,
 }
 
 void NodeServer::Impl::follow(const std::string& container, const std::shared_ptr<LogStream>& log) {
-  std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   std::erase_if(followed, [](const auto& entry) { return entry.second.expired(); });
   followed.emplace(container, log);
 }
@@ -225,7 +225,7 @@ void NodeServer::Impl::follow(const std::string& container, const std::shared_pt
 void NodeServer::Impl::container_stopped(const std::string& container) {
   std::vector<std::shared_ptr<LogStream>> ending;
   {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const auto [first, last] = followed.equal_range(container);
     for (auto entry = first; entry != last; ++entry) {
       if (auto log = entry->second.lock()) ending.push_back(std::move(log));

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::node {
@@ -32,7 +33,7 @@ void PortConnection::dial() {
   if (!stream.ok()) return ended(stream.error());
   std::shared_ptr<PortStream> late;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (over_) {
       late = std::move(*stream);
     } else {
@@ -45,7 +46,7 @@ void PortConnection::dial() {
 void PortConnection::write(std::string_view bytes) {
   if (bytes.empty()) return;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (over_) return;
     input_.emplace_back(bytes);
     waiting_ += bytes.size();
@@ -56,7 +57,7 @@ void PortConnection::write(std::string_view bytes) {
 
 void PortConnection::close_write() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (over_) return;
     input_.emplace_back();
   }
@@ -65,7 +66,7 @@ void PortConnection::close_write() {
 
 void PortConnection::pump_soon() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (pumping_ || stream_ == nullptr || input_.empty()) return;
     pumping_ = true;
   }
@@ -77,7 +78,7 @@ void PortConnection::pump() {
     std::string piece;
     std::shared_ptr<PortStream> stream;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stream_ == nullptr || input_.empty()) {
         pumping_ = false;
         return;
@@ -95,7 +96,7 @@ void PortConnection::pump() {
       stream->close_write();
     } else if (!stream->write(piece).ok()) {
       // The other direction says how the connection ended.
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       input_.clear();
       waiting_ = 0;
     }
@@ -105,17 +106,18 @@ void PortConnection::pump() {
 void PortConnection::receive(std::string_view bytes) {
   client_.data(bytes);
   if (client_.queued() <= kMaxWaiting) return;
-  std::unique_lock lock(mutex_);
-  room_.wait(lock, [&] { return over_ || client_.queued() <= kMaxWaiting; });
+  MutexLock lock(mutex_);
+  room_.wait(lock,
+             [this]() DIBS_REQUIRES(mutex_) { return over_ || client_.queued() <= kMaxWaiting; });
 }
 
 void PortConnection::drained() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   room_.notify_all();
 }
 
 std::shared_ptr<PortStream> PortConnection::stop() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   over_ = true;
   input_.clear();
   waiting_ = 0;
@@ -130,7 +132,7 @@ void PortConnection::ended(const Result<>& outcome) {
     runtime_.executor.post([stream = std::move(stream)] {});
   }
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(told_, true)) return;
   }
   client_.ended(outcome.ok() ? std::string()
@@ -140,7 +142,7 @@ void PortConnection::ended(const Result<>& outcome) {
 
 void PortConnection::abandon() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     told_ = true;
   }
   if (auto stream = stop()) {

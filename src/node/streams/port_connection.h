@@ -2,13 +2,12 @@
 // One forwarded connection: what a client sends goes to the pod's port on the executor, what the
 // pod answers goes to the client. Private to the port-forward.
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "node/runtime/container_runtime.h"
 #include "node/streams/port_forward.h"
 #include "runtime/runtime.h"
@@ -51,15 +50,15 @@ class PortConnection : public std::enable_shared_from_this<PortConnection> {
   std::string sandbox_;
   int port_;
   Client client_;
-  std::mutex mutex_;
-  std::condition_variable room_;
-  std::shared_ptr<PortStream> stream_;  // guarded by mutex_, as all below
-  std::deque<std::string> input_;       // an empty piece is the end
-  std::size_t waiting_ = 0;
-  bool pumping_ = false;
-  bool held_ = false;
-  bool over_ = false;
-  bool told_ = false;
+  Mutex mutex_;
+  CondVar room_;
+  std::shared_ptr<PortStream> stream_ DIBS_GUARDED_BY(mutex_);
+  std::deque<std::string> input_ DIBS_GUARDED_BY(mutex_);  // an empty piece is the end
+  std::size_t waiting_ DIBS_GUARDED_BY(mutex_) = 0;
+  bool pumping_ DIBS_GUARDED_BY(mutex_) = false;
+  bool held_ DIBS_GUARDED_BY(mutex_) = false;
+  bool over_ DIBS_GUARDED_BY(mutex_) = false;
+  bool told_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace dibs::node

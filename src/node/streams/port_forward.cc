@@ -2,8 +2,8 @@
 
 #include <charconv>
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "node/streams/port_connection.h"
 
@@ -58,13 +58,13 @@ class SpdyForward : public std::enable_shared_from_this<SpdyForward> {
 
  private:
   std::shared_ptr<PortConnection> find(std::uint32_t data_stream) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = open_.find(data_stream);
     return found == open_.end() ? nullptr : found->second;
   }
 
   std::vector<std::shared_ptr<PortConnection>> all() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::vector<std::shared_ptr<PortConnection>> out;
     for (const auto& [stream, one] : open_) out.push_back(one);
     return out;
@@ -77,7 +77,7 @@ class SpdyForward : public std::enable_shared_from_this<SpdyForward> {
   void closed() {
     const auto ending = all();
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       open_.clear();
     }
     for (const auto& one : ending) one->abandon();
@@ -112,7 +112,7 @@ class SpdyForward : public std::enable_shared_from_this<SpdyForward> {
       if (!error.empty()) self->connection_->write(pair.error, error);
       self->connection_->finish(pair.error);
       self->connection_->finish(pair.data);
-      std::lock_guard lock(self->mutex_);
+      const MutexLock lock(self->mutex_);
       self->open_.erase(pair.data);
     };
     client.queued = [self] { return self->connection_->queued(); };
@@ -120,7 +120,7 @@ class SpdyForward : public std::enable_shared_from_this<SpdyForward> {
     const auto one = std::make_shared<PortConnection>(runtime_, containers_, sandbox_, pair.port,
                                                       std::move(client));
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       open_[pair.data] = one;
     }
     one->begin();
@@ -131,8 +131,8 @@ class SpdyForward : public std::enable_shared_from_this<SpdyForward> {
   std::string sandbox_;
   std::shared_ptr<net::SpdyConnection> connection_;
   std::map<std::string, StreamPair> pairs_;  // half open, by request id; on the io thread only
-  std::mutex mutex_;
-  std::map<std::uint32_t, std::shared_ptr<PortConnection>> open_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::uint32_t, std::shared_ptr<PortConnection>> open_ DIBS_GUARDED_BY(mutex_);
 };
 
 class WebSocketForward : public std::enable_shared_from_this<WebSocketForward> {
