@@ -297,23 +297,21 @@ Value Access::rules_for(const UserInfo& user, std::string_view name_space) {
 
 json::Value Access::jwks() { return parts_->verifier.jwks(); }
 
-Result<> Access::check_escalation(AdmissionRequest& request) {
-  auth::RoleWrite write{request.context.user,
-                        request.resource.plural,
-                        request.name_space,
-                        request.operation == Operation::create ? std::string_view() : request.name,
-                        *request.object,
-                        request.old};
-  return auth::check_role_write(parts_->rbac, write,
+Result<> Access::check_escalation(const Write& write) {
+  auth::RoleWrite role{
+      write.context.user, write.resource.plural,
+      write.name_space,   write.operation == Operation::create ? std::string_view() : write.name,
+      write.object,       write.old_if_any()};
+  return auth::check_role_write(parts_->rbac, role,
                                 [this](const RequestAttributes& what) { return authorize(what); });
 }
 
-Result<> Access::check_node(AdmissionRequest& request) {
+Result<> Access::check_node(const Write& write) {
   auth::NodeOperation operation = auth::NodeOperation::update;
-  if (request.operation == Operation::create) operation = auth::NodeOperation::create;
-  if (request.operation == Operation::remove) operation = auth::NodeOperation::remove;
-  return check_node_write(request.context.user, operation, request.resource, request.subresource,
-                          request.name_space, request.name, request.object, request.old);
+  if (write.operation == Operation::create) operation = auth::NodeOperation::create;
+  if (write.operation == Operation::remove) operation = auth::NodeOperation::remove;
+  return check_node_write(write.context.user, operation, write.resource, write.subresource,
+                          write.name_space, write.name, write.object_if_any(), write.old_if_any());
 }
 
 Result<> Access::check_node_write(const UserInfo& user, auth::NodeOperation operation,

@@ -44,9 +44,9 @@ class Access {
 
   /// Errors: forbidden, when the write of a role or binding would grant what the user does not
   /// hold.
-  Result<> check_escalation(AdmissionRequest& request);
+  Result<> check_escalation(const Write& write);
   /// Errors: forbidden, when a node writes what is not its own.
-  Result<> check_node(AdmissionRequest& request);
+  Result<> check_node(const Write& write);
   /// The same for a write that does not pass admission; `object` is the body of the sub-resource.
   Result<> check_node_write(const auth::UserInfo& user, auth::NodeOperation operation,
                             const Resource& resource, std::string_view subresource,

@@ -30,35 +30,30 @@ Result<> AdmissionChain::choose(const std::vector<std::string>& enabled,
   return success();
 }
 
-Result<> AdmissionChain::mutate(AdmissionRequest& request) const {
-  if (request.operation == Operation::create && request.resource.ending) {
-    return forbidden_error(request.resource.group, request.resource.plural, request.name,
+Result<> AdmissionChain::mutate(Write& write) const {
+  if (write.operation == Operation::create && write.resource.ending) {
+    return forbidden_error(write.resource.group, write.resource.plural, write.name,
                            "create not allowed while custom resource definition is terminating");
   }
-  for (const auto& plugin : plugins_) DIBS_CHECK(plugin->mutate(request));
+  for (const auto& plugin : plugins_) DIBS_CHECK(plugin->mutate(write));
   return success();
 }
 
-void AdmissionChain::judge(const AdmissionRequest& request, api::FieldErrors& errors) const {
-  for (const auto& plugin : plugins_) plugin->judge(request, errors);
+void AdmissionChain::judge(const Write& write, api::FieldErrors& errors) const {
+  for (const auto& plugin : plugins_) plugin->judge(write, errors);
 }
 
-Result<> AdmissionChain::validate(AdmissionRequest& request) const {
-  for (std::size_t i = 0; i < plugins_.size(); ++i) {
-    auto verdict = plugins_[i]->validate(request);
-    if (verdict.ok()) continue;
-    while (i > 0) plugins_[--i]->roll_back(request);
-    return verdict;
+Result<> AdmissionChain::allocate(Write& write) const {
+  for (const auto& plugin : plugins_) {
+    DIBS_TRY(TicketPtr ticket, plugin->allocate(write));
+    if (ticket) write.tickets.push_back(std::move(ticket));
   }
   return success();
 }
 
-void AdmissionChain::stored(const AdmissionRequest& request) const {
-  for (const auto& plugin : plugins_) plugin->stored(request);
-}
-
-void AdmissionChain::roll_back(const AdmissionRequest& request) const {
-  for (const auto& plugin : plugins_) plugin->roll_back(request);
+Result<> AdmissionChain::validate(const Write& write) const {
+  for (const auto& plugin : plugins_) DIBS_CHECK(plugin->validate(write));
+  return success();
 }
 
 }  // namespace dibs::server

@@ -1,11 +1,10 @@
 #pragma once
 // Admission: what may be written beyond what is valid, and what is filled in on the way.
 //
-// A plugin sees every write between defaulting and the store: mutate() may change the object,
-// validate() only judges it, after the kind's own validation. judge() reports faults of fields that
-// the kind cannot know, together with those it does. Plugins run in the order they were added.
+// Plugins take part in the steps of a write (write.h) in the order they were added; all are asked
+// in one step before the first is asked in the next. In mutate() and allocate() they may change
+// write.object and nothing else. Where one refuses, those after it are not asked.
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,39 +12,23 @@
 
 #include "api/schema/field_error.h"
 #include "base/result.h"
-#include "server/context.h"
+#include "server/write.h"
 
 namespace dibs::server {
-
-enum class Operation : char { create, update, remove, connect };
-
-struct AdmissionRequest {
-  Context& context;
-  const Resource& resource;
-  Operation operation;
-  std::string name_space;
-  std::string name;
-  std::string subresource;
-  Value* object = nullptr;     // null when removing
-  const Value* old = nullptr;  // null when creating
-  const Value* options = nullptr;
-  bool is(std::string_view group, std::string_view plural) const {
-    return resource.group == group && resource.plural == plural;
-  }
-};
 
 class AdmissionPlugin {
  public:
   virtual ~AdmissionPlugin() = default;
   virtual std::string_view name() const = 0;
-  virtual Result<> mutate(AdmissionRequest&) { return success(); }
-  /// Before the kind's own validation; what it finds comes first in the answer.
-  virtual void judge(const AdmissionRequest&, api::FieldErrors&) {}
-  virtual Result<> validate(AdmissionRequest&) { return success(); }
-  /// Called when a write that validate() let pass was stored.
-  virtual void stored(const AdmissionRequest&) {}
-  /// Called when a write that validate() let pass was not stored after all.
-  virtual void roll_back(const AdmissionRequest&) {}
+  /// Step 4, of creates and updates.
+  virtual Result<> mutate(Write&) { return success(); }
+  /// Step 6, of creates and updates: faults of fields that the kind cannot know. They come first in
+  /// the answer.
+  virtual void judge(const Write&, api::FieldErrors&) {}
+  /// Step 7. Null where nothing was taken. A dry run takes nothing that outlasts its ticket.
+  virtual Result<TicketPtr> allocate(Write&) { return TicketPtr(); }
+  /// Step 8, and for streams and bodies that are not stored the only one.
+  virtual Result<> validate(const Write&) { return success(); }
 };
 
 class AdmissionChain {
@@ -55,12 +38,11 @@ class AdmissionChain {
   /// that are known) or in both lists.
   Result<> choose(const std::vector<std::string>& enabled,
                   const std::vector<std::string>& disabled);
-  Result<> mutate(AdmissionRequest& request) const;
-  void judge(const AdmissionRequest& request, api::FieldErrors& errors) const;
-  /// Where one refuses, those before it are rolled back.
-  Result<> validate(AdmissionRequest& request) const;
-  void stored(const AdmissionRequest& request) const;
-  void roll_back(const AdmissionRequest& request) const;
+  Result<> mutate(Write& write) const;
+  void judge(const Write& write, api::FieldErrors& errors) const;
+  /// What plugins take is put into the write.
+  Result<> allocate(Write& write) const;
+  Result<> validate(const Write& write) const;
 
  private:
   std::vector<std::unique_ptr<AdmissionPlugin>> plugins_;

@@ -28,6 +28,7 @@ namespace dibs::server {
 
 using ContextPtr = std::shared_ptr<Context>;
 using ExchangePtr = std::shared_ptr<calls::Exchange>;
+using ReplyPtr = std::shared_ptr<const Reply>;
 
 struct ApiServer::Parts {
   Parts(runtime::Runtime& runtime, store::Store& store, Options options)
@@ -57,12 +58,16 @@ struct ApiServer::Parts {
   std::atomic<bool> closed{false};
 
   void dispatch(const ContextPtr& context, std::unique_ptr<calls::Exchange> exchange);
-  Result<Response> serve(Context& context);
+  Result<Reply> serve(Context& context);
+  /// Of what has no write to be driven.
+  Result<Response> serve_at_once(Context& context);
   /// Serves a request that may write, and answers it.
   void answer(const ContextPtr& context, const ExchangePtr& exchange);
-  void commit(const ContextPtr& context, const ExchangePtr& exchange);
-  void committed(const ContextPtr& context, calls::Exchange& exchange,
-                 const Result<store::Revision>& revision);
+  /// Takes a write to its end (write.h) and answers it; nobody waits for the disk.
+  void drive(const ContextPtr& context, const ExchangePtr& exchange, const ReplyPtr& reply,
+             int tries = 0);
+  void settle(const ContextPtr& context, const ExchangePtr& exchange, const ReplyPtr& reply,
+              const Result<store::Revision>& revision);
   Result<ResourcePtr> find_resource(const Context& context) const;
   Result<> check_verb(const Context& context, const Resource& resource) const;
   void respond(const ContextPtr& context, calls::Exchange& exchange, Result<Response> outcome);
@@ -237,7 +242,11 @@ void ApiServer::Parts::dispatch(const ContextPtr& context,
   } else {
     heavy = info.verb != "get" || !info.subresource.empty();
   }
-  if (!heavy) return respond(context, *exchange, serve(*context));
+  if (!heavy) {
+    auto reply = serve(*context);
+    if (!reply.ok()) return respond(context, *exchange, std::move(reply).error());
+    return respond(context, *exchange, std::move(reply->response));
+  }
 
   ExchangePtr shared = std::move(exchange);
   runtime.executor.post([this, context, shared] {
@@ -270,55 +279,38 @@ void ApiServer::Parts::dispatch(const ContextPtr& context,
 }
 
 void ApiServer::Parts::answer(const ContextPtr& context, const ExchangePtr& exchange) {
-  context->can_defer = true;
-  context->try_later = false;
-  auto outcome = serve(*context);
-  if (outcome.ok() && context->deferred) return commit(context, exchange);
-  if (!outcome.ok() && context->try_later && context->tries++ < kLaterTries && !closed) {
-    context->warnings.clear();
-    runtime.timers.after(kLaterDelay, [this, context, exchange] { answer(context, exchange); });
-    return;
-  }
-  respond(context, *exchange, std::move(outcome));
+  auto reply = serve(*context);
+  if (!reply.ok()) return respond(context, *exchange, std::move(reply).error());
+  if (!reply->write) return respond(context, *exchange, std::move(reply->response));
+  drive(context, exchange, std::make_shared<const Reply>(std::move(reply).value()));
 }
 
-void ApiServer::Parts::commit(const ContextPtr& context, const ExchangePtr& exchange) {
-  std::vector<store::Op> ops;
-  ops.push_back(context->deferred->op);
-  store.commit_async(std::move(ops), [this, context, exchange](const auto& revision) {
+void ApiServer::Parts::drive(const ContextPtr& context, const ExchangePtr& exchange,
+                             const ReplyPtr& reply, int tries) {
+  Write& write = *reply->write;
+  if (auto prepared = objects.prepare(write); !prepared.ok()) {
+    if (!write.is_refused_for_now() || tries == kLaterTries || closed)
+      return respond(context, *exchange, std::move(prepared).error());
+    runtime.timers.after(kLaterDelay, [this, context, exchange, reply, tries] {
+      drive(context, exchange, reply, tries + 1);
+    });
+    return;
+  }
+  if (!write.op) return respond(context, *exchange, reply->answered());
+  store.commit_async({*write.op}, [this, context, exchange, reply](const auto& revision) {
     // The store's writer answers in passing where that is a copy; all else is for another thread.
-    constexpr std::size_t kSmall = 64 * 1024;
-    const DeferredWrite& write = *context->deferred;
-    const SharedBytes& bytes = write.shown ? write.shown : write.op.value;
-    const bool copies =
-        write.answer || (presents_bytes(*context, *context->resource) && bytes->size() < kSmall);
-    if (revision.ok() && copies) return committed(context, *exchange, revision);
+    if (revision.ok() && reply->is_quick()) return settle(context, exchange, reply, revision);
     runtime.executor.post(
-        [this, context, exchange, revision] { committed(context, *exchange, revision); });
+        [this, context, exchange, reply, revision] { settle(context, exchange, reply, revision); });
   });
 }
 
-void ApiServer::Parts::committed(const ContextPtr& context, calls::Exchange& exchange,
-                                 const Result<store::Revision>& revision) {
-  const std::shared_ptr<DeferredWrite> write = std::exchange(context->deferred, nullptr);
-  if (revision.ok()) {
-    write->stored();
-    return respond(context, exchange,
-                   write->answer
-                       ? write->answer()
-                       : present_written(*context, *context->resource, write->status, write->object,
-                                         write->shown ? *write->shown : *write->op.value,
-                                         write->shown_at != 0 ? write->shown_at : *revision));
-  }
-  write->roll_back();
-  if (revision.error().code() != Code::conflict) {
-    return respond(context, exchange, revision.error());
-  }
-  // Somebody was faster: from the beginning, waiting for every try.
-  context->can_defer = false;
-  context->may_defer = false;
-  context->warnings.clear();
-  respond(context, exchange, serve(*context));
+void ApiServer::Parts::settle(const ContextPtr& context, const ExchangePtr& exchange,
+                              const ReplyPtr& reply, const Result<store::Revision>& revision) {
+  auto over = objects.settle(*reply->write, revision);
+  if (!over.ok()) return respond(context, *exchange, std::move(over).error());
+  if (!*over) return drive(context, exchange, reply);
+  respond(context, *exchange, reply->answered());
 }
 
 Result<ResourcePtr> ApiServer::Parts::find_resource(const Context& context) const {
@@ -368,33 +360,42 @@ Result<> ApiServer::Parts::check_verb(const Context& context, const Resource& re
   return success();
 }
 
-Result<Response> ApiServer::Parts::serve(Context& context) {
+Result<Reply> ApiServer::Parts::serve(Context& context) {
   const RequestInfo& info = context.info;
   if (!info.is_resource) {
     if (auto answer = negotiate_answer(context.request, context.target, AnswerTo::one);
         answer.ok()) {
       context.answer = *answer;
     }
-    return routes->handle(context);
+    return Reply(routes->handle(context));
   }
   DIBS_TRY(context.resource, find_resource(context));
-  if (!context.resource) return not_found_page();
+  if (!context.resource) return Reply(not_found_page());
   const Resource& resource = *context.resource;
   if (!resource.deprecation.empty()) context.warn(resource.deprecation);
   DIBS_CHECK(check_verb(context, resource));
   DIBS_TRY(context.answer, negotiate_answer(context.request, context.target, answer_to(info)));
   DIBS_CHECK(check_form(context, resource));
-  if (resource.rules->question == api::Question::binding) return subresources->handle(context);
-  if (resource.rules->question != api::Question::none) return reviews->handle(context);
-  if (!info.subresource.empty() && subresources->handles(context))
-    return subresources->handle(context);
-  if (info.verb == "get") return handle_get(context, objects);
-  if (info.verb == "list") return handle_list(context, objects);
-  if (info.verb == "create") return handle_create(context, objects);
-  if (info.verb == "update") return handle_update(context, objects);
-  if (info.verb == "patch") return handle_patch(context, objects);
-  if (info.verb == "delete") return handle_delete(context, objects);
-  if (info.verb == "deletecollection") return handle_delete_collection(context, objects);
+  const api::Question question = resource.rules->question;
+  if (question == api::Question::binding) return subresources->handle(context);
+  if (question == api::Question::none) {
+    if (!info.subresource.empty() && subresources->handles(context))
+      return subresources->handle(context);
+    if (info.verb == "create") return handle_create(context);
+    if (info.verb == "update") return handle_update(context);
+    if (info.verb == "patch") return handle_patch(context);
+    if (info.verb == "delete") return handle_delete(context);
+  }
+  DIBS_TRY(Response response, serve_at_once(context));
+  return Reply(std::move(response));
+}
+
+Result<Response> ApiServer::Parts::serve_at_once(Context& context) {
+  const std::string& verb = context.info.verb;
+  if (context.resource->rules->question != api::Question::none) return reviews->handle(context);
+  if (verb == "get") return handle_get(context, objects);
+  if (verb == "list") return handle_list(context, objects);
+  if (verb == "deletecollection") return handle_delete_collection(context, objects);
   return method_not_allowed_error();
 }
 

@@ -66,78 +66,81 @@ std::string type_meta_fault(const Value& value) {
   return {};
 }
 
-Result<Raw> parse_body(const Context& context, const Expected& expected) {
+Error version_kind_error(const Expected& expected, std::string_view fault, std::string_view body) {
+  return Error::bad_request(
+      unrecognized(expected, cat("couldn't get version/kind; json parse error: ", fault), body));
+}
+
+Result<> check_type_meta(const Value& value, const Expected& expected, std::string_view body) {
+  if (auto fault = type_meta_fault(value); !fault.empty())
+    return version_kind_error(expected, fault, body);
+  return success();
+}
+
+Result<Raw> parse_json_body(const Expected& expected, std::string_view body) {
+  Raw raw;
+  std::vector<std::string> duplicates;
+  json::ParseOptions options;
+  options.duplicates = &duplicates;
+  auto value = json::parse(body, options);
+  if (!value.ok()) return version_kind_error(expected, value.error().message(), body);
+  DIBS_CHECK(check_type_meta(*value, expected, body));
+  // Duplicates and unknown fields are told in the order of the document, so they are looked for
+  // together.
+  if (!duplicates.empty() && expected.schema) {
+    raw.strict = api::strict_errors_of(body, *expected.schema);
+    raw.strict_complete = true;
+  } else {
+    for (auto& path : duplicates) raw.strict.push_back(cat("duplicate field ", quoted(path)));
+  }
+  raw.value = std::move(value).value();
+  return raw;
+}
+
+Result<Raw> parse_yaml_body(const Expected& expected, std::string_view body, bool strict) {
+  Raw raw;
+  std::vector<std::string> duplicates;
+  auto value = json::parse_yaml(body, &duplicates);
+  if (!value.ok()) return Error::bad_request(unrecognized(expected, value.error().message(), body));
+  DIBS_CHECK(check_type_meta(*value, expected, body));
+  if (!duplicates.empty() && strict) {
+    raw.strict.push_back(cat("yaml: unmarshal errors:\n  ", join(duplicates, "\n  ")));
+  } else {
+    raw.strict = std::move(duplicates);
+  }
+  raw.value = std::move(value).value();
+  return raw;
+}
+
+Result<Raw> parse_protobuf_body(const Expected& expected, std::string_view body) {
+  auto value = parse_protobuf(body);
+  if (!value.ok()) return Error::bad_request(unrecognized(expected, value.error().message(), body));
+  Raw raw;
+  raw.value = std::move(value).value();
+  raw.protobuf = true;
+  return raw;
+}
+
+Result<Raw> parse_bytes(const Context& context, const Expected& expected) {
   std::string_view body = context.request.body;
+  DIBS_TRY(BodyFormat format, body_format(context.request.headers.get("Content-Type")));
+  if (format == BodyFormat::json) return parse_json_body(expected, body);
+  if (format == BodyFormat::yaml)
+    return parse_yaml_body(expected, body, context.validation == FieldValidation::strict);
+  if (!expected.custom) return parse_protobuf_body(expected, body);
+  return Error(Code::unsupported_media_type,
+               "the body of the request was in an unknown format - accepted media types include: "
+               "application/json, application/yaml");
+}
+
+Result<Raw> parse_body(const Context& context, const Expected& expected) {
   if (!context.request.value.is_null()) {
+    DIBS_CHECK(check_type_meta(context.request.value, expected, context.request.body));
     Raw given;
     given.value = context.request.value;
-    if (auto fault = type_meta_fault(given.value); !fault.empty()) {
-      return Error::bad_request(unrecognized(
-          expected, cat("couldn't get version/kind; json parse error: ", fault), body));
-    }
     return given;
   }
-  DIBS_TRY(BodyFormat format, body_format(context.request.headers.get("Content-Type")));
-  if (expected.custom && format == BodyFormat::protobuf) {
-    return Error(Code::unsupported_media_type,
-                 "the body of the request was in an unknown format - accepted media types include: "
-                 "application/json, application/yaml");
-  }
-  Raw raw;
-  switch (format) {
-    case BodyFormat::json: {
-      std::vector<std::string> duplicates;
-      json::ParseOptions options;
-      options.duplicates = &duplicates;
-      auto value = json::parse(body, options);
-      if (!value.ok()) {
-        return Error::bad_request(unrecognized(
-            expected, cat("couldn't get version/kind; json parse error: ", value.error().message()),
-            body));
-      }
-      if (auto fault = type_meta_fault(*value); !fault.empty()) {
-        return Error::bad_request(unrecognized(
-            expected, cat("couldn't get version/kind; json parse error: ", fault), body));
-      }
-      // Duplicates and unknown fields are told in the order of the document, so they are looked for
-      // together.
-      if (!duplicates.empty() && expected.schema) {
-        raw.strict = api::strict_errors_of(body, *expected.schema);
-        raw.strict_complete = true;
-      } else {
-        for (auto& path : duplicates) raw.strict.push_back(cat("duplicate field ", quoted(path)));
-      }
-      raw.value = std::move(value).value();
-      break;
-    }
-    case BodyFormat::yaml: {
-      std::vector<std::string> duplicates;
-      auto value = json::parse_yaml(body, &duplicates);
-      if (!value.ok()) {
-        return Error::bad_request(unrecognized(expected, value.error().message(), body));
-      }
-      if (auto fault = type_meta_fault(*value); !fault.empty()) {
-        return Error::bad_request(unrecognized(
-            expected, cat("couldn't get version/kind; json parse error: ", fault), body));
-      }
-      if (!duplicates.empty()) {
-        raw.strict.push_back(context.validation == FieldValidation::strict
-                                 ? cat("yaml: unmarshal errors:\n  ", join(duplicates, "\n  "))
-                                 : std::string());
-        if (context.validation != FieldValidation::strict) raw.strict = std::move(duplicates);
-      }
-      raw.value = std::move(value).value();
-      break;
-    }
-    case BodyFormat::protobuf: {
-      auto value = parse_protobuf(body);
-      if (!value.ok())
-        return Error::bad_request(unrecognized(expected, value.error().message(), body));
-      raw.value = std::move(value).value();
-      raw.protobuf = true;
-      break;
-    }
-  }
+  DIBS_TRY(Raw raw, parse_bytes(context, expected));
   if (raw.value.is_null()) raw.value = Value::object();
   return raw;
 }
@@ -256,11 +259,9 @@ Expected expected_of(const Resource& resource) {
           resource.release};
 }
 
-Result<Value> decode_body(Context& context, const Expected& expected) {
+Result<Decoded> decode_body(Context& context, const Expected& expected) {
   DIBS_TRY(Raw raw, parse_body(context, expected));
   DIBS_CHECK(check_kind(expected, raw.value, context.request.body));
-  context.forget_managers = api::resets_managed_fields(raw.value);
-  context.sent = raw.value;
   std::vector<std::string> unknown;
   auto object = decode_by(expected, raw.value, unknown);
   if (!raw.strict_complete) raw.strict.insert(raw.strict.end(), unknown.begin(), unknown.end());
@@ -274,11 +275,12 @@ Result<Value> decode_body(Context& context, const Expected& expected) {
     if (context.validation == FieldValidation::warn) add_warnings(context, std::move(raw.strict));
   }
   set_type(*object, expected);
-  return object;
+  const bool forgets = api::resets_managed_fields(raw.value);
+  return Decoded{std::move(object).value(), std::move(raw.value), forgets};
 }
 
-Result<Value> decode_patched(Context& context, const Expected& expected, const Value& raw,
-                             std::vector<std::string> strict, std::string_view patch) {
+Result<Decoded> decode_patched(Context& context, const Expected& expected, const Value& raw,
+                               std::vector<std::string> strict, std::string_view patch) {
   auto refuse = [&](std::string_view why) -> Error {
     api::FieldErrors errors;
     errors.invalid(api::Path("patch"), patch, why);
@@ -292,7 +294,6 @@ Result<Value> decode_patched(Context& context, const Expected& expected, const V
     return refuse(
         cat("no kind ", quoted(kind), " is registered for version ", quoted(api_version)));
   }
-  context.forget_managers = api::resets_managed_fields(raw);
   auto object = decode_by(expected, raw, strict);
   if (!object.ok()) return refuse(object.error().message());
   if (!strict.empty()) {
@@ -302,7 +303,7 @@ Result<Value> decode_patched(Context& context, const Expected& expected, const V
     if (context.validation == FieldValidation::warn) add_warnings(context, std::move(strict));
   }
   set_type(*object, expected);
-  return object;
+  return Decoded{std::move(object).value(), raw, api::resets_managed_fields(raw)};
 }
 
 Result<> read_write_options(Context& context, std::string_view options_kind) {

@@ -19,15 +19,22 @@ struct Expected {
 };
 Expected expected_of(const Resource& resource);
 
-/// The body decoded by its schema, in normal form, without defaults. Faults that are only strict go
+/// A body decoded by its schema, in normal form, without defaults.
+struct Decoded {
+  Value object;
+  Value sent;                     // before it was brought to normal form
+  bool forgets_managers = false;  // it empties metadata.managedFields
+};
+
+/// Faults that are only strict go
 /// by the request's fieldValidation: to its warnings, or into the error. Errors: bad_request,
 /// unsupported_media_type.
-Result<Value> decode_body(Context& context, const Expected& expected);
+Result<Decoded> decode_body(Context& context, const Expected& expected);
 
 /// The same for a value that came out of a patch; `strict` lists faults found before, `patch` is
 /// how the patch is shown. Errors: invalid.
-Result<Value> decode_patched(Context& context, const Expected& expected, const Value& raw,
-                             std::vector<std::string> strict, std::string_view patch);
+Result<Decoded> decode_patched(Context& context, const Expected& expected, const Value& raw,
+                               std::vector<std::string> strict, std::string_view patch);
 
 /// dryRun, fieldValidation and fieldManager of a write; `options_kind` names them in errors
 /// ("CreateOptions").

@@ -273,17 +273,18 @@ std::size_t Definitions::delete_objects(const Value& definition) {
   context.user.name = "system:apiserver";
   context.user.groups = {std::string(auth::kMasters)};
   context.now = runtime_.clock.now();
-  context.by_server = true;
   context.resource = resource;
   context.resources = resources_.get();
   std::size_t left = 0;
   for (const auto& record : listing->records) {
     auto object = decode_stored(*record);
     if (!object.ok()) continue;
-    auto removed =
-        objects_.remove(context, *resource, (*object)["metadata"]["namespace"].as_string(),
-                        (*object)["metadata"]["name"].as_string(), {});
-    if (!removed.ok() ? removed.error().code() != Code::not_found : !removed->removed) ++left;
+    Write write(context, *resource, Verb::remove);
+    write.name_space = (*object)["metadata"]["namespace"].str();
+    write.name = (*object)["metadata"]["name"].str();
+    write.follows = true;
+    auto removed = objects_.run(write);
+    if (!removed.ok() ? removed.error().code() != Code::not_found : !write.outcome.removed) ++left;
   }
   return left;
 }
@@ -332,21 +333,22 @@ Result<> Definitions::write(const std::string& key, const Value& definition,
   context.now = runtime_.clock.now();
   context.resource = resource_;
   context.resources = resources_.get();
+  context.info.name = definition["metadata"]["name"].str();
   context.info.subresource = subresource;
   context.field_manager = "kube-apiserver";
-  auto written =
-      objects_.update(context, *resource_, "", definition["metadata"]["name"].as_string(),
-                      UpdateKind::patch, false, [&](const Value* existing) -> Result<Value> {
-                        Value object = *existing;
-                        change(object);
-                        return object;
-                      });
-  if (!written.ok()) return std::move(written).error();
+  Write write(context, *resource_, Verb::patch);
+  write.make = [&](const Value* existing) -> Result<Wanted> {
+    Value object = *existing;
+    change(object);
+    return Wanted{std::move(object)};
+  };
+  DIBS_CHECK(objects_.run(write));
+  const Value written = write.written();
   // Others must see the names at once, not when the event comes.
   std::lock_guard lock(mutex_);
   auto found = entries_.find(key);
-  if (found != entries_.end() && found->second->definition["spec"] == written->object["spec"])
-    found->second->definition = written->object;
+  if (found != entries_.end() && found->second->definition["spec"] == written["spec"])
+    found->second->definition = written;
   return success();
 }
 

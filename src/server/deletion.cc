@@ -45,128 +45,117 @@ Value finalizers_after(const Resource& resource, const Value& object,
   return others;
 }
 
+Error precondition_error(const Write& write, std::string_view what, std::string_view given,
+                         std::string_view actual, std::string_view guess) {
+  const Resource& resource = write.resource;
+  ErrorDetails details;
+  details.name = write.name;
+  details.group = resource.group;
+  details.kind = resource.kind;
+  return {
+      Code::conflict,
+      cat("Operation cannot be fulfilled on ", qualified(resource.kind, resource.group), " \"",
+          write.name, "\": the ", what, " in the precondition (", given, ") does not match the ",
+          what, " in record (", actual, "). The object might have been ", guess),
+      std::move(details)};
+}
+
+Result<> check_preconditions(const Write& write) {
+  const Value& metadata = write.old["metadata"];
+  const DeleteOptions& options = write.removal;
+  auto uid = metadata["uid"].as_string();
+  if (!options.precondition_uid.empty() && options.precondition_uid != uid) {
+    return precondition_error(write, "UID", options.precondition_uid, uid,
+                              "deleted and then recreated");
+  }
+  auto version = metadata["resourceVersion"].as_string();
+  if (!options.precondition_version.empty() && options.precondition_version != version) {
+    return precondition_error(write, "ResourceVersion", options.precondition_version, version,
+                              "modified");
+  }
+  return success();
+}
+
+/// A deleted object, as far as it goes.
+struct Marked {
+  Value object;
+  bool waits = false;
+  bool at_once = false;  // it had no time to wait: it is shown as it was
+};
+
+void set_deadline(Value& object, Time at, std::int64_t grace) {
+  object.mut("metadata").set("deletionTimestamp", format_rfc3339(at));
+  object.mut("metadata").set("deletionGracePeriodSeconds", grace);
+}
+
+/// True while the time of an object that was deleted before is not over. A second delete may only
+/// shorten it.
+bool is_still_waiting(const Write& write, Value& object, std::int64_t grace) {
+  const Value& metadata = write.old["metadata"];
+  std::int64_t before = metadata["deletionGracePeriodSeconds"].as_int();
+  if (!write.removal.grace_seconds || grace >= before) return before > 0;
+  auto stamp = parse_rfc3339(metadata["deletionTimestamp"].as_string());
+  Time base = stamp.ok() ? *stamp - std::chrono::seconds(before) : write.context.now;
+  set_deadline(object, base + std::chrono::seconds(grace), grace);
+  return false;
+}
+
+Marked mark(const Write& write) {
+  const api::KindRules& rules = *write.resource.rules;
+  const Value& metadata = write.old["metadata"];
+  const bool graceful = static_cast<bool>(rules.grace);
+  const bool terminating = metadata.contains("deletionTimestamp");
+  const std::int64_t grace = graceful ? rules.grace(write.old, write.removal.grace_seconds) : 0;
+  Marked out{write.old};
+  Value finalizers = finalizers_after(write.resource, write.old, write.removal);
+  if (finalizers.empty()) {
+    out.object.mut("metadata").erase("finalizers");
+  } else {
+    out.object.mut("metadata").set("finalizers", std::move(finalizers));
+  }
+  if (rules.mark_deleted) rules.mark_deleted(out.object, write.context.now);
+  out.waits = grace > 0 || !out.object["metadata"]["finalizers"].empty() ||
+              (rules.is_held && rules.is_held(write.old));
+  if (terminating) {
+    if (graceful && is_still_waiting(write, out.object, grace)) out.waits = true;
+  } else if (rules.mark_deleted) {
+    out.object.mut("metadata").set("deletionTimestamp", format_rfc3339(write.context.now));
+  } else {
+    set_deadline(out.object, write.context.now + std::chrono::seconds(grace), grace);
+    if (auto generation = metadata["generation"].as_int(); generation > 0)
+      out.object.mut("metadata").set("generation", generation + 1);
+  }
+  out.at_once = !out.waits && !graceful && !terminating;
+  return out;
+}
+
+void finish(Write& write, Marked marked, store::Revision found) {
+  Outcome& outcome = write.outcome;
+  outcome.removed = !marked.waits;
+  outcome.object = marked.at_once ? write.old : std::move(marked.object);
+  if (write.is_dry_run() || (marked.waits && outcome.object == write.old)) return;
+  if (marked.waits) {
+    write.op = stored_op(write.key(), outcome.object, found);
+    outcome.bytes = write.op->value;
+    return;
+  }
+  // A pod that goes at once is shown at the version that it had.
+  if (!marked.at_once) outcome.version = found;
+  if (write.encodes_removed) outcome.bytes = share(encode_stored(outcome.object));
+  write.op = store::Op{write.key(), nullptr, found};
+}
+
 }  // namespace
 
-Result<Deleted> Objects::remove(Context& context, const Resource& resource,
-                                std::string_view name_space, std::string_view name,
-                                const DeleteOptions& options) {
-  std::string key = resource.key(name_space, name);
-  for (int race = 0; race < 50; ++race) {
-    auto record = store_.get(key);
-    if (!record) return not_found_error(resource.group, resource.plural, name);
-    DIBS_TRY(const Value old, decode_stored(*record));
-    const Value& metadata = old["metadata"];
-
-    auto precondition = [&](std::string_view what, std::string_view given, std::string_view actual,
-                            std::string_view guess) -> Error {
-      ErrorDetails details;
-      details.name = name;
-      details.group = resource.group;
-      details.kind = resource.kind;
-      return {
-          Code::conflict,
-          cat("Operation cannot be fulfilled on ", qualified(resource.kind, resource.group), " \"",
-              name, "\": the ", what, " in the precondition (", given, ") does not match the ",
-              what, " in record (", actual, "). The object might have been ", guess),
-          std::move(details)};
-    };
-    if (!options.precondition_uid.empty() &&
-        options.precondition_uid != metadata["uid"].as_string()) {
-      return precondition("UID", options.precondition_uid, metadata["uid"].as_string(),
-                          "deleted and then recreated");
-    }
-    if (!options.precondition_version.empty() &&
-        options.precondition_version != metadata["resourceVersion"].as_string()) {
-      return precondition("ResourceVersion", options.precondition_version,
-                          metadata["resourceVersion"].as_string(), "modified");
-    }
-
-    AdmissionRequest admission{.context = context,
-                               .resource = resource,
-                               .operation = Operation::remove,
-                               .name_space = std::string(name_space),
-                               .name = std::string(name),
-                               .subresource = {},
-                               .object = nullptr,
-                               .old = &old,
-                               .options = &options.raw};
-    DIBS_CHECK(admission_.validate(admission));
-
-    Value object = old;
-    Value finalizers = finalizers_after(resource, old, options);
-    if (finalizers.empty()) {
-      object.mut("metadata").erase("finalizers");
-    } else {
-      object.mut("metadata").set("finalizers", finalizers);
-    }
-    const api::KindRules& rules = *resource.rules;
-    bool graceful = static_cast<bool>(rules.grace);
-    bool own_way = static_cast<bool>(rules.mark_deleted);
-    std::int64_t grace = graceful ? rules.grace(old, options.grace_seconds) : 0;
-    if (own_way) rules.mark_deleted(object, context.now);
-    bool waits = grace > 0 || !object["metadata"]["finalizers"].empty() ||
-                 (rules.is_held && rules.is_held(old));
-    bool terminating = metadata.contains("deletionTimestamp");
-
-    if (!terminating) {
-      object.mut("metadata")
-          .set("deletionTimestamp", format_rfc3339(context.now + std::chrono::seconds(grace)));
-      if (!own_way) object.mut("metadata").set("deletionGracePeriodSeconds", grace);
-      if (metadata["generation"].as_int() > 0 && !own_way) {
-        object.mut("metadata").set("generation", metadata["generation"].as_int() + 1);
-      }
-    } else if (graceful && options.grace_seconds) {
-      // A second delete may only shorten the wait.
-      std::int64_t before = metadata["deletionGracePeriodSeconds"].as_int();
-      if (grace < before) {
-        auto stamp = parse_rfc3339(metadata["deletionTimestamp"].as_string());
-        Time base = stamp.ok() ? *stamp - std::chrono::seconds(before) : context.now;
-        object.mut("metadata")
-            .set("deletionTimestamp", format_rfc3339(base + std::chrono::seconds(grace)));
-        object.mut("metadata").set("deletionGracePeriodSeconds", grace);
-      } else {
-        waits = waits || before > 0;
-      }
-    } else if (graceful) {
-      waits = waits || metadata["deletionGracePeriodSeconds"].as_int() > 0;
-    }
-
-    // What has no time to wait is shown as it was.
-    bool at_once = !waits && !graceful && !terminating;
-    if (context.dry_run || options.dry_run) {
-      return at_once ? Deleted{old, true} : Deleted{std::move(object), !waits};
-    }
-    if (waits && object == old) return Deleted{old, false};
-    store::Op op = waits ? stored_op(key, object, record->modified)
-                         : store::Op{key, nullptr, record->modified};
-    if (context.may_defer) {
-      const Deleted out{at_once ? old : std::move(object), !waits};
-      auto write = std::make_shared<DeferredWrite>();
-      write->object = out.object;
-      // A pod that goes at once is shown at the version that it had.
-      if (!waits) {
-        write->shown = share("");
-        if (!at_once) write->shown_at = record->modified;
-      }
-      write->op = std::move(op);
-      write->stored = [] {};
-      write->roll_back = [] {};
-      context.deferred = std::move(write);
-      return out;
-    }
-    auto revision = store_.commit({std::move(op)});
-    if (revision.ok()) {
-      if (waits) object.mut("metadata").set("resourceVersion", cat(*revision));
-      if (at_once) {
-        Value gone = old;
-        gone.mut("metadata").set("resourceVersion", cat(*revision));
-        return Deleted{std::move(gone), true};
-      }
-      return Deleted{std::move(object), !waits};
-    }
-    if (revision.error().code() != Code::conflict) return std::move(revision).error();
-  }
-  return conflict_error(resource.group, resource.plural, name, kModifiedText);
+Result<> Objects::remove(Write& write) const {
+  auto record = store_.get(write.key());
+  if (!record) return not_found_error(write.resource.group, write.resource.plural, write.name);
+  DIBS_TRY(write.old, decode_stored(*record));
+  DIBS_CHECK(check_preconditions(write));
+  DIBS_CHECK(admission_.allocate(write));
+  DIBS_CHECK(admission_.validate(write));
+  finish(write, mark(write), record->modified);
+  return success();
 }
 
 }  // namespace dibs::server

@@ -87,12 +87,11 @@ TEST(DeviceIndex, does_not_count_access_for_administration) {
 
 TEST(DeviceIndex, holds_devices_of_writes_on_their_way) {
   DeviceIndex index;
-  int first = 0;
-  index.reserve(&first, "n/a", holds_of(holding(device("gpu"))));
+  const auto first = index.reserve("n/a", holds_of(holding(device("gpu"))));
   EXPECT_EQ(holder(index, "n/b", holding(device("gpu"))), "n/a");
-  index.release(&first);
+  index.release(first);
   EXPECT_EQ(holder(index, "n/b", holding(device("gpu"))), "");
-  index.release(&first);
+  index.release(first);
 }
 
 TEST(DeviceIndex, lets_shares_live_side_by_side) {
@@ -129,8 +128,7 @@ TEST(DeviceIndex, gives_out_no_more_than_there_is) {
   EXPECT_EQ(conflict->why, "together they would use 3073Mi of its d/memory, which is 3Gi");
 
   // The share of a write counts once, though it is stored by now.
-  int write = 0;
-  index.reserve(&write, "n/a", holds_of(holding(share("1", "1Gi"))));
+  index.reserve("n/a", holds_of(holding(share("1", "1Gi"))));
   EXPECT_EQ(holder(index, "n/b", holding(share("2", "2Gi"))), "");
 }
 

@@ -162,27 +162,25 @@ TEST(UniqueDevices, holds_a_device_from_the_judgement_to_the_end_of_the_write) {
   auto plugin = make_unique_devices({sim.runtime(), store, objects, resources, **access, options});
 
   Context context;
-  auto request = [&](const char* name, Value& object, const Value& old) {
-    return AdmissionRequest{.context = context,
-                            .resource = *resource,
-                            .operation = Operation::update,
-                            .name_space = "default",
-                            .name = name,
-                            .subresource = "status",
-                            .object = &object,
-                            .old = &old};
-  };
-  Value old = claim("x");
-  Value held = old;
-  held.set("status", from_text("{'allocation':{'devices':{'results':[{'driver':'d','pool':'p',"
+  auto ask = [&](const char* name) {
+    Write write(context, *resource, Verb::patch);
+    write.name_space = "default";
+    write.name = name;
+    write.subresource = "status";
+    write.old = claim("x");
+    write.object = write.old;
+    write.object.set("status",
+                     from_text("{'allocation':{'devices':{'results':[{'driver':'d','pool':'p',"
                                "'device':'g'}]}}}"));
-  AdmissionRequest first = request("a", held, old);
-  AdmissionRequest second = request("b", held, old);
-  EXPECT_TRUE(plugin->validate(first).ok());
-  EXPECT_FALSE(plugin->validate(second).ok());
-  plugin->roll_back(first);
-  EXPECT_TRUE(plugin->validate(second).ok());
-  EXPECT_FALSE(plugin->validate(first).ok());
+    return plugin->allocate(write);
+  };
+  auto first = ask("a");
+  ASSERT_TRUE(first.ok());
+  EXPECT_FALSE(ask("b").ok());
+  first->reset();
+  auto second = ask("b");
+  EXPECT_TRUE(second.ok());
+  EXPECT_FALSE(ask("a").ok());
 }
 
 TEST_F(Devices, tell_of_names_that_none_of_them_has) {

@@ -41,7 +41,6 @@ Context inner_context(const Context& context, const ResourcePtr& resource,
   inner.resource = resource;
   inner.resources = context.resources;
   inner.now = context.now;
-  inner.by_server = true;
   inner.dry_run = context.dry_run;
   inner.field_manager = context.field_manager;
   return inner;
@@ -82,9 +81,40 @@ bool is_ready(const Value& pod) {
   return false;
 }
 
+/// The budget after an eviction of the pod. Errors: too_many_requests.
+Result<Value> spent_budget(const Value& budget, std::string_view pod, bool ready, Time now) {
+  std::string_view name = budget["metadata"]["name"].as_string();
+  const Value& status = budget["status"];
+  if (status["observedGeneration"].as_int() < budget["metadata"]["generation"].as_int()) {
+    return would_violate(
+        cat("The disruption budget ", name, " is still being processed by the server."), 10);
+  }
+  const std::int64_t healthy = status["currentHealthy"].as_int();
+  const std::int64_t desired = status["desiredHealthy"].as_int();
+  const std::int64_t allowed = status["disruptionsAllowed"].as_int();
+  if (!ready && healthy >= desired && desired > 0) return budget;
+  if (allowed < 1 && healthy > desired) {
+    return would_violate(
+        cat("The disruption budget ", name, " does not allow evicting pods currently"), 0);
+  }
+  if (allowed < 1) {
+    return would_violate(cat("The disruption budget ", name, " needs ", desired,
+                             " healthy pods and has ", healthy, " currently"),
+                         0);
+  }
+  Value out = budget;
+  out.mut("status").set("disruptionsAllowed", allowed - 1);
+  if (allowed == 1) {
+    out.mut("status").set("conditions",
+                          with_condition(status["conditions"], exhausted(budget, now)));
+  }
+  out.mut("status").mut("disruptedPods").set(pod, format_rfc3339(now));
+  return out;
+}
+
 }  // namespace
 
-Result<Response> Subresources::evict(Context& context) {
+Result<Reply> Subresources::evict(Context& context) {
   DIBS_CHECK(read_write_options(context, "CreateOptions"));
   const api::SubresourceInfo& sub = *context.resource->subresource("eviction");
   // policy/v1beta1 is still sent by old clients and means the same.
@@ -93,7 +123,8 @@ Result<Response> Subresources::evict(Context& context) {
     body.replace(at, 14, "policy/v1");
   Expected expected{sub.kind, api::builtin_schema(sub.kind.group, sub.kind.version, sub.kind.kind),
                     nullptr};
-  DIBS_TRY(Value eviction, decode_body(context, expected));
+  DIBS_TRY(Decoded decoded, decode_body(context, expected));
+  const Value& eviction = decoded.object;
   auto given = eviction["metadata"]["name"].as_string();
   if (!given.empty() && given != context.info.name) {
     return Error::bad_request("name in URL does not match name in Eviction object");
@@ -102,39 +133,23 @@ Result<Response> Subresources::evict(Context& context) {
                                       "eviction", context.info.name_space, context.info.name,
                                       &eviction, nullptr));
   DIBS_CHECK(admit_body(objects_.admission(), context, Operation::create, eviction));
-  context.by_server = true;
   DIBS_TRY(Value pod, objects_.get(*context.resource, context.info.name_space, context.info.name));
-  const Value& raw = eviction["deleteOptions"];
-  DeleteOptions options;
-  options.raw = raw;
-  if (const Value* grace = raw.find("gracePeriodSeconds"); grace && !grace->is_null()) {
-    options.grace_seconds = grace->as_int();
-  }
-  options.propagation = raw["propagationPolicy"].str();
-  options.precondition_uid = raw["preconditions"]["uid"].str();
-  options.precondition_version = raw["preconditions"]["resourceVersion"].str();
-  options.dry_run = context.dry_run || !raw["dryRun"].empty();
-  context.dry_run = options.dry_run;
+  auto write = std::make_shared<Write>(context, *context.resource, Verb::remove);
+  write->removal = to_delete_options(eviction["deleteOptions"]);
+  write->follows = true;
+  context.dry_run = write->is_dry_run();
   if (counts(pod)) DIBS_CHECK(spend_disruption(context, pod));
-
   DIBS_CHECK(mark_disrupted(context, pod));
-  context.info.subresource.clear();
-  auto deleted = objects_.remove(context, *context.resource, context.info.name_space,
-                                 context.info.name, options);
-  if (!deleted.ok()) return std::move(deleted).error();
-  return present_value(context, 201,
-                       Value::object({{"kind", "Status"},
-                                      {"apiVersion", "v1"},
-                                      {"metadata", Value::object()},
-                                      {"status", "Success"},
-                                      {"code", 201}}));
+  return answered_with_created(std::move(write));
 }
 
 Result<> Subresources::mark_disrupted(Context& context, const Value& pod) {
   // A pod that is gone at once need not be told why.
   if (pod["spec"]["nodeName"].as_string().empty() || !counts(pod)) return success();
   Context inner = inner_context(context, context.resource, context.info.name);
-  auto make = [&](const Value* existing) -> Result<Value> {
+  Write write(inner, *context.resource, Verb::patch);
+  write.follows = true;
+  write.make = [&](const Value* existing) -> Result<Wanted> {
     Value changed = *existing;
     changed.mut("status").set(
         "conditions",
@@ -145,73 +160,50 @@ Result<> Subresources::mark_disrupted(Context& context, const Value& pod) {
                                       {"lastTransitionTime", format_rfc3339(context.now)},
                                       {"reason", "EvictionByEvictionAPI"},
                                       {"message", "Eviction API: evicting"}})));
-    return changed;
+    return Wanted{std::move(changed)};
   };
-  auto marked = objects_.update(inner, *context.resource, context.info.name_space,
-                                context.info.name, UpdateKind::patch, false, make);
-  if (!marked.ok()) return std::move(marked).error();
-  return success();
+  return objects_.run(write);
+}
+
+/// The one budget that the pod counts for, or null.
+Result<Value> Subresources::budget_of(const Context& context, const Resource& budgets,
+                                      const Value& pod) {
+  store::RangeQuery query;
+  query.prefix = budgets.namespace_prefix(context.info.name_space);
+  DIBS_TRY(store::Listing listing, objects_.store().range(query));
+  Value found;
+  for (const auto& record : listing.records) {
+    DIBS_TRY(Value budget, decode_stored(*record));
+    auto selector = api::to_label_selector(budget["spec"]["selector"]);
+    if (!selector.ok() || !selector->matches(pod["metadata"]["labels"])) continue;
+    if (!found.is_null()) {
+      return Error::internal(
+          "Internal error occurred: This pod has more than one PodDisruptionBudget, which the "
+          "eviction subresource "
+          "does not support.");
+    }
+    found = std::move(budget);
+  }
+  return found;
 }
 
 Result<> Subresources::spend_disruption(Context& context, const Value& pod) {
   ResourcePtr budgets = context.resources->find_plural("policy", "poddisruptionbudgets");
-  store::RangeQuery query;
-  query.prefix = budgets->namespace_prefix(context.info.name_space);
-  DIBS_TRY(store::Listing listing, objects_.store().range(query));
-  std::vector<Value> matching;
-  for (const auto& record : listing.records) {
-    DIBS_TRY(Value budget, decode_stored(*record));
-    auto selector = api::to_label_selector(budget["spec"]["selector"]);
-    if (selector.ok() && selector->matches(pod["metadata"]["labels"]))
-      matching.push_back(std::move(budget));
-  }
-  if (matching.empty()) return success();
-  if (matching.size() > 1) {
-    return Error::internal(
-        "Internal error occurred: This pod has more than one PodDisruptionBudget, which the "
-        "eviction subresource "
-        "does not support.");
-  }
-  std::string name = matching[0]["metadata"]["name"].str();
-  if (!is_ready(pod) &&
-      matching[0]["spec"]["unhealthyPodEvictionPolicy"].as_string() == "AlwaysAllow")
+  DIBS_TRY(const Value budget, budget_of(context, *budgets, pod));
+  if (budget.is_null()) return success();
+  const bool ready = is_ready(pod);
+  if (!ready && budget["spec"]["unhealthyPodEvictionPolicy"].as_string() == "AlwaysAllow")
     return success();
 
-  auto make = [&](const Value* existing) -> Result<Value> {
-    const Value& status = (*existing)["status"];
-    if (status["observedGeneration"].as_int() < (*existing)["metadata"]["generation"].as_int()) {
-      return would_violate(
-          cat("The disruption budget ", name, " is still being processed by the server."), 10);
-    }
-    std::int64_t allowed = status["disruptionsAllowed"].as_int();
-    bool healthy_enough = status["currentHealthy"].as_int() >= status["desiredHealthy"].as_int() &&
-                          status["desiredHealthy"].as_int() > 0;
-    if (!is_ready(pod) && healthy_enough) return *existing;
-    if (allowed < 1) {
-      if (status["currentHealthy"].as_int() > status["desiredHealthy"].as_int()) {
-        return would_violate(
-            cat("The disruption budget ", name, " does not allow evicting pods currently"), 0);
-      }
-      return would_violate(
-          cat("The disruption budget ", name, " needs ", status["desiredHealthy"].as_int(),
-              " healthy pods and has ", status["currentHealthy"].as_int(), " currently"),
-          0);
-    }
-    Value budget = *existing;
-    budget.mut("status").set("disruptionsAllowed", allowed - 1);
-    if (allowed == 1)
-      budget.mut("status").set("conditions", with_condition(budget["status"]["conditions"],
-                                                            exhausted(budget, context.now)));
-    budget.mut("status")
-        .mut("disruptedPods")
-        .set(pod["metadata"]["name"].as_string(), format_rfc3339(context.now));
-    return budget;
+  Context inner = inner_context(context, budgets, budget["metadata"]["name"].str());
+  Write write(inner, *budgets, Verb::patch);
+  write.follows = true;
+  write.make = [&](const Value* existing) -> Result<Wanted> {
+    DIBS_TRY(Value spent,
+             spent_budget(*existing, pod["metadata"]["name"].as_string(), ready, context.now));
+    return Wanted{std::move(spent)};
   };
-  Context inner = inner_context(context, budgets, name);
-  auto spent = objects_.update(inner, *budgets, context.info.name_space, name, UpdateKind::patch,
-                               false, make);
-  if (!spent.ok()) return std::move(spent).error();
-  return success();
+  return objects_.run(write);
 }
 
 }  // namespace dibs::server

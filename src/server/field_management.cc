@@ -72,16 +72,16 @@ WriterOf::WriterOf(const Context& context, const Resource& resource)
   if (convert_) writer_.convert = &convert_;
 }
 
-Value track_write(const Context& context, const Resource& resource, const Value* old,
-                  Value object) {
+Value track_write(const Context& context, const Resource& resource, const Value* old, Value object,
+                  bool forgets) {
   if (!resource.schema) return object;
   WriterOf writer(context, resource);
   if (!has_own_form(resource))
-    return api::track_update(writer.get(), old, std::move(object), context.forget_managers);
+    return api::track_update(writer.get(), old, std::move(object), forgets);
   std::optional<Value> live;
   if (old) live = resource.from_storage(*old);
   Value tracked = api::track_update(writer.get(), live ? &*live : nullptr,
-                                    resource.from_storage(object), context.forget_managers);
+                                    resource.from_storage(object), forgets);
   if (const Value* entries = tracked["metadata"].find("managedFields")) {
     object.mut("metadata").set("managedFields", *entries);
   } else {

@@ -25,8 +25,10 @@ class WriterOf {
 };
 
 /// The object (stored version) with its managedFields brought up to date; `old` is null for a new
-/// object. Fields are told apart in the version of the request, as clients know them.
-Value track_write(const Context& context, const Resource& resource, const Value* old, Value object);
+/// object. Fields are told apart in the version of the request, as clients know them. `forgets`:
+/// the client empties the record.
+Value track_write(const Context& context, const Resource& resource, const Value* old, Value object,
+                  bool forgets);
 
 /// The field manager of a request: the parameter, or what stands before the "/" of the User-Agent.
 std::string field_manager_of(const net::Request& request, const net::Target& target);

@@ -314,18 +314,32 @@ class Races : public testing::Test {
     out.now = sim_.now();
     out.resource = resource_;
     out.resources = resources_;
+    out.info.name_space = "default";
+    out.info.name = "a";
     return out;
+  }
+
+  Result<> create(Context& context) {
+    Write write(context, *resource_, Verb::create);
+    write.make = [](const Value*) -> Result<Wanted> { return Wanted{config_map("a")}; };
+    return objects_.run(write);
+  }
+
+  /// A write that changes what is there.
+  Result<Value> change(Context& context, const std::function<void(Value&)>& change) {
+    Write write(context, *resource_, Verb::patch);
+    write.make = [&](const Value* existing) -> Result<Wanted> {
+      Value changed = *existing;
+      change(changed);
+      return Wanted{std::move(changed)};
+    };
+    DIBS_CHECK(objects_.run(write));
+    return write.written();
   }
 
   void write_behind(std::string_view value) {
     Context other = context();
-    auto written = objects_.update(other, *resource_, "default", "a", UpdateKind::patch, false,
-                                   [&](const Value* existing) -> Result<Value> {
-                                     Value changed = *existing;
-                                     changed.mut("data").set("behind", value);
-                                     return changed;
-                                   });
-    EXPECT_TRUE(written.ok());
+    EXPECT_TRUE(change(other, [&](Value& map) { map.mut("data").set("behind", value); }).ok());
   }
 
   runtime::SimRuntime sim_;
@@ -338,52 +352,44 @@ class Races : public testing::Test {
 
 TEST_F(Races, an_update_that_lost_one_is_made_again_from_the_new_state) {
   Context context = this->context();
-  ASSERT_TRUE(objects_.create(context, *resource_, "default", config_map("a")).ok());
+  ASSERT_TRUE(create(context).ok());
   int calls = 0;
 
-  auto written = objects_.update(context, *resource_, "default", "a", UpdateKind::patch, false,
-                                 [&](const Value* existing) -> Result<Value> {
-                                   Value changed = *existing;
-                                   if (++calls == 1) write_behind("1");
-                                   changed.mut("data").set("mine", "2");
-                                   return changed;
-                                 });
+  auto written = change(context, [&](Value& map) {
+    if (++calls == 1) write_behind("1");
+    map.mut("data").set("mine", "2");
+  });
 
   ASSERT_TRUE(written.ok());
   EXPECT_EQ(calls, 2);
-  EXPECT_EQ(to_text(written->object["data"]), "{'behind':'1','mine':'2'}");
+  EXPECT_EQ(to_text((*written)["data"]), "{'behind':'1','mine':'2'}");
 }
 
 TEST_F(Races, an_update_that_loses_every_one_is_a_conflict) {
   Context context = this->context();
-  ASSERT_TRUE(objects_.create(context, *resource_, "default", config_map("a")).ok());
+  ASSERT_TRUE(create(context).ok());
   int calls = 0;
 
-  auto written = objects_.update(context, *resource_, "default", "a", UpdateKind::patch, false,
-                                 [&](const Value* existing) -> Result<Value> {
-                                   Value changed = *existing;
-                                   write_behind(cat(++calls));
-                                   changed.mut("data").set("mine", "2");
-                                   return changed;
-                                 });
+  auto written = change(context, [&](Value& map) {
+    write_behind(cat(++calls));
+    map.mut("data").set("mine", "2");
+  });
 
   ASSERT_FALSE(written.ok());
   EXPECT_EQ(written.error().code(), Code::conflict);
+  EXPECT_EQ(calls, Write::kRaces);
 }
 
 TEST_F(Races, an_update_of_what_was_removed_meanwhile_is_not_found) {
   Context context = this->context();
-  ASSERT_TRUE(objects_.create(context, *resource_, "default", config_map("a")).ok());
+  ASSERT_TRUE(create(context).ok());
 
-  auto written =
-      objects_.update(context, *resource_, "default", "a", UpdateKind::patch, false,
-                      [&](const Value* existing) -> Result<Value> {
-                        Context other = this->context();
-                        EXPECT_TRUE(objects_.remove(other, *resource_, "default", "a", {}).ok());
-                        Value changed = *existing;
-                        changed.mut("data").set("mine", "2");
-                        return changed;
-                      });
+  auto written = change(context, [&](Value& map) {
+    Context other = this->context();
+    Write removal(other, *resource_, Verb::remove);
+    EXPECT_TRUE(objects_.run(removal).ok());
+    map.mut("data").set("mine", "2");
+  });
 
   ASSERT_FALSE(written.ok());
   EXPECT_EQ(written.error().code(), Code::not_found);

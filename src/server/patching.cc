@@ -69,7 +69,7 @@ Error as_restored(const Error& error, std::string_view shown) {
   return errors.to_error("", "", "");
 }
 
-Result<Value> check_name(const Context& context, Value object) {
+Result<> check_name(const Context& context, const Value& object) {
   auto given = object["metadata"]["name"].as_string();
   if (given.empty()) {
     return Error::bad_request(cat("the name of the object (", context.info.name,
@@ -80,16 +80,10 @@ Result<Value> check_name(const Context& context, Value object) {
                                   ") does not match the name on the URL (", context.info.name,
                                   ")"));
   }
-  return object;
+  return success();
 }
 
-Result<Value> apply_patch(Context& context, const Expected& expected, const Resource& resource,
-                          const Value* served) {
-  if (context.target.get("fieldManager").empty()) {
-    api::FieldErrors errors;
-    errors.required(api::Path("fieldManager"), "is required for apply patch");
-    return errors.to_error("PatchOptions", "meta.k8s.io", "");
-  }
+Result<Value> parse_configuration(Context& context, const Expected& expected) {
   std::vector<std::string> duplicates;
   const Value& sent = context.request.value;
   auto config =
@@ -125,24 +119,33 @@ Result<Value> apply_patch(Context& context, const Expected& expected, const Reso
       for (auto& text : duplicates) context.warn(std::move(text));
     }
   }
-  auto given = (*config)["metadata"]["name"].as_string();
+  return config;
+}
+
+/// A configuration need not say where it belongs, but must not say otherwise.
+Result<> place(const Context& context, const Resource& resource, Value& config) {
+  auto name_space = config["metadata"]["namespace"].as_string();
+  if (resource.namespaced && !name_space.empty() && name_space != context.info.name_space)
+    return wrong_namespace_error();
+  auto given = config["metadata"]["name"].as_string();
   if (!given.empty() && given != context.info.name) {
-    auto name_space = (*config)["metadata"]["namespace"].as_string();
-    if (resource.namespaced && !name_space.empty() && name_space != context.info.name_space) {
-      return Error::bad_request(
-          "the namespace of the provided object does not match the namespace sent on the request");
-    }
     return Error::bad_request(cat("the name of the object (", given,
                                   ") does not match the name on the URL (", context.info.name,
                                   ")"));
   }
-  config->mut("metadata").set("name", context.info.name);
-  auto name_space = (*config)["metadata"]["namespace"].as_string();
-  if (resource.namespaced && !name_space.empty() && name_space != context.info.name_space) {
-    return Error::bad_request(
-        "the namespace of the provided object does not match the namespace sent on the request");
-  }
+  config.mut("metadata").set("name", context.info.name);
+  return success();
+}
 
+Result<Decoded> apply_patch(Context& context, const Expected& expected, const Resource& resource,
+                            const Value* served) {
+  if (context.target.get("fieldManager").empty()) {
+    api::FieldErrors errors;
+    errors.required(api::Path("fieldManager"), "is required for apply patch");
+    return errors.to_error("PatchOptions", "meta.k8s.io", "");
+  }
+  DIBS_TRY(Value config, parse_configuration(context, expected));
+  DIBS_CHECK(place(context, resource, config));
   Resource written = resource;
   written.schema = expected.schema;
   WriterOf writer(context, written);
@@ -152,7 +155,7 @@ Result<Value> apply_patch(Context& context, const Expected& expected, const Reso
   by.kind = expected.kind.kind;
   by.manager = context.target.get("fieldManager");
   DIBS_TRY(api::ApplyResult merged,
-           api::apply(by, served, *config, query_flag(context.target, "force")));
+           api::apply(by, served, config, query_flag(context.target, "force")));
   if (!served) merged.object.mut("metadata").erase("resourceVersion");
   return decode_patched(context, expected, merged.object, {}, context.request.body);
 }
@@ -163,8 +166,8 @@ bool is_apply(const Context& context) {
   return media_type(context.request.headers.get("Content-Type")) == "application/apply-patch+yaml";
 }
 
-Result<Value> patched(Context& context, const Expected& expected, const Resource& resource,
-                      const Value* served) {
+Result<Decoded> patched(Context& context, const Expected& expected, const Resource& resource,
+                        const Value* served) {
   DIBS_TRY(PatchType type, patch_type(context, resource));
   if (type == PatchType::apply) return apply_patch(context, expected, resource, served);
 
@@ -207,8 +210,8 @@ Result<Value> patched(Context& context, const Expected& expected, const Resource
   auto decoded = decode_patched(context, expected, result, std::move(strict), shown);
   if (!decoded.ok())
     return type == PatchType::strategic ? as_restored(decoded.error(), shown) : decoded;
-  Value object = std::move(decoded).value();
-  return check_name(context, std::move(object));
+  DIBS_CHECK(check_name(context, decoded->object));
+  return decoded;
 }
 
 }  // namespace dibs::server

@@ -60,8 +60,9 @@ void check_attributes(const Value& spec, FieldErrors& errors) {
 Result<Response> Reviews::handle(Context& context) {
   const Resource& resource = *context.resource;
   DIBS_CHECK(read_write_options(context, "CreateOptions"));
-  DIBS_TRY(Value review, decode_body(context, expected_of(resource)));
-  review = track_write(context, resource, nullptr, std::move(review));
+  DIBS_TRY(Decoded body, decode_body(context, expected_of(resource)));
+  Value review =
+      track_write(context, resource, nullptr, std::move(body.object), body.forgets_managers);
   DIBS_TRY(Value answer, answered(context, review));
   return present_value(context, 201, answer);
 }

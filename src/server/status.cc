@@ -115,6 +115,15 @@ Error conflict_error(std::string_view group, std::string_view resource, std::str
           details_of(group, resource, name)};
 }
 
+Error wrong_uid_error(std::string_view group, std::string_view resource, std::string_view name,
+                      std::string_view key, std::string_view wanted, std::string_view actual) {
+  return conflict_error(
+      group, resource, name,
+      cat("StorageError: invalid object, Code: 4, Key: ", key,
+          ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ",
+          wanted, ", UID in object meta: ", actual));
+}
+
 Error forbidden_error(std::string_view group, std::string_view resource, std::string_view name,
                       std::string_view reason) {
   std::string message = qualified(resource, group);

@@ -25,6 +25,9 @@ Error already_exists_error(std::string_view group, std::string_view resource,
                            std::string_view name);
 Error conflict_error(std::string_view group, std::string_view resource, std::string_view name,
                      std::string_view reason);
+/// A client's uid is not that of the object, "" for none.
+Error wrong_uid_error(std::string_view group, std::string_view resource, std::string_view name,
+                      std::string_view key, std::string_view wanted, std::string_view actual);
 Error forbidden_error(std::string_view group, std::string_view resource, std::string_view name,
                       std::string_view reason);
 /// For a resource, version or sub-resource that is not served.

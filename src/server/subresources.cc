@@ -47,7 +47,85 @@ api::FieldPath replicas_path(const api::ScalePaths* paths) {
   return path;
 }
 
+/// The door of an object that shows and takes a Scale of it. Lives no longer than the context.
+class ScaleOf {
+ public:
+  explicit ScaleOf(Context& context) : context_(&context), resource_(context.resource.get()) {
+    if (resource_->custom_kind) paths_ = scale_paths(*resource_->custom_kind, resource_->version);
+  }
+
+  Expected expected() const { return expected_body(*resource_->subresource("scale")); }
+
+  Result<Value> read(const Value& object, bool update = false) const {
+    if (paths_) return api::scale_of_custom(to_served(*resource_, object), *paths_, update);
+    return api::scale_of(to_served(*resource_, object));
+  }
+
+  /// The object with what was put, or else with the patch of the request.
+  Result<Value> write(const Value& existing, const Decoded* given) const {
+    DIBS_TRY(Value current, read(existing, true));
+    const Value& owners = existing["metadata"]["managedFields"];
+    Value entries = api::managed_fields_to_scale(owners, replicas_path(paths_));
+    if (!entries.is_null()) current.mut("metadata").set("managedFields", std::move(entries));
+    DIBS_TRY(Value scale, wanted(current, given));
+    Value served = to_served(*resource_, existing);
+    DIBS_TRY(Value scaled, paths_ ? api::apply_scale_custom(served, scale, *paths_)
+                                  : api::apply_scale(served, scale));
+    Value merged = api::managed_fields_from_scale(owners, scale["metadata"]["managedFields"],
+                                                  replicas_path(paths_), resource_->api_version());
+    if (merged.is_null()) {
+      scaled.mut("metadata").erase("managedFields");
+    } else {
+      scaled.mut("metadata").set("managedFields", std::move(merged));
+    }
+    if (!resource_->to_storage) return scaled;
+    return resource_->to_storage(scaled, &existing, false);
+  }
+
+  Response answer(const Value& object) const {
+    auto scale = read(object, true);
+    return scale.ok() ? present_scale(*context_, *scale) : status_response(scale.error());
+  }
+
+ private:
+  Result<Value> wanted(const Value& current, const Decoded* given) const {
+    Expected body = expected();
+    Decoded scale;
+    if (given) {
+      scale = *given;
+    } else {
+      Resource plain = *resource_;
+      plain.custom = false;  // a Scale takes every patch type
+      DIBS_TRY(scale, patched(*context_, body, plain, &current));
+    }
+    if (is_apply(*context_)) return scale.object;
+    api::KindRules with_status;
+    with_status.has_status = true;
+    Resource as_kind;
+    as_kind.hub_group = body.kind.group;
+    as_kind.hub_version = body.kind.version;
+    as_kind.kind = body.kind.kind;
+    as_kind.schema = body.schema;
+    as_kind.rules = &with_status;
+    return track_write(*context_, as_kind, &current, std::move(scale.object),
+                       scale.forgets_managers);
+  }
+
+  Context* context_;
+  const Resource* resource_;
+  const api::ScalePaths* paths_ = nullptr;
+};
+
 }  // namespace
+
+Reply answered_with_created(std::shared_ptr<Write> write) {
+  Reply reply(std::move(write));
+  reply.answer = [](const Write& done) {
+    return present_value(done.context, 201, created_status());
+  };
+  reply.is_small = true;
+  return reply;
+}
 
 bool Subresources::handles(const Context& context) const {
   const std::string& sub = context.info.subresource;
@@ -61,48 +139,38 @@ bool Subresources::streams(const Context& context) const {
                                       sub == "portforward" || sub == "proxy");
 }
 
-Result<Response> Subresources::handle(Context& context) {
+Result<Reply> Subresources::handle(Context& context) {
   const std::string& sub = context.info.subresource;
   if (sub == "binding" || sub.empty()) return bind(context);
   if (sub == "eviction") return evict(context);
   if (sub == "scale") return scale(context);
-  if (sub == "token") return token(context);
+  if (sub == "token") {
+    DIBS_TRY(Response response, token(context));
+    return Reply(std::move(response));
+  }
   return unknown_resource_error();  // streams are answered by stream()
 }
 
-Result<Response> Subresources::bind(Context& context) {
+Result<Reply> Subresources::bind(Context& context) {
   DIBS_CHECK(read_write_options(context, "CreateOptions"));
   Expected expected{{"", "v1", "Binding"}, api::builtin_schema("", "v1", "Binding"), nullptr};
-  DIBS_TRY(Value binding, decode_body(context, expected));
+  DIBS_TRY(Decoded body, decode_body(context, expected));
   ResourcePtr pods = context.resources->find("", "v1", "pods");
-  std::string name = context.info.name;
-  std::string from_url = name;
-  if (name.empty()) name = binding["metadata"]["name"].str();
   context.info.subresource = "binding";
-  auto make = [&](const Value* existing) -> Result<Value> {
+  auto write = std::make_shared<Write>(context, *pods, Verb::put);
+  if (write->name.empty()) write->name = body.object["metadata"]["name"].str();
+  write->make = [this, &context, pods, key = write->key(), name = write->name,
+                 body = std::move(body)](const Value* existing) -> Result<Wanted> {
+    const Value& binding = body.object;
     auto uid = binding["metadata"]["uid"].as_string();
-    if (!uid.empty() && uid != (*existing)["metadata"]["uid"].as_string()) {
-      return conflict_error(
-          "", "pods", name,
-          cat("StorageError: invalid object, Code: 4, Key: ",
-              pods->key(context.info.name_space, name),
-              ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
-              "precondition: ",
-              uid, ", UID in object meta: ", (*existing)["metadata"]["uid"].as_string()));
-    }
-    DIBS_TRY(Value pod, api::bind_pod(*existing, binding, from_url, context.now));
+    auto actual = (*existing)["metadata"]["uid"].as_string();
+    if (!uid.empty() && uid != actual)
+      return wrong_uid_error(pods->group, pods->plural, name, key, uid, actual);
+    DIBS_TRY(Value pod, api::bind_pod(*existing, binding, context.info.name, context.now));
     copy_topology(pod, binding["target"]["name"].as_string());
-    return pod;
+    return Wanted{std::move(pod), body.forgets_managers};
   };
-  context.may_defer = context.can_defer && !from_url.empty();
-  DIBS_TRY(Written written, objects_.update(context, *pods, context.info.name_space, name,
-                                            UpdateKind::put, false, make));
-  (void)written;
-  if (context.deferred) {
-    context.deferred->answer = [&context] { return present_value(context, 201, created_status()); };
-    return Response();
-  }
-  return present_value(context, 201, created_status());
+  return answered_with_created(std::move(write));
 }
 
 void Subresources::copy_topology(Value& pod, std::string_view node_name) const {
@@ -116,93 +184,37 @@ void Subresources::copy_topology(Value& pod, std::string_view node_name) const {
   }
 }
 
-Result<Response> Subresources::scale(Context& context) {
-  const Resource& resource = *context.resource;
-  const api::SubresourceInfo& sub = *resource.subresource("scale");
-  const api::ScalePaths* paths =
-      resource.custom_kind ? scale_paths(*resource.custom_kind, resource.version) : nullptr;
-  auto scale_for = [&](const Value& object, bool update) -> Result<Value> {
-    if (paths) return api::scale_of_custom(to_served(resource, object), *paths, update);
-    return api::scale_of(to_served(resource, object));
-  };
+Result<Reply> Subresources::scale(Context& context) {
   if (context.info.verb == "get") {
-    DIBS_TRY(Value object, objects_.get(resource, context.info.name_space, context.info.name));
-    DIBS_TRY(Value scale, scale_for(object, false));
-    return present_scale(context, scale);
+    DIBS_TRY(Value object,
+             objects_.get(*context.resource, context.info.name_space, context.info.name));
+    DIBS_TRY(Value scale, ScaleOf(context).read(object));
+    return Reply(present_scale(context, scale));
   }
-  Expected expected = expected_body(sub);
-  DIBS_CHECK(
-      read_write_options(context, context.info.verb == "patch" ? "PatchOptions" : "UpdateOptions"));
-  std::optional<Value> given;
-  if (context.info.verb == "update") {
-    DIBS_TRY(given, decode_body(context, expected));
-    auto name = (*given)["metadata"]["name"].as_string();
-    if (name.empty()) {
-      return Error::bad_request(cat("the name of the object (", context.info.name,
-                                    " based on URL) was undeterminable: name must be provided"));
-    }
-    if (name != context.info.name) {
-      return Error::bad_request(cat("the name of the object (", name,
-                                    ") does not match the name on the URL (", context.info.name,
-                                    ")"));
-    }
-    auto name_space = (*given)["metadata"]["namespace"].as_string();
-    if (!name_space.empty() && name_space != context.info.name_space) {
-      return Error::bad_request(
-          "the namespace of the provided object does not match the namespace sent on the request");
-    }
+  const bool patches = context.info.verb == "patch";
+  DIBS_CHECK(read_write_options(context, patches ? "PatchOptions" : "UpdateOptions"));
+  ScaleOf door(context);
+  std::optional<Decoded> given;
+  if (!patches) {
+    DIBS_TRY(given, decode_body(context, door.expected()));
+    DIBS_CHECK(check_place(context, given->object));
   }
-  Resource plain = resource;
-  plain.custom = false;  // a Scale takes every patch type
-  auto make = [&](const Value* existing) -> Result<Value> {
-    Value scale;
-    DIBS_TRY(Value current, scale_for(*existing, true));
-    Value entries = api::managed_fields_to_scale((*existing)["metadata"]["managedFields"],
-                                                 replicas_path(paths));
-    if (!entries.is_null()) current.mut("metadata").set("managedFields", std::move(entries));
-    if (given) {
-      scale = *given;
-    } else {
-      DIBS_TRY(scale, patched(context, expected, plain, &current));
-    }
-    if (!is_apply(context)) {
-      Resource as_kind;
-      as_kind.hub_group = "autoscaling";
-      as_kind.hub_version = "v1";
-      as_kind.kind = "Scale";
-      as_kind.schema = expected.schema;
-      api::KindRules with_status;
-      with_status.has_status = true;
-      as_kind.rules = &with_status;
-      scale = track_write(context, as_kind, &current, std::move(scale));
-    }
-    Value served = to_served(resource, *existing);
-    Result<Value> scaled =
-        paths ? api::apply_scale_custom(served, scale, *paths) : api::apply_scale(served, scale);
-    if (!scaled.ok()) return scaled;
-    {
-      Value owners = api::managed_fields_from_scale((*existing)["metadata"]["managedFields"],
-                                                    scale["metadata"]["managedFields"],
-                                                    replicas_path(paths), resource.api_version());
-      if (owners.is_null()) {
-        scaled->mut("metadata").erase("managedFields");
-      } else {
-        scaled->mut("metadata").set("managedFields", std::move(owners));
-      }
-    }
-    return resource.to_storage ? resource.to_storage(*scaled, existing, false) : *scaled;
+  // The owners are settled by the door, as those of a Scale.
+  auto write = std::make_shared<Write>(context, *context.resource, Verb::apply);
+  write->make = [door, given = std::move(given)](const Value* existing) -> Result<Wanted> {
+    DIBS_TRY(Value object, door.write(*existing, given ? &*given : nullptr));
+    return Wanted{std::move(object)};
   };
-  // The owners are settled here, as those of a Scale.
-  DIBS_TRY(Written written, objects_.update(context, resource, context.info.name_space,
-                                            context.info.name, UpdateKind::apply, false, make));
-  DIBS_TRY(Value scale, scale_for(written.object, true));
-  return present_scale(context, scale);
+  Reply reply(std::move(write));
+  reply.answer = [door](const Write& done) { return door.answer(done.written()); };
+  return reply;
 }
 
 Result<Response> Subresources::token(Context& context) {
   const Resource& resource = *context.resource;
   DIBS_CHECK(read_write_options(context, "CreateOptions"));
-  DIBS_TRY(Value request, decode_body(context, expected_body(*resource.subresource("token"))));
+  DIBS_TRY(Decoded body, decode_body(context, expected_body(*resource.subresource("token"))));
+  const Value& request = body.object;
   DIBS_TRY(Value account, objects_.get(resource, context.info.name_space, context.info.name));
   DIBS_CHECK(admit_body(objects_.admission(), context, Operation::create, request));
   DIBS_TRY(Value answer, access_.issue_token(context, account, request));

@@ -11,8 +11,12 @@
 #include "server/context.h"
 #include "server/node_client.h"
 #include "server/objects.h"
+#include "server/writing.h"
 
 namespace dibs::server {
+
+/// A write that is answered with "Created", whatever it makes.
+Reply answered_with_created(std::shared_ptr<Write> write);
 
 class Subresources {
  public:
@@ -21,7 +25,7 @@ class Subresources {
 
   /// False for those that are read and written like the object (status).
   bool handles(const Context& context) const;
-  Result<Response> handle(Context& context);
+  Result<Reply> handle(Context& context);
 
   /// True for log, exec, attach, port-forward and proxy, whose answer may be a stream.
   bool streams(const Context& context) const;
@@ -29,9 +33,9 @@ class Subresources {
               const std::shared_ptr<net::Exchange>& exchange);
 
  private:
-  Result<Response> bind(Context& context);
-  Result<Response> evict(Context& context);
-  Result<Response> scale(Context& context);
+  Result<Reply> bind(Context& context);
+  Result<Reply> evict(Context& context);
+  Result<Reply> scale(Context& context);
   Result<Response> token(Context& context);
   /// Nothing for the log of a pod that has no node yet.
   Result<std::optional<StreamPlace>> locate(Context& context);
@@ -45,6 +49,7 @@ class Subresources {
   Result<StreamPlace> proxied_service(Context& context);
   Result<> mark_disrupted(Context& context, const Value& pod);
   Result<> spend_disruption(Context& context, const Value& pod);
+  Result<Value> budget_of(const Context& context, const Resource& budgets, const Value& pod);
   void copy_topology(Value& pod, std::string_view node_name) const;
 
   Objects& objects_;

@@ -74,67 +74,71 @@ Result<Value> options_of_query(const Context& context) {
   return out;
 }
 
-/// At once, or by whoever commits the write.
-Response answer(Context& context, const Resource& resource, int status, const Value& object) {
-  if (!context.deferred) return present_object(context, resource, status, object);
-  context.deferred->status = status;
-  return {};
-}
-
 }  // namespace
 
-Result<DeleteOptions> read_delete_options(Context& context) {
-  DIBS_TRY(Value raw, parse_options_body(context));
-  Value decoded;
-  if (raw.is_object()) {
-    auto kind = raw["kind"].as_string();
-    if (!kind.empty() && kind != "DeleteOptions") {
-      return Error::bad_request(
-          cat("no kind ", quoted(kind), " is registered for version ",
-              quoted(raw["apiVersion"].as_string()),
-              " in scheme "
-              "\"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""));
-    }
-    std::vector<std::string> ignored;
-    DIBS_TRY(decoded, api::decode(raw, *api::builtin_schema("", "v1", "DeleteOptions"),
-                                  api::Strictness::ignore, ignored));
-  } else {
-    DIBS_TRY(decoded, options_of_query(context));
-  }
+namespace {
 
+Result<Value> decoded_options(Context& context) {
+  DIBS_TRY(Value raw, parse_options_body(context));
+  if (!raw.is_object()) return options_of_query(context);
+  auto kind = raw["kind"].as_string();
+  if (!kind.empty() && kind != "DeleteOptions") {
+    return Error::bad_request(
+        cat("no kind ", quoted(kind), " is registered for version ",
+            quoted(raw["apiVersion"].as_string()),
+            " in scheme "
+            "\"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""));
+  }
+  std::vector<std::string> ignored;
+  return api::decode(raw, *api::builtin_schema("", "v1", "DeleteOptions"), api::Strictness::ignore,
+                     ignored);
+}
+
+Result<> check_options(const Value& options) {
   api::FieldErrors errors;
-  auto propagation = decoded["propagationPolicy"];
+  const Value& propagation = options["propagationPolicy"];
   if (!propagation.is_null()) {
     auto text = propagation.as_string();
     if (text != "Foreground" && text != "Background" && text != "Orphan") {
       errors.not_supported(api::Path("propagationPolicy"), propagation,
                            {"Foreground", "Background", "Orphan", "nil"});
-    } else if (!decoded["orphanDependents"].is_null()) {
+    } else if (!options["orphanDependents"].is_null()) {
       errors.invalid(api::Path("propagationPolicy"), propagation,
                      "orphanDependents and deletionPropagation cannot be both set");
     }
   }
-  for (const Value& item : decoded["dryRun"].items()) {
+  for (const Value& item : options["dryRun"].items()) {
     if (item.as_string() != "All") {
-      errors.not_supported(api::Path("dryRun"), decoded["dryRun"], {"All"});
+      errors.not_supported(api::Path("dryRun"), options["dryRun"], {"All"});
       break;
     }
   }
   if (!errors.empty()) return errors.to_error("DeleteOptions", "meta.k8s.io", "");
+  return success();
+}
 
+}  // namespace
+
+DeleteOptions to_delete_options(const Value& raw) {
   DeleteOptions options;
-  if (const Value* grace = decoded.find("gracePeriodSeconds"); grace && !grace->is_null()) {
+  if (const Value* grace = raw.find("gracePeriodSeconds"); grace && !grace->is_null()) {
     options.grace_seconds = grace->as_int();
   }
-  options.propagation = propagation.str();
-  if (const Value* orphan = decoded.find("orphanDependents"); orphan && !orphan->is_null()) {
+  options.propagation = raw["propagationPolicy"].str();
+  if (const Value* orphan = raw.find("orphanDependents"); orphan && !orphan->is_null()) {
     options.orphan_dependents = orphan->as_bool();
   }
-  options.precondition_uid = decoded["preconditions"]["uid"].str();
-  options.precondition_version = decoded["preconditions"]["resourceVersion"].str();
-  options.dry_run = !decoded["dryRun"].empty();
-  options.raw = std::move(decoded);
+  options.precondition_uid = raw["preconditions"]["uid"].str();
+  options.precondition_version = raw["preconditions"]["resourceVersion"].str();
+  options.dry_run = !raw["dryRun"].empty();
+  options.raw = raw;
   return options;
+}
+
+Result<DeleteOptions> read_delete_options(Context& context) {
+  DIBS_TRY(Value options, decoded_options(context));
+  DIBS_CHECK(check_options(options));
+  return to_delete_options(options);
 }
 
 Result<Value> with_defaults(const Resource& resource, Value object, const Value* existing,
@@ -151,36 +155,50 @@ Result<Value> with_defaults(const Resource& resource, Value object, const Value*
 
 namespace {
 
-Result<> keep_as_sent(Context& context, const Resource& resource, const Value& object) {
-  if (!resource.rules->judged_as_sent || !resource.schema) return success();
-  auto sent = api::decode_as_sent(context.sent, *resource.schema);
-  if (!sent.ok()) return success();
-  sent->set("kind", object["kind"]);
-  sent->set("apiVersion", object["apiVersion"]);
-  if (*sent == object) return success();
-  DIBS_TRY(context.as_sent, with_defaults(resource, std::move(sent).value()));
-  return success();
+/// What the kind judges of a new object, where that tells more than the object.
+Result<Value> as_sent(const Resource& resource, const Decoded& body) {
+  if (!resource.rules->judged_as_sent || !resource.schema) return Value();
+  auto sent = api::decode_as_sent(body.sent, *resource.schema);
+  if (!sent.ok()) return Value();
+  sent->set("kind", body.object["kind"]);
+  sent->set("apiVersion", body.object["apiVersion"]);
+  if (*sent == body.object) return Value();
+  return with_defaults(resource, std::move(sent).value());
+}
+
+/// An update of the object, or the status, that the request names.
+std::shared_ptr<Write> update_of(Context& context, Verb verb, bool may_create) {
+  auto write = std::make_shared<Write>(context, *context.resource, verb);
+  write->may_create = may_create && context.info.subresource.empty();
+  return write;
+}
+
+Response answer_object(const Write& write) {
+  const Outcome& outcome = write.outcome;
+  const int status = outcome.created ? 201 : 200;
+  if (outcome.version != 0 && outcome.bytes) {
+    return present_written(write.context, write.resource, status, outcome.object, *outcome.bytes,
+                           outcome.version);
+  }
+  return present_object(write.context, write.resource, status, write.written());
 }
 
 }  // namespace
 
-Result<Response> handle_create(Context& context, Objects& objects) {
-  const Resource& resource = *context.resource;
-  context.may_defer = context.can_defer;
-  DIBS_CHECK(read_write_options(context, "CreateOptions"));
-  DIBS_TRY(Value object, decode_body(context, expected_of(resource)));
-  DIBS_CHECK(keep_as_sent(context, resource, object));
-  DIBS_TRY(object, with_defaults(resource, std::move(object)));
-  DIBS_TRY(Value made,
-           objects.create(context, resource, context.info.name_space, std::move(object)));
-  return answer(context, resource, 201, made);
+Response Reply::answered() const {
+  if (!write) return response;
+  if (answer) return answer(*write);
+  return answer_object(*write);
 }
 
-Result<Response> handle_update(Context& context, Objects& objects) {
-  const Resource& resource = *context.resource;
-  context.may_defer = context.can_defer;
-  DIBS_CHECK(read_write_options(context, "UpdateOptions"));
-  DIBS_TRY(Value object, decode_body(context, expected_of(resource)));
+bool Reply::is_quick() const {
+  constexpr std::size_t kSmall = 64 * 1024;
+  const SharedBytes& bytes = write->outcome.bytes;
+  if (is_small || !bytes) return static_cast<bool>(answer);
+  return bytes->size() < kSmall && presents_bytes(write->context, write->resource);
+}
+
+Result<> check_place(const Context& context, const Value& object) {
   const std::string& name = context.info.name;
   auto given = object["metadata"]["name"].as_string();
   if (given.empty()) {
@@ -192,66 +210,75 @@ Result<Response> handle_update(Context& context, Objects& objects) {
                                   ") does not match the name on the URL (", name, ")"));
   }
   auto name_space = object["metadata"]["namespace"].as_string();
-  if (resource.namespaced && !name_space.empty() && name_space != context.info.name_space) {
-    return Error::bad_request(
-        "the namespace of the provided object does not match the namespace sent on the request");
-  }
-  bool status_write = context.info.subresource == "status";
-  auto make = [&](const Value* existing) -> Result<Value> {
-    return with_defaults(resource, object, existing, status_write);
-  };
-  bool may_create = resource.rules->allow_create_on_update && context.info.subresource.empty();
-  DIBS_TRY(Written written, objects.update(context, resource, context.info.name_space, name,
-                                           UpdateKind::put, may_create, make));
-  return answer(context, resource, written.created ? 201 : 200, written.object);
+  if (context.resource->namespaced && !name_space.empty() && name_space != context.info.name_space)
+    return wrong_namespace_error();
+  return success();
 }
 
-Result<Response> handle_patch(Context& context, Objects& objects) {
+Result<Reply> handle_create(Context& context) {
   const Resource& resource = *context.resource;
-  context.may_defer = context.can_defer;
-  bool apply = is_apply(context);
+  DIBS_CHECK(read_write_options(context, "CreateOptions"));
+  DIBS_TRY(Decoded body, decode_body(context, expected_of(resource)));
+  DIBS_TRY(Value judged, as_sent(resource, body));
+  DIBS_TRY(Value object, with_defaults(resource, std::move(body.object)));
+  auto write = std::make_shared<Write>(context, resource, Verb::create);
+  write->make = [wanted = Wanted{std::move(object), body.forgets_managers, std::move(judged)}](
+                    const Value*) -> Result<Wanted> { return wanted; };
+  return Reply(std::move(write));
+}
+
+Result<Reply> handle_update(Context& context) {
+  const Resource& resource = *context.resource;
+  DIBS_CHECK(read_write_options(context, "UpdateOptions"));
+  DIBS_TRY(Decoded body, decode_body(context, expected_of(resource)));
+  DIBS_CHECK(check_place(context, body.object));
+  auto write = update_of(context, Verb::put, resource.rules->allow_create_on_update);
+  write->make = [&resource, body = std::move(body), of_status = write->subresource == "status"](
+                    const Value* existing) -> Result<Wanted> {
+    DIBS_TRY(Value object, with_defaults(resource, body.object, existing, of_status));
+    return Wanted{std::move(object), body.forgets_managers};
+  };
+  return Reply(std::move(write));
+}
+
+Result<Reply> handle_patch(Context& context) {
+  const Resource& resource = *context.resource;
+  const bool apply = is_apply(context);
   DIBS_CHECK(read_write_options(context, "PatchOptions"));
-  Expected expected = expected_of(resource);
-  auto make = [&](const Value* existing) -> Result<Value> {
+  auto write = update_of(context, apply ? Verb::apply : Verb::patch, apply);
+  write->make = [&context, &resource, expected = expected_of(resource),
+                 of_status =
+                     write->subresource == "status"](const Value* existing) -> Result<Wanted> {
     std::optional<Value> served;
     if (existing) served = to_served(resource, *existing);
-    DIBS_TRY(Value object, patched(context, expected, resource, served ? &*served : nullptr));
-    return with_defaults(resource, std::move(object), existing,
-                         context.info.subresource == "status");
+    DIBS_TRY(Decoded made, patched(context, expected, resource, served ? &*served : nullptr));
+    DIBS_TRY(Value object, with_defaults(resource, std::move(made.object), existing, of_status));
+    return Wanted{std::move(object), made.forgets_managers};
   };
-  bool may_create = apply && context.info.subresource.empty();
-  DIBS_TRY(Written written,
-           objects.update(context, resource, context.info.name_space, context.info.name,
-                          apply ? UpdateKind::apply : UpdateKind::patch, may_create, make));
-  return answer(context, resource, written.created ? 201 : 200, written.object);
+  return Reply(std::move(write));
 }
 
-Result<Response> handle_delete(Context& context, Objects& objects) {
+Result<Reply> handle_delete(Context& context) {
   const Resource& resource = *context.resource;
-  context.may_defer = context.can_defer;
-  DIBS_TRY(DeleteOptions options, read_delete_options(context));
+  auto write = std::make_shared<Write>(context, resource, Verb::remove);
+  DIBS_TRY(write->removal, read_delete_options(context));
+  const DeleteOptions& options = write->removal;
   if (!resource.rules->orphans_warning.empty() && options.propagation.empty() &&
       !options.orphan_dependents) {
     context.warn(resource.rules->orphans_warning);
   }
-  DIBS_TRY(Deleted deleted,
-           objects.remove(context, resource, context.info.name_space, context.info.name, options));
-  if (!deleted.removed || resource.rules->returns_deleted) {
-    if (!context.deferred) return present_object(context, resource, 200, deleted.object);
-    DeferredWrite& write = *context.deferred;
-    if (!write.op.value && presents_bytes(context, resource) && !context.request.takes_values) {
-      write.shown = share(encode_stored(deleted.object));
-    }
-    return Response();
+  Reply reply(write);
+  if (resource.rules->returns_deleted) {
+    write->encodes_removed = presents_bytes(context, resource) && !context.request.takes_values;
+    return reply;
   }
-  const auto answer = [&context, uid = deleted.object["metadata"]["uid"].str()] {
-    const Resource& kind = *context.resource;
-    return present_value(context, 200,
-                         success_status(context.info.name, kind.group, kind.plural, uid));
+  reply.answer = [](const Write& done) {
+    if (!done.outcome.removed) return answer_object(done);
+    return present_value(done.context, 200,
+                         success_status(done.name, done.resource.group, done.resource.plural,
+                                        done.outcome.object["metadata"]["uid"].as_string()));
   };
-  if (!context.deferred) return answer();
-  context.deferred->answer = answer;
-  return Response();
+  return reply;
 }
 
 Result<Response> handle_delete_collection(Context& context, Objects& objects) {
@@ -265,9 +292,11 @@ Result<Response> handle_delete_collection(Context& context, Objects& objects) {
   for (const auto& record : listing.records) {
     DIBS_TRY(Value object, decode_stored(*record));
     if (!selection.matches(to_served(resource, object))) continue;
-    const Value& metadata = object["metadata"];
-    auto deleted = objects.remove(context, resource, metadata["namespace"].as_string(),
-                                  metadata["name"].as_string(), options);
+    Write write(context, resource, Verb::remove);
+    write.name_space = object["metadata"]["namespace"].str();
+    write.name = object["metadata"]["name"].str();
+    write.removal = options;
+    auto deleted = objects.run(write);
     if (!deleted.ok() && deleted.error().code() != Code::not_found)
       return std::move(deleted).error();
     removed.push_back(std::move(object));

@@ -1,19 +1,43 @@
 #pragma once
 // POST, PUT, PATCH and DELETE of objects.
 
+#include <functional>
+#include <memory>
+
 #include "base/result.h"
 #include "server/body.h"
 #include "server/context.h"
 #include "server/objects.h"
+#include "server/write.h"
 
 namespace dibs::server {
 
-Result<Response> handle_create(Context& context, Objects& objects);
-Result<Response> handle_update(Context& context, Objects& objects);
-Result<Response> handle_patch(Context& context, Objects& objects);
-Result<Response> handle_delete(Context& context, Objects& objects);
+/// What a handler makes of a request: the answer, or a write and how it is answered when it is
+/// over.
+struct Reply {
+  Reply(Response response) : response(std::move(response)) {}
+  explicit Reply(std::shared_ptr<Write> write) : write(std::move(write)) {}
+
+  Response response;        // where there is no write
+  std::shared_ptr<Write> write;  // not begun
+  /// Where that is not the object.
+  std::function<Response(const Write&)> answer = {};
+  bool is_small = false;  // what `answer` gives, whatever was written
+
+  /// To a write that is over.
+  Response answered() const;
+  /// True when answered() will copy a few bytes at most, of a write that is to be committed.
+  bool is_quick() const;
+};
+
+Result<Reply> handle_create(Context& context);
+Result<Reply> handle_update(Context& context);
+Result<Reply> handle_patch(Context& context);
+Result<Reply> handle_delete(Context& context);
 Result<Response> handle_delete_collection(Context& context, Objects& objects);
 
+/// DeleteOptions that were decoded and found valid.
+DeleteOptions to_delete_options(const Value& raw);
 /// DeleteOptions of the body or, where there is none, of the query.
 Result<DeleteOptions> read_delete_options(Context& context);
 
@@ -22,12 +46,15 @@ Result<DeleteOptions> read_delete_options(Context& context);
 Result<Value> with_defaults(const Resource& resource, Value object, const Value* existing = nullptr,
                             bool status_write = false);
 
-/// The object after a patch of any type, decoded and in the stored version; `served` is what the
-/// patch is applied to, in the version of `expected` (null: there is none yet, for apply).
-Result<Value> patched(Context& context, const Expected& expected, const Resource& resource,
-                      const Value* served);
+/// The object after a patch of any type, decoded; `served` is what the patch is applied to, in the
+/// version of `expected` (null: there is none yet, for apply).
+Result<Decoded> patched(Context& context, const Expected& expected, const Resource& resource,
+                        const Value* served);
 
 /// True when the Content-Type is the one of server-side apply.
 bool is_apply(const Context& context);
+
+/// The name and namespace of an object that is put must be those of the path.
+Result<> check_place(const Context& context, const Value& object);
 
 }  // namespace dibs::server

@@ -30,28 +30,28 @@ class AdminAccess : public AdmissionPlugin {
   explicit AdminAccess(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "AdminAccess"; }
 
-  void judge(const AdmissionRequest& request, api::FieldErrors& errors) override {
-    if (request.resource.group != kGroup || request.object == nullptr) return;
-    bool is_template = request.resource.plural == "resourceclaimtemplates";
-    if (!is_template && request.resource.plural != "resourceclaims") return;
-    const auto& features = request.resource.features;
+  void judge(const Write& write, api::FieldErrors& errors) override {
+    if (write.resource.group != kGroup || write.object.is_null()) return;
+    bool is_template = write.resource.plural == "resourceclaimtemplates";
+    if (!is_template && write.resource.plural != "resourceclaims") return;
+    const auto& features = write.resource.features;
     if (features && (features->minor() < kSince || !features->on("DRAAdminAccess"))) return;
-    const Value& object = *request.object;
-    if (request.operation == Operation::create) {
+    const Value& object = write.object;
+    if (write.operation == Operation::create) {
       const Value& spec = is_template ? object["spec"]["spec"] : object["spec"];
       int at = first_admin(spec["devices"]["requests"], true);
-      if (at < 0 || is_allowed(request, at, true, errors)) return;
-    } else if (request.subresource == "status" && request.old != nullptr) {
+      if (at < 0 || is_allowed(write, at, true, errors)) return;
+    } else if (write.subresource == "status" && !write.old.is_null()) {
       // Who has had it keeps it.
-      if (first_admin(results_of(*request.old), false) >= 0) return;
+      if (first_admin(results_of(write.old), false) >= 0) return;
       int at = first_admin(results_of(object), false);
-      if (at >= 0) is_allowed(request, at, false, errors);
+      if (at >= 0) is_allowed(write, at, false, errors);
     }
   }
 
  private:
-  bool is_allowed(const AdmissionRequest& request, int at, bool spec, api::FieldErrors& errors) {
-    Value name_space = sources_.find("", "namespaces", "", request.name_space);
+  bool is_allowed(const Write& write, int at, bool spec, api::FieldErrors& errors) {
+    Value name_space = sources_.find("", "namespaces", "", write.name_space);
     api::Path status("status");
     api::Path allocation = status.child("allocation");
     api::Path base = spec ? api::Path("spec") : allocation;
@@ -61,7 +61,7 @@ class AdminAccess : public AdmissionPlugin {
     api::Path path = item.child("adminAccess");
     if (name_space.is_null()) {
       errors.internal(path, cat("could not retrieve namespace to verify admin access: namespace ",
-                                quoted(request.name_space), " not found"));
+                                quoted(write.name_space), " not found"));
       return false;
     }
     if (name_space["metadata"]["labels"][kLabel].as_string() == "true") return true;

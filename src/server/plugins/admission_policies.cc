@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kLongestAnnotation = 10 * 1024;
 
 /// Policies are not asked about themselves: one that denies everything could not be taken back.
-bool is_exempt(const AdmissionRequest& request) {
+bool is_exempt(const Write& request) {
   return request.resource.group == "admissionregistration.k8s.io" &&
          (request.resource.plural.ends_with("admissionpolicies") ||
           request.resource.plural.ends_with("admissionpolicybindings"));
@@ -39,7 +39,7 @@ bool has_control_characters(std::string_view text) {
 /// the one that is told.
 class Asking {
  public:
-  Asking(AdmissionRequest& request, const PluginSources& sources)
+  Asking(const Write& request, const PluginSources& sources)
       : request_(request), sources_(sources), seen_(request, sources) {}
 
   Result<> ask(const PolicySet& set) {
@@ -198,7 +198,7 @@ class Asking {
     denied_ = Error(code_of(reason), plain.message(), std::move(details));
   }
 
-  AdmissionRequest& request_;
+  const Write& request_;
   const PluginSources& sources_;
   PolicyRequest seen_;
   std::optional<Error> denied_;
@@ -213,8 +213,8 @@ class AdmissionPolicies : public AdmissionPlugin {
                 prefix(sources, "validatingadmissionpolicybindings")) {}
   std::string_view name() const override { return "ValidatingAdmissionPolicy"; }
 
-  Result<> validate(AdmissionRequest& request) override {
-    if (request.context.by_server || is_exempt(request)) return success();
+  Result<> validate(const Write& request) override {
+    if (request.follows || is_exempt(request)) return success();
     auto set = source_.current();
     if (!set) return success();
     return Asking(request, sources_).ask(*set);

@@ -44,14 +44,11 @@ Value stream_options(const Context& context) {
 
 Result<> admit_body(const AdmissionChain& chain, Context& context, Operation operation,
                     Value body) {
-  AdmissionRequest request{.context = context,
-                           .resource = *context.resource,
-                           .operation = operation,
-                           .name_space = context.info.name_space,
-                           .name = context.info.name,
-                           .subresource = context.info.subresource,
-                           .object = &body};
-  return chain.validate(request);
+  Write write(context, *context.resource, Verb::create);
+  write.operation = operation;
+  write.subresource = context.info.subresource;
+  write.object = std::move(body);
+  return chain.validate(write);
 }
 
 Result<> admit_stream(const AdmissionChain& chain, Context& context) {

@@ -9,7 +9,7 @@
 namespace dibs::server {
 namespace {
 
-std::string operation_name(const AdmissionRequest& request) {
+std::string operation_name(const Write& request) {
   // A pod is bound by creating a Binding, whatever that changes.
   if (request.subresource == "binding") return "CREATE";
   switch (request.operation) {
@@ -44,14 +44,14 @@ Value user_value(const auth::UserInfo& user) {
   return out;
 }
 
-Value options_value(const AdmissionRequest& request) {
+Value options_value(const Write& request) {
   const Context& context = request.context;
   std::string_view kind = "UpdateOptions";
   if (request.operation == Operation::create) kind = "CreateOptions";
   if (request.operation == Operation::remove) kind = "DeleteOptions";
   Value out = Value::object({{"kind", kind}, {"apiVersion", "meta.k8s.io/v1"}});
-  if (request.options != nullptr) {
-    for (const auto& [key, value] : request.options->members()) {
+  if (request.operation == Operation::remove) {
+    for (const auto& [key, value] : request.removal.raw.members()) {
       if (key != "kind" && key != "apiVersion") out.set(key, value);
     }
     return out;
@@ -130,7 +130,7 @@ Value visible_namespace(const Value& object) {
 
 }  // namespace
 
-PolicyRequest::PolicyRequest(const AdmissionRequest& request, const PluginSources& sources)
+PolicyRequest::PolicyRequest(const Write& request, const PluginSources& sources)
     : request_(request),
       sources_(sources),
       resources_(request.context.resources ? request.context.resources : sources.resources.get()),
@@ -145,10 +145,10 @@ PolicyRequest::PolicyRequest(const AdmissionRequest& request, const PluginSource
   question_.subresource = request.subresource;
   question_.name_space = name_space_;
   question_.name = name_;
-  question_.object = request.object;
-  question_.old = request.old;
-  if (request.subresource == "binding" && request.object != nullptr) {
-    const Value& pod = *request.object;
+  question_.object = request.object_if_any();
+  question_.old = request.old_if_any();
+  if (request.subresource == "binding" && !request.object.is_null()) {
+    const Value& pod = request.object;
     binding_ = Value::object(
         {{"kind", "Binding"},
          {"apiVersion", "v1"},
@@ -172,11 +172,11 @@ Result<Value> PolicyRequest::name_space() {
 }
 
 Result<Value> PolicyRequest::namespace_labels() {
-  if (is_namespace_ && request_.subresource.empty() && request_.object != nullptr) {
-    return (*request_.object)["metadata"]["labels"];
+  if (is_namespace_ && request_.subresource.empty() && !request_.object.is_null()) {
+    return request_.object["metadata"]["labels"];
   }
   if (is_namespace_) {
-    return request_.old != nullptr ? (*request_.old)["metadata"]["labels"] : Value();
+    return request_.old["metadata"]["labels"];
   }
   DIBS_TRY(Value object, name_space());
   return object["metadata"]["labels"];
@@ -225,8 +225,7 @@ Value PolicyRequest::request_value(const api::ServedAs& served, const Resource& 
   if (!name_space_.empty()) out.set("namespace", name_space_);
   out.set("operation", operation_);
   out.set("userInfo", user_value(request_.context.user));
-  bool in_options = request_.options != nullptr && !(*request_.options)["dryRun"].empty();
-  out.set("dryRun", request_.context.dry_run || in_options);
+  out.set("dryRun", request_.is_dry_run());
   if (request_.operation != Operation::connect) out.set("options", options_value(request_));
   return out;
 }
@@ -240,8 +239,8 @@ Result<api::PolicyInput> PolicyRequest::input(const api::ServedAs& served) {
   if (!binding_.is_null()) {
     made.object = binding_;
   } else {
-    made.object = shown(resource, request_.object);
-    made.old_object = shown(resource, request_.old);
+    made.object = shown(resource, request_.object_if_any());
+    made.old_object = shown(resource, request_.old_if_any());
   }
   DIBS_TRY(Value object, name_space());
   made.namespace_object = visible_namespace(object);

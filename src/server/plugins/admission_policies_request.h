@@ -19,7 +19,7 @@ namespace dibs::server {
 
 class PolicyRequest {
  public:
-  PolicyRequest(const AdmissionRequest& request, const PluginSources& sources);
+  PolicyRequest(const Write& request, const PluginSources& sources);
 
   const api::MatchQuestion& question() const { return question_; }
   const ResourceSet& resources() const { return *resources_; }
@@ -37,7 +37,7 @@ class PolicyRequest {
   Value shown(const Resource& resource, const Value* stored) const;
   Value request_value(const api::ServedAs& served, const Resource& resource) const;
 
-  const AdmissionRequest& request_;
+  const Write& request_;
   const PluginSources& sources_;
   ResourceSetPtr resources_;
   std::string operation_;

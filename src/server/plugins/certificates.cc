@@ -14,11 +14,11 @@ class Certificates : public AdmissionPlugin {
   explicit Certificates(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "CertificateApproval"; }
 
-  Result<> mutate(AdmissionRequest& request) override {
-    if (!request.is("certificates.k8s.io", "certificatesigningrequests")) return success();
-    if (request.operation != Operation::create) return success();
-    const auth::UserInfo& user = request.context.user;
-    Value& spec = request.object->mut("spec");
+  Result<> mutate(Write& write) override {
+    if (!write.is("certificates.k8s.io", "certificatesigningrequests")) return success();
+    if (write.operation != Operation::create) return success();
+    const auth::UserInfo& user = write.context.user;
+    Value& spec = write.object.mut("spec");
     for (std::string_view field : {"username", "uid", "groups", "extra"}) spec.erase(field);
     spec.set("username", user.name);
     if (!user.uid.empty()) spec.set("uid", user.uid);
@@ -37,26 +37,26 @@ class Certificates : public AdmissionPlugin {
     return success();
   }
 
-  Result<> validate(AdmissionRequest& request) override {
-    if (!request.is("certificates.k8s.io", "certificatesigningrequests")) return success();
-    if (request.operation == Operation::create) return check_subject(request);
-    if (request.operation != Operation::update) return success();
-    std::string signer((*request.old)["spec"]["signerName"].as_string());
-    if (request.subresource == "approval" && !may(request, "approve", signer)) {
-      return refuse(request,
+  Result<> validate(const Write& write) override {
+    if (!write.is("certificates.k8s.io", "certificatesigningrequests")) return success();
+    if (write.operation == Operation::create) return check_subject(write);
+    if (write.operation != Operation::update) return success();
+    std::string signer(write.old["spec"]["signerName"].as_string());
+    if (write.subresource == "approval" && !may(write, "approve", signer)) {
+      return refuse(write,
                     cat("user not permitted to approve requests with signerName ", quoted(signer)));
     }
-    if (request.subresource == "status" && !may(request, "sign", signer) &&
-        !((*request.old)["status"]["certificate"] == (*request.object)["status"]["certificate"])) {
-      return refuse(request,
+    if (write.subresource == "status" && !may(write, "sign", signer) &&
+        !(write.old["status"]["certificate"] == write.object["status"]["certificate"])) {
+      return refuse(write,
                     cat("user not permitted to sign requests with signerName ", quoted(signer)));
     }
     return success();
   }
 
  private:
-  static Result<> check_subject(const AdmissionRequest& request) {
-    const Value& spec = (*request.object)["spec"];
+  static Result<> check_subject(const Write& write) {
+    const Value& spec = write.object["spec"];
     if (spec["signerName"].as_string() != kClientSigner) return success();
     std::string pem;
     if (!base64_decode(spec["request"].as_string(), pem)) return success();
@@ -64,16 +64,16 @@ class Certificates : public AdmissionPlugin {
     if (!parsed.ok()) return success();
     for (const std::string& group : parsed->organizations) {
       if (group == auth::kMasters) {
-        return refuse(request, cat("use of ", kClientSigner,
-                                   " signer with system:masters group is not allowed"));
+        return refuse(write, cat("use of ", kClientSigner,
+                                 " signer with system:masters group is not allowed"));
       }
     }
     return success();
   }
 
-  bool may(const AdmissionRequest& request, std::string_view verb, std::string_view signer) const {
+  bool may(const Write& write, std::string_view verb, std::string_view signer) const {
     auth::RequestAttributes what;
-    what.user = request.context.user;
+    what.user = write.context.user;
     what.verb = verb;
     what.group = "certificates.k8s.io";
     what.version = "*";

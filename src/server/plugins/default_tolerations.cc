@@ -21,12 +21,12 @@ class DefaultTolerations : public AdmissionPlugin {
  public:
   std::string_view name() const override { return "DefaultTolerationSeconds"; }
 
-  Result<> mutate(AdmissionRequest& request) override {
-    if (request.operation == Operation::remove || !request.is("", "pods") ||
-        !request.subresource.empty()) {
+  Result<> mutate(Write& write) override {
+    if (write.operation == Operation::remove || !write.is("", "pods") ||
+        !write.subresource.empty()) {
       return success();
     }
-    Value& pod = *request.object;
+    Value& pod = write.object;
     for (std::string_view key : kTaints) {
       if (tolerates(pod["spec"]["tolerations"], key)) continue;
       pod.mut("spec")

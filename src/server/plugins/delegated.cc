@@ -8,12 +8,12 @@ class RoleEscalation : public AdmissionPlugin {
  public:
   explicit RoleEscalation(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "RoleEscalation"; }
-  Result<> validate(AdmissionRequest& request) override {
-    if (request.resource.group != "rbac.authorization.k8s.io" ||
-        request.operation == Operation::remove) {
+  Result<> validate(const Write& write) override {
+    if (write.resource.group != "rbac.authorization.k8s.io" ||
+        write.operation == Operation::remove) {
       return success();
     }
-    return sources_.access.check_escalation(request);
+    return sources_.access.check_escalation(write);
   }
 
  private:
@@ -24,16 +24,16 @@ class NodeRestriction : public AdmissionPlugin {
  public:
   explicit NodeRestriction(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "NodeRestriction"; }
-  Result<> mutate(AdmissionRequest& request) override { return check(request); }
-  Result<> validate(AdmissionRequest& request) override {
+  Result<> mutate(Write& write) override { return check(write); }
+  Result<> validate(const Write& write) override {
     // Removals are judged here alone; everything else before it is changed further.
-    return request.operation == Operation::remove ? check(request) : success();
+    return write.operation == Operation::remove ? check(write) : success();
   }
 
  private:
-  Result<> check(AdmissionRequest& request) {
-    if (!request.context.user.in_group("system:nodes")) return success();
-    return sources_.access.check_node(request);
+  Result<> check(const Write& write) {
+    if (!write.context.user.in_group("system:nodes")) return success();
+    return sources_.access.check_node(write);
   }
   PluginSources sources_;
 };

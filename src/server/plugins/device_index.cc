@@ -53,7 +53,7 @@ std::vector<DeviceHold> holds_of(const Value& claim) {
   return holds;
 }
 
-DeviceIndex::DeviceList DeviceIndex::hold(const std::string& key, const void* write,
+DeviceIndex::DeviceList DeviceIndex::hold(const std::string& key, Reservation reservation,
                                           const std::vector<DeviceHold>& holds) {
   DeviceList devices;
   devices.reserve(holds.size());
@@ -62,18 +62,20 @@ DeviceIndex::DeviceList DeviceIndex::hold(const std::string& key, const void* wr
     std::vector<Holder>& holders = device.second.holders;
     if (holders.empty()) ++held_;
     holders.reserve(holders.size() + 1);
-    holders.push_back({&key, write, one.share.empty() ? Value() : Value(one.share), one.consumed});
+    holders.push_back(
+        {&key, reservation, one.share.empty() ? Value() : Value(one.share), one.consumed});
     devices.push_back(&device);
   }
   return devices;
 }
 
-void DeviceIndex::let_go(const std::string& key, const void* write, const DeviceList& devices) {
+void DeviceIndex::let_go(const std::string& key, Reservation reservation,
+                         const DeviceList& devices) {
   for (DeviceEntry* device : devices) {
     std::vector<Holder>& holders = device->second.holders;
     if (holders.empty()) continue;  // named twice by one claim
     std::erase_if(holders, [&](const Holder& holder) {
-      return holder.write == write && *holder.claim == key;
+      return holder.reservation == reservation && *holder.claim == key;
     });
     if (holders.empty()) --held_;
   }
@@ -95,33 +97,33 @@ void DeviceIndex::put_claim(const std::string& key, const Value& claim) {
   const std::vector<DeviceHold> holds = holds_of(claim);
   if (holds.empty()) return;
   auto& [kept, devices] = *claims_.try_emplace(key).first;
-  devices = hold(kept, nullptr, holds);
+  devices = hold(kept, 0, holds);
 }
 
 void DeviceIndex::remove_claim(const std::string& key) {
   auto found = claims_.find(key);
   if (found == claims_.end()) return;
-  let_go(found->first, nullptr, found->second);
+  let_go(found->first, 0, found->second);
   claims_.erase(found);
 }
 
 void DeviceIndex::clear_claims() {
-  for (const auto& [key, devices] : claims_) let_go(key, nullptr, devices);
+  for (const auto& [key, devices] : claims_) let_go(key, 0, devices);
   claims_.clear();
 }
 
-void DeviceIndex::reserve(const void* write, const std::string& key,
-                          std::vector<DeviceHold> holds) {
-  release(write);
-  auto& [kept, devices] = reserved_[write];
+DeviceIndex::Reservation DeviceIndex::reserve(const std::string& key,
+                                              const std::vector<DeviceHold>& holds) {
+  auto& [kept, devices] = reserved_[++last_reservation_];
   kept = key;
-  devices = hold(kept, write, holds);
+  devices = hold(kept, last_reservation_, holds);
+  return last_reservation_;
 }
 
-void DeviceIndex::release(const void* write) {
-  auto found = reserved_.find(write);
+void DeviceIndex::release(Reservation reservation) {
+  auto found = reserved_.find(reservation);
   if (found == reserved_.end()) return;
-  let_go(found->second.first, write, found->second.second);
+  let_go(found->second.first, reservation, found->second.second);
   reserved_.erase(found);
 }
 

@@ -50,16 +50,16 @@ class DeviceIndex {
   std::optional<Conflict> conflict(const std::string& key,
                                    const std::vector<DeviceHold>& holds) const;
 
-  /// `write` tells writes apart; an older reservation of it is replaced.
-  void reserve(const void* write, const std::string& key, std::vector<DeviceHold> holds);
-  void release(const void* write);
+  using Reservation = std::uint64_t;
+  Reservation reserve(const std::string& key, const std::vector<DeviceHold>& holds);
+  void release(Reservation reservation);
 
   std::size_t held_devices() const { return held_; }
 
  private:
   struct Holder {
     const std::string* claim = nullptr;  // its key, where it is kept
-    const void* write = nullptr;         // null: stored
+    Reservation reservation = 0;         // 0: stored
     Value share;                         // null: the whole device
     Value consumed;
   };
@@ -77,8 +77,9 @@ class DeviceIndex {
   using DeviceEntry = std::unordered_map<std::string, Device>::value_type;  // by its name
   using DeviceList = std::vector<DeviceEntry*>;
 
-  DeviceList hold(const std::string& key, const void* write, const std::vector<DeviceHold>& holds);
-  void let_go(const std::string& key, const void* write, const DeviceList& devices);
+  DeviceList hold(const std::string& key, Reservation reservation,
+                  const std::vector<DeviceHold>& holds);
+  void let_go(const std::string& key, Reservation reservation, const DeviceList& devices);
   void forget_if_unused(DeviceEntry& device);
   void withdraw(const std::string& slice, const DeviceList& devices);
   static const Published* newest(const Device& device);
@@ -87,7 +88,8 @@ class DeviceIndex {
 
   std::unordered_map<std::string, Device> devices_;
   std::unordered_map<std::string, DeviceList> claims_;
-  std::unordered_map<const void*, std::pair<std::string, DeviceList>> reserved_;
+  std::unordered_map<Reservation, std::pair<std::string, DeviceList>> reserved_;
+  Reservation last_reservation_ = 0;
   std::unordered_map<std::string, DeviceList> slices_;
   std::size_t held_ = 0;
 };

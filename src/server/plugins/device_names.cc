@@ -79,19 +79,19 @@ class DeviceNameHints : public AdmissionPlugin {
   explicit DeviceNameHints(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "DeviceNameHints"; }
 
-  Result<> validate(AdmissionRequest& request) override {
-    if (request.resource.group != kGroup || request.operation == Operation::remove ||
-        !request.subresource.empty() || request.object == nullptr) {
+  Result<> validate(const Write& write) override {
+    if (write.resource.group != kGroup || write.operation == Operation::remove ||
+        !write.subresource.empty() || write.object.is_null()) {
       return success();
     }
-    const std::string& plural = request.resource.plural;
+    const std::string& plural = write.resource.plural;
     bool slice = plural == "resourceslices";
-    bool selects = request.operation == Operation::create &&
+    bool selects = write.operation == Operation::create &&
                    (plural == "resourceclaims" || plural == "resourceclaimtemplates" ||
                     plural == "deviceclasses");
     if (!slice && !selects) return success();
     std::vector<std::string_view> expressions;
-    if (selects) expressions = expressions_of(*request.object);
+    if (selects) expressions = expressions_of(write.object);
     if (!slice && expressions.empty()) return success();
     std::lock_guard lock(mutex_);
     catch_up();
@@ -108,7 +108,7 @@ class DeviceNameHints : public AdmissionPlugin {
           continue;
         }
         told.push_back(text);
-        request.context.warn(std::move(text));
+        write.context.warn(std::move(text));
       }
     }
     return success();

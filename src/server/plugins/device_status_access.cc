@@ -65,32 +65,32 @@ class ClaimStatusAuthorization : public AdmissionPlugin {
   explicit ClaimStatusAuthorization(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "ClaimStatusAuthorization"; }
 
-  void judge(const AdmissionRequest& request, api::FieldErrors& errors) override {
-    if (!request.is(kGroup, "resourceclaims") || request.subresource != "status" ||
-        request.object == nullptr || request.old == nullptr) {
+  void judge(const Write& write, api::FieldErrors& errors) override {
+    if (!write.is(kGroup, "resourceclaims") || write.subresource != "status" ||
+        write.object.is_null() || write.old.is_null()) {
       return;
     }
-    if (!request.resource.features || !request.resource.features->on(kGate)) return;
-    const Value& status = (*request.object)["status"];
-    const Value& old = (*request.old)["status"];
+    if (!write.resource.features || !write.resource.features->on(kGate)) return;
+    const Value& status = write.object["status"];
+    const Value& old = write.old["status"];
     if (!(status["allocation"] == old["allocation"]) ||
         !same_list(status["reservedFor"], old["reservedFor"])) {
-      check_binding(request, errors);
+      check_binding(write, errors);
     }
     if (status["allocation"].is_null() || same_list(status["devices"], old["devices"])) return;
     for (const std::string& driver : changed_drivers(status["devices"], old["devices"])) {
-      check_driver(request, driver, node_of(status["allocation"]), errors);
+      check_driver(write, driver, node_of(status["allocation"]), errors);
     }
   }
 
  private:
-  static std::string verb_of(const AdmissionRequest& request) {
-    return request.context.info.verb == "patch" ? "patch" : "update";
+  static std::string verb_of(const Write& write) {
+    return write.context.info.verb == "patch" ? "patch" : "update";
   }
 
-  auth::RequestAttributes ask(const AdmissionRequest& request, std::string_view part) const {
+  auth::RequestAttributes ask(const Write& write, std::string_view part) const {
     auth::RequestAttributes what;
-    what.user = request.context.user;
+    what.user = write.context.user;
     what.group = kGroup;
     what.version = "*";
     what.resource = "resourceclaims";
@@ -98,9 +98,9 @@ class ClaimStatusAuthorization : public AdmissionPlugin {
     return what;
   }
 
-  void check_binding(const AdmissionRequest& request, api::FieldErrors& errors) {
-    auth::RequestAttributes what = ask(request, "binding");
-    what.verb = verb_of(request);
+  void check_binding(const Write& write, api::FieldErrors& errors) {
+    auth::RequestAttributes what = ask(write, "binding");
+    what.verb = verb_of(write);
     auth::Decision decision = sources_.access.authorize(what);
     if (decision.allowed) return;
     api::Path status("status");
@@ -111,16 +111,16 @@ class ClaimStatusAuthorization : public AdmissionPlugin {
             what.verb, "\" permission: ", auth::refusal_error(what, decision.reason).message()));
   }
 
-  void check_driver(const AdmissionRequest& request, const std::string& driver,
-                    const std::string& node, api::FieldErrors& errors) {
-    auth::RequestAttributes what = ask(request, "driver");
-    what.name_space = request.name_space;
+  void check_driver(const Write& write, const std::string& driver, const std::string& node,
+                    api::FieldErrors& errors) {
+    auth::RequestAttributes what = ask(write, "driver");
+    what.name_space = write.name_space;
     what.name = driver;
     std::vector<std::string> verbs;
-    if (is_on_node(request.context.user, node)) {
-      verbs.push_back(cat("associated-node:", verb_of(request)));
+    if (is_on_node(write.context.user, node)) {
+      verbs.push_back(cat("associated-node:", verb_of(write)));
     }
-    verbs.push_back(cat("arbitrary-node:", verb_of(request)));
+    verbs.push_back(cat("arbitrary-node:", verb_of(write)));
     std::string refusal;
     for (const std::string& verb : verbs) {
       what.verb = verb;

@@ -10,29 +10,29 @@ class LimitRanger : public AdmissionPlugin {
   explicit LimitRanger(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "LimitRanger"; }
 
-  Result<> mutate(AdmissionRequest& request) override {
-    if (!concerns(request) || !request.is("", "pods")) return success();
-    for (const Value& range : sources_.list("", "limitranges", request.name_space)) {
-      api::apply_limit_range_defaults(*request.object, range);
+  Result<> mutate(Write& write) override {
+    if (!concerns(write) || !write.is("", "pods")) return success();
+    for (const Value& range : sources_.list("", "limitranges", write.name_space)) {
+      api::apply_limit_range_defaults(write.object, range);
     }
     return success();
   }
 
-  Result<> validate(AdmissionRequest& request) override {
-    if (!concerns(request)) return success();
-    for (const Value& range : sources_.list("", "limitranges", request.name_space)) {
-      auto faults = api::limit_range_faults(request.resource.plural, *request.object, range);
-      if (!faults.empty()) return refuse(request, api::joined_faults(faults));
+  Result<> validate(const Write& write) override {
+    if (!concerns(write)) return success();
+    for (const Value& range : sources_.list("", "limitranges", write.name_space)) {
+      auto faults = api::limit_range_faults(write.resource.plural, write.object, range);
+      if (!faults.empty()) return refuse(write, api::joined_faults(faults));
     }
     return success();
   }
 
  private:
   /// Pods cannot be made to fit once they run.
-  static bool concerns(const AdmissionRequest& request) {
-    if (!request.subresource.empty()) return false;
-    if (request.is("", "pods")) return request.operation == Operation::create;
-    return request.is("", "persistentvolumeclaims") && request.operation != Operation::remove;
+  static bool concerns(const Write& write) {
+    if (!write.subresource.empty()) return false;
+    if (write.is("", "pods")) return write.operation == Operation::create;
+    return write.is("", "persistentvolumeclaims") && write.operation != Operation::remove;
   }
 
   PluginSources sources_;

@@ -12,26 +12,25 @@ class NamespaceLifecycle : public AdmissionPlugin {
   explicit NamespaceLifecycle(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "NamespaceLifecycle"; }
 
-  Result<> mutate(AdmissionRequest& request) override {
-    if (request.operation != Operation::create || !request.resource.namespaced) return success();
-    Value found = sources_.find("", "namespaces", "", request.name_space);
-    if (found.is_null()) return not_found_error("", "namespaces", request.name_space);
+  Result<> mutate(Write& write) override {
+    if (write.operation != Operation::create || !write.resource.namespaced) return success();
+    Value found = sources_.find("", "namespaces", "", write.name_space);
+    if (found.is_null()) return not_found_error("", "namespaces", write.name_space);
     if (!found["metadata"].contains("deletionTimestamp")) return success();
     // What review requests and tokens create is not stored.
-    Error error = refuse(request, cat("unable to create new content in namespace ",
-                                      request.name_space, " because it is being terminated"));
+    Error error = refuse(write, cat("unable to create new content in namespace ", write.name_space,
+                                    " because it is being terminated"));
     ErrorDetails details = *error.details();
     details.causes.push_back({"NamespaceTerminating",
-                              cat("namespace ", request.name_space, " is being terminated"),
+                              cat("namespace ", write.name_space, " is being terminated"),
                               "metadata.namespace"});
     return Error(Code::forbidden, error.message(), std::move(details));
   }
 
-  Result<> validate(AdmissionRequest& request) override {
-    if (request.operation == Operation::remove && request.is("", "namespaces") &&
-        (request.name == "default" || request.name == "kube-system" ||
-         request.name == "kube-public")) {
-      return refuse(request, "this namespace may not be deleted");
+  Result<> validate(const Write& write) override {
+    if (write.operation == Operation::remove && write.is("", "namespaces") &&
+        (write.name == "default" || write.name == "kube-system" || write.name == "kube-public")) {
+      return refuse(write, "this namespace may not be deleted");
     }
     return success();
   }

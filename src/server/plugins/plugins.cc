@@ -29,8 +29,8 @@ std::vector<Value> PluginSources::list(std::string_view group, std::string_view 
   return out;
 }
 
-Error refuse(const AdmissionRequest& request, std::string_view why) {
-  return forbidden_error(request.resource.group, request.resource.plural, request.name, why);
+Error refuse(const Write& write, std::string_view why) {
+  return forbidden_error(write.resource.group, write.resource.plural, write.name, why);
 }
 
 void add_admission_plugins(AdmissionChain& chain, PluginSources sources) {

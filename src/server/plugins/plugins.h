@@ -54,6 +54,6 @@ PluginPtr make_device_names(PluginSources sources);
 PluginPtr make_unique_devices(PluginSources sources);
 
 /// 403 about the object of the request.
-Error refuse(const AdmissionRequest& request, std::string_view why);
+Error refuse(const Write& write, std::string_view why);
 
 }  // namespace dibs::server

@@ -10,11 +10,11 @@ class Priority : public AdmissionPlugin {
   explicit Priority(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "Priority"; }
 
-  Result<> mutate(AdmissionRequest& request) override {
-    if (!request.is("", "pods") || !request.subresource.empty()) return success();
-    if (request.operation == Operation::update) return keep(request);
-    if (request.operation != Operation::create) return success();
-    Value& pod = *request.object;
+  Result<> mutate(Write& write) override {
+    if (!write.is("", "pods") || !write.subresource.empty()) return success();
+    if (write.operation == Operation::update) return keep(write);
+    if (write.operation != Operation::create) return success();
+    Value& pod = write.object;
     std::int64_t priority = 0;
     std::string policy = "PreemptLowerPriority";
     std::string class_name(pod["spec"]["priorityClassName"].as_string());
@@ -30,7 +30,7 @@ class Priority : public AdmissionPlugin {
     } else {
       found = sources_.find("scheduling.k8s.io", "priorityclasses", "", class_name);
       if (found.is_null())
-        return refuse(request, cat("no PriorityClass with name ", class_name, " was found"));
+        return refuse(write, cat("no PriorityClass with name ", class_name, " was found"));
     }
     if (!found.is_null()) {
       priority = found["value"].as_int();
@@ -39,18 +39,16 @@ class Priority : public AdmissionPlugin {
     if (const Value* given = pod["spec"].find("priority");
         given && !given->is_null() && given->as_int() != priority) {
       return refuse(
-          request,
-          cat("the integer value of priority (", given->as_int(),
-              ") must not be provided in pod spec; priority admission controller computed ",
-              priority, " from the given PriorityClass name"));
+          write, cat("the integer value of priority (", given->as_int(),
+                     ") must not be provided in pod spec; priority admission controller computed ",
+                     priority, " from the given PriorityClass name"));
     }
     if (const Value* given = pod["spec"].find("preemptionPolicy");
         given && !given->is_null() && given->as_string() != policy) {
       return refuse(
-          request,
-          cat("the string value of PreemptionPolicy (", given->as_string(),
-              ") must not be provided in pod spec; priority admission controller computed ", policy,
-              " from the given PriorityClass name"));
+          write, cat("the string value of PreemptionPolicy (", given->as_string(),
+                     ") must not be provided in pod spec; priority admission controller computed ",
+                     policy, " from the given PriorityClass name"));
     }
     pod.mut("spec").set("priority", priority);
     pod.mut("spec").set("preemptionPolicy", policy);
@@ -58,10 +56,10 @@ class Priority : public AdmissionPlugin {
   }
 
  private:
-  static Result<> keep(AdmissionRequest& request) {
-    Value& pod = *request.object;
+  static Result<> keep(Write& write) {
+    Value& pod = write.object;
     for (std::string_view field : {"priority", "preemptionPolicy"}) {
-      const Value* before = (*request.old)["spec"].find(field);
+      const Value* before = write.old["spec"].find(field);
       if (before && !pod["spec"].contains(field)) pod.mut("spec").set(field, *before);
     }
     return success();

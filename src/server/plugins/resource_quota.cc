@@ -2,8 +2,9 @@
 // the quota first.
 //
 // Only quotas whose status.hard is set count. The usage is charged by a conditional write of the
-// quota, so that two creations cannot use the same rest; a charge for a write that then fails is
-// found by whoever recounts the quota.
+// quota, so that two creations cannot use the same rest. It outlasts the write: a charge for one
+// that then fails is found by whoever recounts the quota. So it is made in the last step, when
+// nearly all who might refuse have been asked.
 #include "api/kinds/cluster/quota.h"
 #include "server/plugins/plugins.h"
 #include "server/stored.h"
@@ -18,21 +19,20 @@ class ResourceQuota : public AdmissionPlugin {
   explicit ResourceQuota(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "ResourceQuota"; }
 
-  Result<> validate(AdmissionRequest& request) override {
-    if (!request.resource.namespaced || request.operation == Operation::remove || !request.object)
+  Result<> validate(const Write& write) override {
+    if (!write.resource.namespaced || write.operation == Operation::remove ||
+        write.object.is_null())
       return success();
-    if (!request.subresource.empty() || request.is("", "resourcequotas")) return success();
-    if (request.operation == Operation::create && !request.object->contains("metadata"))
+    if (!write.subresource.empty() || write.is("", "resourcequotas")) return success();
+    if (write.operation == Operation::create && !write.object.contains("metadata"))
       return success();
-    if (request.operation == Operation::create &&
-        !sources_
-             .find(request.resource.group, request.resource.plural, request.name_space,
-                   request.name)
+    if (write.operation == Operation::create &&
+        !sources_.find(write.resource.group, write.resource.plural, write.name_space, write.name)
              .is_null()) {
       return success();  // it exists: the answer will say so, and nothing is used
     }
     api::ExtendedNameOf extended;
-    if (request.resource.features && request.resource.features->on("DRAExtendedResource")) {
+    if (write.resource.features && write.resource.features->on("DRAExtendedResource")) {
       extended = [this](std::string_view device_class) {
         return sources_
             .find("resource.k8s.io", "deviceclasses", "",
@@ -41,13 +41,13 @@ class ResourceQuota : public AdmissionPlugin {
       };
     }
     for (int race = 0; race < kRaces; ++race) {
-      auto quotas = sources_.list("", "resourcequotas", request.name_space);
+      auto quotas = sources_.list("", "resourcequotas", write.name_space);
       if (quotas.empty()) return success();
       auto charged =
-          api::charge_quotas(quotas, request.resource.group, request.resource.plural,
-                             *request.object, request.old, request.context.now, extended);
-      if (!charged.ok()) return refuse(request, charged.error().message());
-      if (charged->empty() || request.context.dry_run) return success();
+          api::charge_quotas(quotas, write.resource.group, write.resource.plural, write.object,
+                             write.old_if_any(), write.context.now, extended);
+      if (!charged.ok()) return refuse(write, charged.error().message());
+      if (charged->empty() || write.context.dry_run) return success();
       if (store(*charged)) return success();
     }
     return Error(Code::conflict, "the quota of the namespace changes too fast; try again");

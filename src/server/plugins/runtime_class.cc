@@ -10,30 +10,30 @@ class RuntimeClass : public AdmissionPlugin {
   explicit RuntimeClass(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "RuntimeClass"; }
 
-  Result<> mutate(AdmissionRequest& request) override {
-    if (request.operation != Operation::create || !request.is("", "pods") ||
-        !request.subresource.empty()) {
+  Result<> mutate(Write& write) override {
+    if (write.operation != Operation::create || !write.is("", "pods") ||
+        !write.subresource.empty()) {
       return success();
     }
-    Value& pod = *request.object;
+    Value& pod = write.object;
     std::string class_name(pod["spec"]["runtimeClassName"].as_string());
     if (class_name.empty()) {
       if (!pod["spec"]["overhead"].empty()) {
         return refuse(
-            request,
+            write,
             "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead");
       }
       return success();
     }
     Value found = sources_.find("node.k8s.io", "runtimeclasses", "", class_name);
     if (found.is_null()) {
-      return refuse(request, cat("pod rejected: RuntimeClass ", quoted(class_name), " not found"));
+      return refuse(write, cat("pod rejected: RuntimeClass ", quoted(class_name), " not found"));
     }
     const Value& overhead = found["overhead"]["podFixed"];
     if (!overhead.empty()) {
       if (const Value* own = pod["spec"].find("overhead");
           own && !own->empty() && !(*own == overhead)) {
-        return refuse(request,
+        return refuse(write,
                       "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead");
       }
       pod.mut("spec").set("overhead", overhead);
@@ -41,9 +41,9 @@ class RuntimeClass : public AdmissionPlugin {
     for (const auto& [key, value] : found["scheduling"]["nodeSelector"].members()) {
       const Value* own = pod["spec"]["nodeSelector"].find(key);
       if (own && !(*own == value)) {
-        return refuse(request, cat("conflict: runtimeClass.scheduling.nodeSelector[", key,
-                                   "] = ", value.as_string(), "; pod.spec.nodeSelector[", key,
-                                   "] = ", own->as_string()));
+        return refuse(write, cat("conflict: runtimeClass.scheduling.nodeSelector[", key,
+                                 "] = ", value.as_string(), "; pod.spec.nodeSelector[", key,
+                                 "] = ", own->as_string()));
       }
       pod.mut("spec").mut("nodeSelector").set(key, value);
     }

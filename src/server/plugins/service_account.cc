@@ -32,25 +32,25 @@ class ServiceAccount : public AdmissionPlugin {
   explicit ServiceAccount(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "ServiceAccount"; }
 
-  Result<> mutate(AdmissionRequest& request) override {
-    if (request.operation != Operation::create || !request.is("", "pods") ||
-        !request.subresource.empty()) {
+  Result<> mutate(Write& write) override {
+    if (write.operation != Operation::create || !write.is("", "pods") ||
+        !write.subresource.empty()) {
       return success();
     }
-    Value& pod = *request.object;
-    if (pod["metadata"]["annotations"].contains(kMirror)) return check_mirror(request, pod);
+    Value& pod = write.object;
+    if (pod["metadata"]["annotations"].contains(kMirror)) return check_mirror(write, pod);
     std::string account_name(pod["spec"]["serviceAccountName"].as_string());
     if (account_name.empty()) account_name = "default";
     pod.mut("spec").set("serviceAccountName", account_name);
     pod.mut("spec").set("serviceAccount", account_name);
 
-    Value account = sources_.find("", "serviceaccounts", request.name_space, account_name);
+    Value account = sources_.find("", "serviceaccounts", write.name_space, account_name);
     if (account.is_null()) {
       // Every namespace gets this one from a controller, soon after it was made.
-      request.context.try_later = account_name == "default";
-      return refuse(request,
-                    cat("error looking up service account ", request.name_space, "/", account_name,
-                        ": serviceaccount \"", account_name, "\" not found"));
+      Error error =
+          refuse(write, cat("error looking up service account ", write.name_space, "/",
+                            account_name, ": serviceaccount \"", account_name, "\" not found"));
+      return account_name == "default" ? write.not_yet(std::move(error)) : error;
     }
     if (wants_token(pod, account)) mount_token(pod);
     if (pod["spec"]["imagePullSecrets"].empty() && !account["imagePullSecrets"].empty()) {
@@ -60,12 +60,12 @@ class ServiceAccount : public AdmissionPlugin {
   }
 
  private:
-  static Result<> check_mirror(const AdmissionRequest& request, const Value& pod) {
+  static Result<> check_mirror(const Write& write, const Value& pod) {
     if (!pod["spec"]["serviceAccountName"].as_string().empty()) {
-      return refuse(request, "a mirror pod may not reference service accounts");
+      return refuse(write, "a mirror pod may not reference service accounts");
     }
     if (auth::first_reference(pod) == "secrets")
-      return refuse(request, "a mirror pod may not reference secrets");
+      return refuse(write, "a mirror pod may not reference secrets");
     return success();
   }
 

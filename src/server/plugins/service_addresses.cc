@@ -1,12 +1,12 @@
 // Cluster addresses and node ports of Services: given out once each, from the ranges of this
 // cluster.
 //
-// Runs after validation, like the allocation it is. What is taken is read from the Services
-// themselves, so there is nothing to repair after a crash; a lock held from the choice to the end
-// of the write keeps two creations apart.
+// What is taken is read from the Services themselves, so there is nothing to repair after a crash;
+// one that is on its way to the store counts until its write is over.
 #include <arpa/inet.h>
 
 #include <charconv>
+#include <list>
 #include <mutex>
 #include <set>
 
@@ -50,64 +50,53 @@ class ServiceAddresses : public AdmissionPlugin {
       : sources_(sources), range_(parse_range(sources.options.service_range)) {}
   std::string_view name() const override { return "ServiceAddresses"; }
 
-  Result<> validate(AdmissionRequest& request) override {
-    if (!request.is("", "services") || !request.subresource.empty()) return success();
-    std::lock_guard lock(mutex_);
-    if (request.operation == Operation::remove) forget(request);
-    if (request.operation == Operation::remove || !request.object) return success();
-    Value& service = *request.object;
+  Result<TicketPtr> allocate(Write& write) override {
+    if (!write.is("", "services") || !write.subresource.empty() || write.object.is_null())
+      return TicketPtr();
+    Value& service = write.object;
     auto type = service["spec"]["type"].as_string();
     bool wants_address =
         type != "ExternalName" && service["spec"]["clusterIP"].as_string() != "None";
     bool wants_ports =
         type == "NodePort" ||
         (type == "LoadBalancer" && service["spec"]["allocateLoadBalancerNodePorts"].as_bool(true));
-    Taken taken = read_taken(request);
-    api::FieldErrors errors;
-    if (wants_address) give_address(request, service, taken, errors);
-    if (wants_ports) give_ports(request, service, taken, errors);
-    if (!errors.empty()) return errors.to_error("Service", "", request.name);
-    if (!request.context.dry_run) remember(service);
-    return success();
-  }
-
-  void roll_back(const AdmissionRequest& request) override {
-    if (!request.is("", "services")) return;
     std::lock_guard lock(mutex_);
-    forget(request);
+    Taken taken = read_taken(write);
+    api::FieldErrors errors;
+    if (wants_address) give_address(write, service, taken, errors);
+    if (wants_ports) give_ports(write, service, taken, errors);
+    if (!errors.empty()) return errors.to_error("Service", "", write.name);
+    return std::make_unique<Hold>(*this, service);
   }
 
  private:
-  /// The Service of the request is not on its way to the store any more. Requires mutex_.
-  void forget(const AdmissionRequest& request) {
-    std::erase_if(recent_, [&](const Value& other) {
-      const Value& metadata = other["metadata"];
-      return metadata["name"].as_string() == request.name &&
-             metadata["namespace"].as_string() == request.name_space;
-    });
-  }
-
-  /// What others have. A Service being written now is known from its last writes as well, since it
-  /// may not be stored yet.
-  Taken read_taken(const AdmissionRequest& request) {
-    Taken taken;
-    for (const Value& other : sources_.list("", "services", "")) {
-      const Value& metadata = other["metadata"];
-      if (metadata["name"].as_string() == request.name &&
-          metadata["namespace"].as_string() == request.name_space)
-        continue;
-      add(other, taken);
+  /// A Service on its way to the store. Once it is there, read_taken() finds it.
+  class Hold : public Ticket {
+   public:
+    Hold(ServiceAddresses& owner, const Value& service)
+        : owner_(owner), place_(owner.on_their_way_.insert(owner.on_their_way_.end(), service)) {}
+    ~Hold() override {
+      std::lock_guard lock(owner_.mutex_);
+      owner_.on_their_way_.erase(place_);
     }
-    forget(request);
-    // Once stored they are in the list above, and gone when they are deleted.
-    std::erase_if(recent_, [&](const Value& other) {
-      const Value& metadata = other["metadata"];
-      return !sources_
-                  .find("", "services", metadata["namespace"].as_string(),
-                        metadata["name"].as_string())
-                  .is_null();
-    });
-    for (const Value& other : recent_) add(other, taken);
+
+   private:
+    ServiceAddresses& owner_;
+    std::list<Value>::iterator place_;
+  };
+
+  /// What others have, and will have. Requires mutex_.
+  Taken read_taken(const Write& write) {
+    Taken taken;
+    auto add_other = [&](const Value& service) {
+      const Value& metadata = service["metadata"];
+      if (metadata["name"].as_string() != write.name ||
+          metadata["namespace"].as_string() != write.name_space)
+        add(service, taken);
+    };
+    // In this order: one that is stored meanwhile is in at least one of the two.
+    for (const Value& service : on_their_way_) add_other(service);
+    for (const Value& service : sources_.list("", "services", "")) add_other(service);
     return taken;
   }
 
@@ -121,17 +110,10 @@ class ServiceAddresses : public AdmissionPlugin {
     }
   }
 
-  void remember(const Value& service) {
-    recent_.push_back(service);
-    if (recent_.size() > 64) recent_.erase(recent_.begin());
-  }
-
-  void give_address(const AdmissionRequest& request, Value& service, const Taken& taken,
+  void give_address(const Write& write, Value& service, const Taken& taken,
                     api::FieldErrors& errors) {
     std::string address(service["spec"]["clusterIP"].as_string());
-    if (request.old && !address.empty() &&
-        (*request.old)["spec"]["clusterIP"].as_string() == address)
-      return;
+    if (!address.empty() && write.old["spec"]["clusterIP"].as_string() == address) return;
     api::Path path = api::Path("spec");
     if (address.empty()) {
       // The lower part is left to those who choose their address.
@@ -170,8 +152,7 @@ class ServiceAddresses : public AdmissionPlugin {
     return number > range_.first && number < range_.first + range_.size - 1;
   }
 
-  void give_ports(const AdmissionRequest& request, Value& service, Taken& taken,
-                  api::FieldErrors& errors) {
+  void give_ports(const Write& write, Value& service, Taken& taken, api::FieldErrors& errors) {
     std::size_t count = service["spec"]["ports"].size();
     api::Path spec("spec");
     api::Path ports = spec.child("ports");
@@ -182,7 +163,7 @@ class ServiceAddresses : public AdmissionPlugin {
       api::Path at = ports.index(i);
       api::Path path = at.child("nodePort");
       if (number > 0) {
-        if (has_port(request.old, protocol, number)) continue;
+        if (has_port(write.old, protocol, number)) continue;
         if (number < kFirstPort || number > kLastPort) {
           errors.invalid(
               path, number,
@@ -208,9 +189,8 @@ class ServiceAddresses : public AdmissionPlugin {
     }
   }
 
-  static bool has_port(const Value* service, std::string_view protocol, std::int64_t number) {
-    if (!service) return false;
-    for (const Value& port : (*service)["spec"]["ports"].items()) {
+  static bool has_port(const Value& service, std::string_view protocol, std::int64_t number) {
+    for (const Value& port : service["spec"]["ports"].items()) {
       if (port["protocol"].as_string() == protocol && port["nodePort"].as_int() == number)
         return true;
     }
@@ -220,7 +200,7 @@ class ServiceAddresses : public AdmissionPlugin {
   PluginSources sources_;
   Range range_;
   std::mutex mutex_;
-  std::vector<Value> recent_;  // guarded by mutex_; validated, perhaps not stored yet
+  std::list<Value> on_their_way_;  // guarded by mutex_
 };
 
 }  // namespace

@@ -11,11 +11,10 @@ class StorageProtection : public AdmissionPlugin {
  public:
   std::string_view name() const override { return "StorageObjectInUseProtection"; }
 
-  Result<> mutate(AdmissionRequest& request) override {
-    if (request.operation != Operation::create) return success();
-    if (request.is("", "persistentvolumeclaims"))
-      add(*request.object, "kubernetes.io/pvc-protection");
-    if (request.is("", "persistentvolumes")) add(*request.object, "kubernetes.io/pv-protection");
+  Result<> mutate(Write& write) override {
+    if (write.operation != Operation::create) return success();
+    if (write.is("", "persistentvolumeclaims")) add(write.object, "kubernetes.io/pvc-protection");
+    if (write.is("", "persistentvolumes")) add(write.object, "kubernetes.io/pv-protection");
     return success();
   }
 
@@ -33,10 +32,10 @@ class DefaultStorageClass : public AdmissionPlugin {
   explicit DefaultStorageClass(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "DefaultStorageClass"; }
 
-  Result<> mutate(AdmissionRequest& request) override {
-    if (request.operation != Operation::create || !request.is("", "persistentvolumeclaims"))
+  Result<> mutate(Write& write) override {
+    if (write.operation != Operation::create || !write.is("", "persistentvolumeclaims"))
       return success();
-    Value& claim = *request.object;
+    Value& claim = write.object;
     const Value* own = claim["spec"].find("storageClassName");
     if ((own && !own->is_null()) ||
         claim["metadata"]["annotations"].contains("volume.beta.kubernetes.io/storage-class")) {

@@ -25,42 +25,39 @@ class UniqueDevices : public AdmissionPlugin {
   explicit UniqueDevices(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "UniqueDevices"; }
 
-  Result<> validate(AdmissionRequest& request) override {
-    if (!concerns(request)) return success();
-    std::vector<DeviceHold> holds = holds_of(*request.object);
+  Result<TicketPtr> allocate(Write& write) override {
+    if (!write.is(kGroup, "resourceclaims") || write.object.is_null()) return TicketPtr();
+    std::vector<DeviceHold> holds = holds_of(write.object);
     // What a claim keeps it has had since it was judged.
-    if (holds.empty() || (request.old != nullptr && (*request.object)["status"]["allocation"] ==
-                                                        (*request.old)["status"]["allocation"])) {
-      return success();
-    }
-    std::string key = cat(request.name_space, "/", request.name);
+    if (holds.empty() || write.object["status"]["allocation"] == write.old["status"]["allocation"])
+      return TicketPtr();
+    std::string key = cat(write.name_space, "/", write.name);
     std::lock_guard lock(mutex_);
     catch_up();
     if (auto conflict = index_.conflict(key, holds)) {
       std::string text = cat("device ", conflict->device, " cannot be allocated to claim ", key,
                              ": it is allocated to claim ", conflict->holder);
       if (!conflict->why.empty()) append(text, ", and ", conflict->why);
-      return forbidden_error(kGroup, request.resource.plural, request.name, text);
+      return forbidden_error(kGroup, write.resource.plural, write.name, text);
     }
-    index_.reserve(&request, key, std::move(holds));
-    return success();
+    return std::make_unique<Hold>(*this, index_.reserve(key, holds));
   }
-
-  void stored(const AdmissionRequest& request) override { release(request); }
-  void roll_back(const AdmissionRequest& request) override { release(request); }
 
  private:
-  static bool concerns(const AdmissionRequest& request) {
-    return request.is(kGroup, "resourceclaims") && request.operation != Operation::remove &&
-           request.object != nullptr;
-  }
+  /// Devices on their way into a claim. Once that is stored, catch_up() finds them there.
+  class Hold : public Ticket {
+   public:
+    Hold(UniqueDevices& owner, DeviceIndex::Reservation reservation)
+        : owner_(owner), reservation_(reservation) {}
+    ~Hold() override {
+      std::lock_guard lock(owner_.mutex_);
+      owner_.index_.release(reservation_);
+    }
 
-  /// Once the claim is stored, catch_up() finds it; before, its write has failed.
-  void release(const AdmissionRequest& request) {
-    if (!concerns(request)) return;
-    std::lock_guard lock(mutex_);
-    index_.release(&request);
-  }
+   private:
+    UniqueDevices& owner_;
+    DeviceIndex::Reservation reservation_;
+  };
 
   /// Requires mutex_.
   void catch_up() {
