@@ -1,7 +1,6 @@
 #include "alloc/deep.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -23,11 +22,10 @@ void put(std::string& out, T value) {
 class DeepSearch : public RequestOrder<DeepSearch> {
  public:
   DeepSearch(Attempt& attempt, std::uint64_t most_steps, SearchStats& stats)
-      : RequestOrder(attempt),
+      : RequestOrder(attempt, stats),
         model_(attempt),
         bounds_(attempt, model_, tally_, stats.steps),
-        most_steps_(most_steps),
-        stats_(stats) {
+        most_steps_(most_steps) {
     tally_.taken.resize(model_.classes().size());
     tally_.by_claim.assign(demand_.claims.size(),
                            std::vector<std::int64_t>(model_.classes().size()));
@@ -79,13 +77,22 @@ class DeepSearch : public RequestOrder<DeepSearch> {
     const bool comparable = index == 0 && compares_usage();
     if (comparable) measure(point, usage);
     if (comparable && is_worse(usage)) return End::nothing;
-    const End end = wanted.all() ? next_of_all(alternative, index) : try_devices(point);
+    const End end = wanted.all() ? all(alternative, index) : try_devices(point);
     if (look && (end == End::nothing || end == End::too_many)) {
       dead_ends_.emplace(std::move(key), end);
       if (comparable) remember(std::move(usage));
     }
     return end;
   }
+
+  End try_device(std::uint32_t alternative, std::int64_t index, Slot slot) {
+    return ++stats_.steps >= step_limit_ ? End::gave_up : take(alternative, index, slot);
+  }
+  void took(std::uint32_t alternative, Slot slot) {
+    stats_.steps += 20;
+    count(alternative, slot, 1);
+  }
+  void gives_back(std::uint32_t alternative, Slot slot) { count(alternative, slot, -1); }
 
  private:
   /// The positions from `first` to before `end`, as if there were no others. Found devices are kept
@@ -110,40 +117,18 @@ class DeepSearch : public RequestOrder<DeepSearch> {
     return result;
   }
 
-  End next_of_all(std::uint32_t alternative, std::int64_t index) {
-    const Slot next = attempt_.all_of(alternative)[static_cast<std::size_t>(index)];
-    if (!attempt_.candidate(alternative, next)) return End::nothing;
-    return try_device(alternative, index, next);
-  }
-
   End try_devices(const Point& point) {
-    const std::uint32_t alternative = point.alternative;
     const std::uint64_t before = stats_.steps;
     bool examined = false;
-    const std::size_t words = (attempt_.slots() + 63) / 64;
-    for (std::size_t w = point.slot / 64; w < words; ++w) {
-      const std::uint64_t fatal = attempt_.fatal(alternative, w);
-      std::uint64_t left = attempt_.candidates(alternative, w) | fatal;
-      if (w == point.slot / 64) left &= ~std::uint64_t{0} << (point.slot % 64);
-      left &= ~attempt_.taken_for(alternative).word(w);
-      for (; left != 0; left &= left - 1) {
-        const int bit = std::countr_zero(left);
-        const auto at = static_cast<Slot>(w * 64 + static_cast<std::size_t>(bit));
-        if ((fatal >> bit & 1) != 0) {
-          attempt_.explain_fatal(alternative, at);
-          return End::fault;
-        }
-        ++stats_.steps;
-        if (has_twin(point, at)) continue;
-        if (!examined && stats_.steps - before > kPatience) {
-          examined = true;
-          if (!bounds_.thoroughly_possible(point)) return End::nothing;
-        }
-        const End end = try_device(alternative, point.index, at);
-        if (end != End::nothing) return end;
+    return each_candidate(point.alternative, point.slot, [&](Slot at) -> std::optional<End> {
+      ++stats_.steps;
+      if (has_twin(point, at)) return std::nullopt;
+      if (!examined && stats_.steps - before > kPatience) {
+        examined = true;
+        if (!bounds_.thoroughly_possible(point)) return End::nothing;
       }
-    }
-    return End::nothing;
+      return unless_nothing(try_device(point.alternative, point.index, at));
+    });
   }
 
   /// Whether an earlier device stands for this one: it was tried, or passed by, to no avail.
@@ -193,22 +178,6 @@ class DeepSearch : public RequestOrder<DeepSearch> {
     const Attempt::Share* y = attempt_.share(b);
     if (x == nullptr || y == nullptr) return x == y;
     return x->consumed == y->consumed;
-  }
-
-  End try_device(std::uint32_t alternative, std::int64_t index, Slot slot) {
-    if (++stats_.steps >= step_limit_) return End::gave_up;
-    const Refusal refusal = attempt_.take(alternative, slot);
-    if (refusal == Refusal::error) return End::fault;
-    if (refusal != Refusal::none) return End::nothing;
-    ++stats_.takes;
-    stats_.steps += 20;
-    count(alternative, slot, 1);
-    const End end = fill(alternative, index + 1, slot + 1);
-    if (end != End::found) {
-      count(alternative, slot, -1);
-      attempt_.undo();
-    }
-    return end;
   }
 
   void count(std::uint32_t alternative, Slot slot, int sign) {
@@ -410,7 +379,6 @@ class DeepSearch : public RequestOrder<DeepSearch> {
   Bounds bounds_;
   std::uint64_t most_steps_;
   std::uint64_t step_limit_ = 0;
-  SearchStats& stats_;
   std::unordered_map<std::string, End> dead_ends_;
   std::string state_;
   std::string parts_;
