@@ -151,6 +151,16 @@ class Client {
   Transport& transport_;
 };
 
+/// Views into the object.
+inline std::string_view name_of(const json::Value& object) {
+  return object["metadata"]["name"].as_string();
+}
+inline std::string_view namespace_of(const json::Value& object) {
+  return object["metadata"]["namespace"].as_string();
+}
+inline std::string_view uid_of(const json::Value& object) {
+  return object["metadata"]["uid"].as_string();
+}
 /// "namespace/name", or "name" for a cluster-wide object: the key of caches and queues.
 std::string key_of(const json::Value& object);
 std::string key_of(std::string_view name_space, std::string_view name);

@@ -168,11 +168,6 @@ std::vector<std::string> index_by_node(const Value& pod) {
   return {node.str()};
 }
 
-std::string_view name_of(const Value& object) { return object["metadata"]["name"].as_string(); }
-std::string_view namespace_of(const Value& object) {
-  return object["metadata"]["namespace"].as_string();
-}
-std::string_view uid_of(const Value& object) { return object["metadata"]["uid"].as_string(); }
 bool is_deleting(const Value& object) { return !object["metadata"]["deletionTimestamp"].is_null(); }
 
 bool is_pod_terminal(const Value& pod) {

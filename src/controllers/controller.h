@@ -159,9 +159,9 @@ std::vector<std::string> index_by_node(const Value& pod);
 inline constexpr const char* kByNode = "node";
 inline constexpr const char* kByNamespace = "namespace";
 
-std::string_view name_of(const Value& object);
-std::string_view namespace_of(const Value& object);
-std::string_view uid_of(const Value& object);
+using client::name_of;
+using client::namespace_of;
+using client::uid_of;
 bool is_deleting(const Value& object);
 /// Phase Succeeded or Failed.
 bool is_pod_terminal(const Value& pod);

@@ -23,7 +23,7 @@ std::uint64_t revision_of(const Value& object) {
 
 bool is_allocated(const Value& claim) { return claim["status"]["allocation"].is_object(); }
 
-std::string_view uid_of(const Value& object) { return object["metadata"]["uid"].as_string(); }
+using client::uid_of;
 
 bool owned_by(const Value& claim, std::string_view uid) {
   for (const Value& owner : claim["metadata"]["ownerReferences"].items()) {

@@ -16,10 +16,8 @@ constexpr auto kLongestWait = std::chrono::minutes(5);
 constexpr std::string_view kPrepare = "NodePrepareResources";
 constexpr std::string_view kUnprepare = "NodeUnprepareResources";
 
-std::string uid_of(const Value& object) { return object["metadata"]["uid"].str(); }
-std::string_view namespace_of(const Value& object) {
-  return object["metadata"]["namespace"].as_string();
-}
+using client::namespace_of;
+using client::uid_of;
 
 std::string key_of(const ClaimInfo& info) { return client::key_of(info.name_space, info.name); }
 
@@ -98,7 +96,7 @@ Result<> ClaimManager::prepare(const Value& pod) {
 
 Result<> ClaimManager::unprepare(const Value& pod) {
   const Duration begin = clock_.steady();
-  auto unprepared = unprepare_uid(uid_of(pod));
+  auto unprepared = unprepare_uid(std::string(uid_of(pod)));
   metrics_.operation("UnprepareResources", !unprepared.ok(), clock_.steady() - begin);
   count();
   if (unprepared) return unprepared;
@@ -213,8 +211,9 @@ Result<> ClaimManager::prepare_all(const Value& pod) {
   }
   if (infos.empty()) return success();
 
-  DIBS_TRY(Turns turns, turns_.take(keys, uid_of(pod)));
-  DIBS_TRY(const auto batches, note(uid_of(pod), infos, turns));
+  const std::string uid(uid_of(pod));
+  DIBS_TRY(Turns turns, turns_.take(keys, uid));
+  DIBS_TRY(const auto batches, note(uid, infos, turns));
   DIBS_CHECK(checkpoint());
   for (const auto& batch : batches) DIBS_CHECK(prepare_batch(batch));
   if (turns.empty()) return success();

@@ -4,17 +4,16 @@
 #include <map>
 
 #include "base/strings.h"
+#include "client/client.h"
 
 namespace dibs::node {
 namespace {
 
 using json::Value;
 
-std::string_view name_of(const Value& object) { return object["metadata"]["name"].as_string(); }
-std::string_view namespace_of(const Value& object) {
-  return object["metadata"]["namespace"].as_string();
-}
-std::string_view uid_of(const Value& object) { return object["metadata"]["uid"].as_string(); }
+using client::name_of;
+using client::namespace_of;
+using client::uid_of;
 std::string pod_key(const Value& pod) { return cat(namespace_of(pod), "/", name_of(pod)); }
 
 /// resource.k8s.io/v1alpha2 had the names one level deeper.

@@ -31,11 +31,6 @@ std::string field_path(const Value& pod, std::string_view container) {
   return {};
 }
 
-std::string_view name_of(const Value& object) { return object["metadata"]["name"].as_string(); }
-std::string_view namespace_of(const Value& object) {
-  return object["metadata"]["namespace"].as_string();
-}
-std::string_view uid_of(const Value& object) { return object["metadata"]["uid"].as_string(); }
 bool is_deleting(const Value& pod) { return pod["metadata"]["deletionTimestamp"].is_string(); }
 
 bool is_terminal(const Value& pod) {

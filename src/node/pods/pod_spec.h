@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "client/client.h"
 #include "json/value.h"
 
 namespace dibs::node {
@@ -27,9 +28,9 @@ std::vector<SpecContainer> containers_of(const json::Value& pod);
 /// Where the container of that name stands, as events name it: spec.containers{c}.
 std::string field_path(const json::Value& pod, std::string_view container);
 
-std::string_view name_of(const json::Value& object);
-std::string_view namespace_of(const json::Value& object);
-std::string_view uid_of(const json::Value& object);
+using client::name_of;
+using client::namespace_of;
+using client::uid_of;
 bool is_deleting(const json::Value& pod);
 /// Phase Succeeded or Failed.
 bool is_terminal(const json::Value& pod);
