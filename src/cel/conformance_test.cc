@@ -138,7 +138,6 @@ Environment suite_environment() {
   add_network(made);
   made.options.parser.blocks = true;
   made.options.parser.quoted_fields = true;
-  made.time_zones(zones_of_this_machine());
   return made;
 }
 

@@ -70,9 +70,12 @@ Result<> BenchCluster::Parts::open(const BenchClusterOptions& options) {
   // As upstream's benchmark: nobody makes service accounts here, or finds nodes ready.
   served.disabled_plugins = {"ServiceAccount"};
   DIBS_TRY(server, server::ApiServer::open(runtime->runtime(), *store, served));
-  transport = client::make_in_process_transport(server->handler(), runtime->runtime());
+  client::InProcessOptions direct;
+  direct.trees = server->trees();
+  transport = client::make_in_process_transport(server->handler(), runtime->runtime(), direct);
   client = std::make_unique<client::Client>(*transport);
   client::InProcessOptions in_process;
+  in_process.trees = server->trees();
   in_process.identity = {"system:kube-scheduler", {"system:masters"}};
   parts_transport =
       client::make_in_process_transport(server->handler(), runtime->runtime(), in_process);

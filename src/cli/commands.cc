@@ -15,7 +15,6 @@
 #include "cli/run_scheduler.h"
 #include "cli/select.h"
 #include "cli/serve.h"
-#include "cli/time_zones.h"
 #include "cli/why.h"
 
 namespace dibs::cli {
@@ -359,7 +358,6 @@ std::vector<Command> all_commands() {
 }  // namespace
 
 int run(int argc, char** argv) {
-  use_zones_of_this_machine();
   const CommandLine line = {
       "dibs",
       "Dynamic Resource Allocation for Kubernetes, in one binary.",

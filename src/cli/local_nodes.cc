@@ -39,6 +39,7 @@ struct LocalNodes::State {
   std::unique_ptr<node::SharedPods> pods;
   std::unique_ptr<client::Informer> services;
   rpc::MemoryNetwork network;
+  std::atomic<std::uint32_t> sim_addresses{0};
   std::vector<Node> nodes;
   std::string explanation;
 
@@ -47,6 +48,7 @@ struct LocalNodes::State {
   std::unique_ptr<client::Transport> connect(std::string user, std::string group) {
     client::InProcessOptions in_process;
     in_process.identity = {std::move(user), {std::move(group), "system:authenticated"}};
+    in_process.trees = options.trees;
     return client::make_in_process_transport(options.server, runtime, in_process);
   }
 
@@ -102,7 +104,7 @@ struct LocalNodes::State {
       how.metrics = node.metrics.get();
     }
     how.drivers_may_start = [this, &node, name, root] { start_drivers(node, name, root); };
-    node::Shared shared{pods.get(), services.get()};
+    node::Shared shared{pods.get(), services.get(), &sim_addresses};
     DIBS_TRY(node.agent, node::Agent::open(std::move(how), *node.client, runtime, files, shared));
     if (explanation.empty()) explanation = node.agent->runtime_explanation();
     return node.agent->start();

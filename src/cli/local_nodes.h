@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "calls/call.h"
+#include "json/share.h"
 #include "runtime/files.h"
 #include "runtime/runtime.h"
 
@@ -30,6 +31,7 @@ struct LocalNodesOptions {
   /// PEM of the CA whose certificates may use a node's port.
   std::string client_ca_pem = {};
   calls::Handler server = {};
+  std::shared_ptr<json::Pool> trees = {};  // the server's
 };
 
 class LocalNodes {

@@ -142,6 +142,7 @@ class Cluster {
   /// The other parts of a cluster reach the server without a socket.
   void start_controllers(const ServeFlags& flags, const std::string& ca_pem) {
     client::InProcessOptions in_process;
+    in_process.trees = server_->trees();
     in_process.identity = {"system:kube-controller-manager", {"system:masters"}};
     transport_ =
         client::make_in_process_transport(server_->handler(), runtime_->runtime(), in_process);
@@ -156,6 +157,7 @@ class Cluster {
 
   Result<> start_scheduler(const ServeFlags& flags) {
     client::InProcessOptions in_process;
+    in_process.trees = server_->trees();
     in_process.identity = {"system:kube-scheduler", {"system:masters"}};
     scheduler_transport_ = client::make_resource_transport(
         client::make_in_process_transport(server_->handler(), runtime_->runtime(), in_process));
@@ -185,6 +187,7 @@ class Cluster {
     options.feature_gates = flags.feature_gates;
     options.client_ca_pem = ca_pem;
     options.server = server_->handler();
+    options.trees = server_->trees();
     DIBS_TRY(nodes_,
              LocalNodes::start(std::move(options), runtime_->runtime(), runtime::system_files()));
     return success();

@@ -4,6 +4,7 @@
 
 #include "api/kinds/resource/versions/conversion.h"
 #include "base/strings.h"
+#include "scheduler/pod_shapes.h"
 
 namespace dibs::cli {
 namespace {
@@ -123,9 +124,10 @@ std::unique_ptr<WhyState> make_state(const WhyWorld& world, const Value* without
     open.set("status", Value::object({}));
     made->devices.put_claim(open);
   }
+  scheduler::PodShapes shapes;
   for (const Value& object : world.objects.pods) {
     if (without != nullptr && object["metadata"]["uid"] == (*without)["metadata"]["uid"]) continue;
-    const scheduler::PodPtr pod = scheduler::Pod::read(object);
+    const scheduler::PodPtr pod = scheduler::Pod::read(object, shapes);
     if (pod->finished) continue;
     if (!pod->node_name.empty()) {
       made->cluster.add_pod(pod, pod->node_name);

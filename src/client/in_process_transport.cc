@@ -383,6 +383,7 @@ class InProcessTransport final : public Transport {
   }
 
   bool protects_allocations() const override { return true; }
+  json::Pool& trees() override { return options_.trees ? *options_.trees : Transport::trees(); }
 
  private:
   void sign(Request& request) const {

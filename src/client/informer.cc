@@ -18,16 +18,17 @@ constexpr Duration kShortWatch = std::chrono::seconds(1);
 constexpr int kPage = 500;
 
 /// Without who owns which field, which is of no use here and often half of the object, and made of
-/// what this process has already. From a server in this process it comes so.
-json::Value kept(json::Value object) {
+/// what is in memory already. From a server in this process it comes so.
+json::Value kept(json::Value object, Transport& from) {
   const json::Value& metadata = object["metadata"];
   const bool managed = metadata.contains("managedFields");
   if (!managed && json::is_shared(object)) return object;
+  json::Pool& trees = from.trees();
   if (metadata.is_object()) {
-    object.set("metadata", managed ? json::share_without(metadata, "managedFields")
-                                   : json::share_parts(metadata));
+    object.set("metadata", managed ? trees.share_without(metadata, "managedFields")
+                                   : trees.share_parts(metadata));
   }
-  return json::share_parts(std::move(object));
+  return trees.share_parts(std::move(object));
 }
 
 }  // namespace
@@ -139,7 +140,7 @@ struct Informer::State : std::enable_shared_from_this<Informer::State> {
   }
 
   void upsert(const std::string& key, json::Value object, bool initial) {
-    object = kept(options.keep ? options.keep(object) : std::move(object));
+    object = kept(options.keep ? options.keep(object) : std::move(object), client.transport());
     const auto before = store.put(key, object);
     if (!before) {
       for (const auto& handler : handlers) {

@@ -198,6 +198,8 @@ class ResourceTransport final : public Transport {
       : owned_(std::move(inner)), inner_(*owned_) {}
   explicit ResourceTransport(Transport& inner) : inner_(inner) {}
 
+  json::Pool& trees() override { return inner_.trees(); }
+
   Result<Response> send(Request request) override {
     if (!concerns_hub(request.target)) return inner_.send(std::move(request));
     ConverterPtr converter;

@@ -69,6 +69,7 @@ class TestApi {
   std::unique_ptr<Transport> connect(InProcessIdentity identity = {}) {
     InProcessOptions in_process;
     in_process.identity = std::move(identity);
+    in_process.trees = server_->trees();
     in_process.pump = [this] { return sim.run_until_idle() > 0; };
     return make_in_process_transport(server_->handler(), sim.runtime(), in_process);
   }

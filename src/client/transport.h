@@ -8,12 +8,14 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 #include "base/time.h"
 #include "calls/call.h"
+#include "json/share.h"
 #include "runtime/runtime.h"
 
 namespace dibs::client {
@@ -51,6 +53,13 @@ class Transport {
   /// Whether the server does what Request::protects_allocation asks. Elsewhere it is lost on the
   /// way: the finalizer then takes a write of its own, before the allocation and after it.
   virtual bool protects_allocations() const { return false; }
+
+  /// Where what came by this way and is kept finds its equals. By default made with the first use.
+  virtual json::Pool& trees();
+
+ private:
+  std::once_flag trees_made_;
+  std::unique_ptr<json::Pool> trees_;
 };
 
 /// Who calls from inside the process, as a client certificate would say it.
@@ -64,6 +73,8 @@ struct InProcessOptions {
   /// Of an answer; a simulated run ends instead when nothing is left to happen.
   Duration timeout = std::chrono::seconds(60);
   std::size_t max_queued = 16 * 1024 * 1024;
+  /// The server's (ApiServer::trees), so that what both keep is in memory once; null: its own.
+  std::shared_ptr<json::Pool> trees = {};
   /// Set in a simulation of one thread: makes something happen, false when nothing can. send() then
   /// drives it instead of waiting for another thread.
   std::function<bool()> pump = {};

@@ -111,7 +111,7 @@ class CronJobController : public Workload {
   /// Says when to look again.
   Result<WorkOutcome> run(Value& cron_job) {
     const Value& spec = cron_job["spec"];
-    const auto zone = CronZone::of(cron_job, cel::installed_time_zones());
+    const auto zone = CronZone::of(cron_job, &cel::system_time_zones());
     if (!zone.ok()) {
       event(cron_job, true, "UnknownTimeZone",
             cat("invalid timeZone: ", quoted(spec["timeZone"].as_string()), ": ",

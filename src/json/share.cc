@@ -4,7 +4,8 @@
 //
 // In front of it every thread has a small table of what it has found last: most subtrees of most
 // objects are found there without a lock, and, since that table holds its own references, without
-// touching a reference count that other threads are at as well.
+// touching a reference count that other threads are at as well. It is of one pool at a time: a
+// thread that turns to another pool starts with an empty one.
 #include "json/share.h"
 
 #include <array>
@@ -51,21 +52,24 @@ std::size_t entry_size(Kind kind) { return kind == Kind::array ? sizeof(Value) :
 
 }  // namespace
 
-/// Has the keys to Value.
+/// One call; has the keys to Value.
 class Sharing {
  public:
-  static Value share(const Value& value);
-  static Value parts(Value value, std::string_view except);
-  static Value without(const Value& object, std::string_view key);
+  explicit Sharing(const Pool& pool);
+  ~Sharing();
+  Sharing(const Sharing&) = delete;
+  Sharing& operator=(const Sharing&) = delete;
+
+  Value share(const Value& value) { return copied(shared(value, 0)); }
+  Value parts(Value value, std::string_view except);
+  Value without(const Value& object, std::string_view key);
   static bool is_shared(const Value& value);
-  static std::size_t count();
-  static void sweep();
 
  private:
-  struct Shard;
+  friend struct Pool::Shard;
+  using Shard = Pool::Shard;
   struct Local;
-  static Local& local();
-  static Shard* shards();
+  static Local& local_of(const Pool& pool);
 
   static Raw raw(const Value& value) {
     Raw bits;
@@ -99,16 +103,28 @@ class Sharing {
     return wanted(kind, node->size, bytes_of(node, kind), length);
   }
 
-  static Raw shared(Local& local, const Value& value, int depth);
-  static Raw shared_container(Local& local, const Value& value, int depth);
-  static Raw find(Local& local, const Wanted& what, Node* given);
-  static Value large_array(Local& local, Container& from, int depth);
+  Raw shared(const Value& value, int depth);
+  Raw shared_container(const Value& value, int depth);
+  Raw find(const Wanted& what, Node* given);
+  Value large_array(Container& from, int depth);
   static Value exact_copy(Value value);
+
+  Shard* const shards_;
+  Local& local_;
 };
 
 /// Open addressing; 0 is a free slot. A slot is the address of a node with the kind in its low
 /// bits, which are zero otherwise; leak checkers still take it for an address.
-struct Sharing::Shard {
+struct Pool::Shard {
+  Shard() = default;
+  ~Shard() {
+    for (const std::uintptr_t slot : table.slots) {
+      if (slot != 0) Sharing::adopted(node_of(slot), kind_of(slot));
+    }
+  }
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+
   struct Table {
     explicit Table(std::size_t size) : slots(size), hashes(size) {}
     std::vector<std::uintptr_t> slots;
@@ -141,7 +157,7 @@ struct Sharing::Shard {
       const std::uintptr_t slot = table.slots[at];
       if (table.hashes[at] != hash || kind_of(slot) != what.kind) continue;
       Node* node = node_of(slot);
-      if (!same(node, what)) continue;
+      if (!Sharing::same(node, what)) continue;
       node->refs.fetch_add(1, std::memory_order_relaxed);
       return node;
     }
@@ -165,7 +181,7 @@ struct Sharing::Shard {
       if (slot == 0) continue;
       Node* node = node_of(slot);
       if (node->refs.load(std::memory_order_acquire) > 1) continue;
-      adopted(node, kind_of(slot));
+      Sharing::adopted(node, kind_of(slot));
       slot = 0;
     }
     rebuild(table.slots.size());
@@ -187,6 +203,8 @@ struct Sharing::Local {
     Value value;
   };
   static constexpr std::size_t kEntries = 1024;
+  /// The pool it is of, known by what that owns; it does not keep it.
+  std::weak_ptr<Shard[]> pool;
   std::array<Entry, kEntries> entries;
   /// Owns what is in use by a call though it has left `entries`.
   std::vector<Value> held;
@@ -199,25 +217,27 @@ constexpr int kShardShift = 42;  // of a hash; the low 32 bits choose a slot
 
 }  // namespace
 
-Sharing::Local& Sharing::local() {
-  thread_local const std::unique_ptr<Local> mine = std::make_unique<Local>();
-  return *mine;
-}
+Sharing::Sharing(const Pool& pool) : shards_(pool.shards_.get()), local_(local_of(pool)) {}
 
-Sharing::Shard* Sharing::shards() {
-  // Never destroyed: values live until the very end of a process.
-  static Shard* const all = new Shard[kShards];
-  return all;
+Sharing::~Sharing() { local_.held.clear(); }
+
+Sharing::Local& Sharing::local_of(const Pool& pool) {
+  thread_local const std::unique_ptr<Local> mine = std::make_unique<Local>();
+  if (mine->pool.owner_before(pool.shards_) || pool.shards_.owner_before(mine->pool)) {
+    mine->entries.fill({});
+    mine->pool = pool.shards_;
+  }
+  return *mine;
 }
 
 // The node of the pool that is equal; where there is none, `given` goes there if it is set, else
 // a new one.
-Raw Sharing::find(Local& local, const Wanted& what, Node* given) {
-  Local::Entry& entry = local.entries[what.hash % Local::kEntries];
+Raw Sharing::find(const Wanted& what, Node* given) {
+  Local::Entry& entry = local_.entries[what.hash % Local::kEntries];
   if (entry.hash == what.hash && entry.value.kind_ == what.kind && same(entry.value.node(), what)) {
     return raw(entry.value);
   }
-  Shard& shard = shards()[(what.hash >> kShardShift) % kShards];
+  Shard& shard = shards_[(what.hash >> kShardShift) % kShards];
   Node* node = nullptr;
   {
     std::lock_guard lock(shard.mutex);
@@ -242,61 +262,54 @@ Raw Sharing::find(Local& local, const Wanted& what, Node* given) {
       shard.add(node, what.kind, what.hash);
     }
   }
-  if (entry.value.has_node()) local.held.push_back(std::move(entry.value));
+  if (entry.value.has_node()) local_.held.push_back(std::move(entry.value));
   entry.hash = what.hash;
   entry.value = adopted(node, what.kind);
   return raw(entry.value);
 }
 
-// The bits are good until the end of the call: the pool's node is owned by `local`, any other by
+// The bits are good until the end of the call: the pool's node is owned by `local_`, any other by
 // `value`.
-Raw Sharing::shared(Local& local, const Value& value, int depth) {
+Raw Sharing::shared(const Value& value, int depth) {
   if (!value.has_node()) return raw(value);
-  if (value.kind_ != Kind::string) return shared_container(local, value, depth);
+  if (value.kind_ != Kind::string) return shared_container(value, depth);
   Node* node = value.node();
   if (node->size > kLongestString) return raw(value);
-  return find(local, wanted_again(node, Kind::string), node);
+  return find(wanted_again(node, Kind::string), node);
 }
 
-Raw Sharing::shared_container(Local& local, const Value& value, int depth) {
+Raw Sharing::shared_container(const Value& value, int depth) {
   Container& from = *value.container();
   if (from.shared.load(std::memory_order_relaxed)) return raw(value);
   const bool array = value.kind_ == Kind::array;
   if (from.size == 0) {
-    local.held.push_back(array ? Value::array() : Value::object());
-    return raw(local.held.back());
+    local_.held.push_back(array ? Value::array() : Value::object());
+    return raw(local_.held.back());
   }
   if (depth == kDeepest || (!array && from.index != nullptr)) return raw(value);
   const std::size_t values = array ? from.size : std::size_t{from.size} * 2;
   if (values > kMostEntries) {
     if (!array) return raw(value);
-    local.held.push_back(large_array(local, from, depth));
-    return raw(local.held.back());
+    local_.held.push_back(large_array(from, depth));
+    return raw(local_.held.back());
   }
   // Members are pairs of values.
   Raw entries[kMostEntries];
-  for (std::size_t i = 0; i < values; ++i) entries[i] = shared(local, from.items()[i], depth + 1);
+  for (std::size_t i = 0; i < values; ++i) entries[i] = shared(from.items()[i], depth + 1);
   const std::size_t length = values * sizeof(Value);
   const bool as_it_is = from.capacity == from.size &&
                         std::memcmp(entries, static_cast<const void*>(&from + 1), length) == 0;
-  return find(local, wanted(value.kind_, from.size, entries, length), as_it_is ? &from : nullptr);
+  return find(wanted(value.kind_, from.size, entries, length), as_it_is ? &from : nullptr);
 }
 
-Value Sharing::large_array(Local& local, Container& from, int depth) {
+Value Sharing::large_array(Container& from, int depth) {
   Container* made = new_container(Kind::array, from.size);
   for (std::size_t i = 0; i < from.size; ++i) {
-    new (made->items() + i) Value(copied(shared(local, from.items()[i], depth + 1)));
+    new (made->items() + i) Value(copied(shared(from.items()[i], depth + 1)));
   }
   made->size = from.size;
   made->shared.store(true, std::memory_order_relaxed);
   return adopted(made, Kind::array);
-}
-
-Value Sharing::share(const Value& value) {
-  Local& mine = local();
-  Value made = copied(shared(mine, value, 0));
-  mine.held.clear();
-  return made;
 }
 
 // Not seen by anybody else and without room to spare.
@@ -323,10 +336,9 @@ Value Sharing::parts(Value value, std::string_view except) {
   if (from.size == 0 || (value.kind_ == Kind::object && from.index != nullptr)) return value;
   value = exact_copy(std::move(value));
   Container& mine = *value.container();
-  Local& found = local();
   bool all = true;
   auto replace = [&](Value& part) {
-    const Raw bits = shared(found, part, 1);
+    const Raw bits = shared(part, 1);
     const Raw before = raw(part);
     if (std::memcmp(&bits, &before, sizeof bits) != 0) part = copied(bits);
   };
@@ -344,7 +356,6 @@ Value Sharing::parts(Value value, std::string_view except) {
     }
   }
   mine.shared.store(all, std::memory_order_relaxed);
-  found.held.clear();
   return value;
 }
 
@@ -359,17 +370,15 @@ Value Sharing::without(const Value& object, std::string_view key) {
   Container& from = *object.container();
   Container* made = new_container(Kind::object, from.size - 1);
   Value out = adopted(made, Kind::object);
-  Local& found = local();
   for (std::size_t i = 0; i < from.size; ++i) {
     const Member& member = from.members()[i];
     if (member.key() == key) continue;
     Value* pair = made->items() + std::size_t{made->size} * 2;
-    new (pair) Value(copied(shared(found, member.key_, 1)));
-    new (pair + 1) Value(copied(shared(found, member.value_, 1)));
+    new (pair) Value(copied(shared(member.key_, 1)));
+    new (pair + 1) Value(copied(shared(member.value_, 1)));
     ++made->size;
   }
   made->shared.store(true, std::memory_order_relaxed);
-  found.held.clear();
   return out;
 }
 
@@ -378,36 +387,37 @@ bool Sharing::is_shared(const Value& value) {
   return value.container()->shared.load(std::memory_order_relaxed);
 }
 
-std::size_t Sharing::count() {
+Pool::Pool() : shards_(new Shard[kShards]) {}
+Pool::~Pool() = default;
+
+Value Pool::share(const Value& value) { return Sharing(*this).share(value); }
+Value Pool::share_parts(Value value, std::string_view except) {
+  return Sharing(*this).parts(std::move(value), except);
+}
+Value Pool::share_without(const Value& object, std::string_view key) {
+  return Sharing(*this).without(object, key);
+}
+
+std::size_t Pool::count() const {
   std::size_t all = 0;
   for (std::size_t i = 0; i < kShards; ++i) {
-    std::lock_guard lock(shards()[i].mutex);
-    all += shards()[i].table.used;
+    std::lock_guard lock(shards_[i].mutex);
+    all += shards_[i].table.used;
   }
   return all;
 }
 
-void Sharing::sweep() {
+void Pool::sweep() {
   // A container that goes lets its parts go, which may lie in a shard that was swept before.
   for (std::size_t before = count() + 1; count() < before;) {
     before = count();
     for (std::size_t i = 0; i < kShards; ++i) {
-      Shard& shard = shards()[i];
-      std::lock_guard lock(shard.mutex);
-      shard.sweep();
+      std::lock_guard lock(shards_[i].mutex);
+      shards_[i].sweep();
     }
   }
 }
 
-Value share(const Value& value) { return Sharing::share(value); }
-Value share_parts(Value value, std::string_view except) {
-  return Sharing::parts(std::move(value), except);
-}
-Value share_without(const Value& object, std::string_view key) {
-  return Sharing::without(object, key);
-}
 bool is_shared(const Value& value) { return Sharing::is_shared(value); }
-std::size_t shared_count() { return Sharing::count(); }
-void sweep_shared() { Sharing::sweep(); }
 
 }  // namespace dibs::json

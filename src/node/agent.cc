@@ -75,6 +75,7 @@ struct Agent::State {
     how.cdi_directories = options.cdi_directories;
     how.images = options.images;
     how.network = options.network;
+    how.sim_addresses = shared.sim_addresses;
     DIBS_TRY(picked, pick_runtime(how, runtime));
     const bool simulated = picked.name == "sim";
 

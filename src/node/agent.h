@@ -10,6 +10,8 @@
 // stop() ends all of it and leaves containers running. Many agents may live in one process: they
 // have no threads of their own, and share what `Shared` holds.
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -71,6 +73,7 @@ struct AgentOptions {
 struct Shared {
   SharedPods* pods = nullptr;
   client::Informer* services = nullptr;
+  std::atomic<std::uint32_t>* sim_addresses = nullptr;
 };
 
 class Agent {

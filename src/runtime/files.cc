@@ -82,8 +82,7 @@ class SystemFiles : public Files {
   }
 
   Result<> write(const std::string& path, std::string_view bytes, unsigned mode) override {
-    static std::atomic<unsigned> number{0};
-    std::string temporary = cat(path, ".", ::getpid(), ".", number.fetch_add(1), ".tmp");
+    std::string temporary = cat(path, ".", ::getpid(), ".", written_.fetch_add(1), ".tmp");
     Result<> written = write_new(temporary, bytes, mode);
     if (written.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
       written = system_error("rename", temporary, errno);
@@ -158,6 +157,8 @@ class SystemFiles : public Files {
     if (::fsync(folder.get()) != 0) return system_error("sync", path, errno);
     return success();
   }
+
+  std::atomic<unsigned> written_{0};
 };
 
 }  // namespace

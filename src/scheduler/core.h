@@ -17,6 +17,7 @@
 #include "scheduler/attempt.h"
 #include "scheduler/binding.h"
 #include "scheduler/metrics.h"
+#include "scheduler/pod_shapes.h"
 #include "scheduler/preemption.h"
 #include "scheduler/queue.h"
 #include "scheduler/scheduler.h"
@@ -85,6 +86,7 @@ struct Scheduler::Core : std::enable_shared_from_this<Scheduler::Core> {
   std::atomic<bool> ready{false};
 
   client::EventRecorder recorder;
+  PodShapes shapes;
   ClusterState state;
   Devices devices;
   Queue queue;

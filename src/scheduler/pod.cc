@@ -1,14 +1,11 @@
 #include "scheduler/pod.h"
 
 #include <algorithm>
-#include <array>
-#include <functional>
-#include <mutex>
-#include <unordered_map>
 
 #include "base/strings.h"
 #include "client/client.h"
 #include "json/parse.h"
+#include "scheduler/pod_shapes.h"
 
 namespace dibs::scheduler {
 namespace {
@@ -142,8 +139,10 @@ std::string make_signature(const PodShape& pod, std::string_view name_space,
   return out;
 }
 
-PodShape read_shape(std::string_view name_space, const json::Value& labels,
-                    const json::Value& spec) {
+}  // namespace
+
+PodShape PodShape::read(std::string_view name_space, const json::Value& labels,
+                        const json::Value& spec) {
   PodShape made;
   made.scheduler_name = spec["schedulerName"].str();
   made.requests = pod_requests(spec);
@@ -167,132 +166,6 @@ PodShape read_shape(std::string_view name_space, const json::Value& labels,
   return made;
 }
 
-/// What a shape is read from. Containers are whole here, but only compared by what counts.
-struct ShapeSource {
-  static constexpr std::array<std::string_view, 9> kFields = {
-      "schedulerName", "priority", "nodeSelector", "affinity",
-      "tolerations",   "overhead", "resources",    "topologySpreadConstraints",
-      "resourceClaims"};
-  static constexpr std::array<std::string_view, 3> kContainerFields = {"resources", "ports",
-                                                                       "restartPolicy"};
-
-  std::string name_space;
-  json::Value labels;  // null unless the shape depends on them
-  std::array<json::Value, kFields.size()> fields;
-  json::Value containers;
-  json::Value init_containers;
-
-  ShapeSource(std::string_view in, const json::Value& pod_labels, const json::Value& spec)
-      : name_space(in), containers(spec["containers"]), init_containers(spec["initContainers"]) {
-    for (std::size_t i = 0; i < kFields.size(); ++i) fields[i] = spec[kFields[i]];
-    for (const json::Value& one : spec["topologySpreadConstraints"].items()) {
-      if (!one["matchLabelKeys"].empty()) labels = pod_labels;
-    }
-  }
-
-  std::uint64_t hash() const;
-  friend bool operator==(const ShapeSource& a, const ShapeSource& b);
-};
-
-void mix(std::uint64_t& sum, std::uint64_t more) {
-  sum = (sum ^ more) * 0x9e3779b97f4a7c15U;
-  sum ^= sum >> 29;
-}
-
-/// Keys are left out: comparing follows, and values tell specs apart well enough.
-void mix_tree(std::uint64_t& sum, const json::Value& value) {
-  switch (value.kind()) {
-    case json::Kind::string:
-      mix(sum, std::hash<std::string_view>()(value.as_string()));
-      break;
-    case json::Kind::array:
-      for (const json::Value& item : value.items()) mix_tree(sum, item);
-      break;
-    case json::Kind::object:
-      for (const auto& [key, member] : value.members()) mix_tree(sum, member);
-      break;
-    default:
-      mix(sum, static_cast<std::uint64_t>(value.as_int(value.as_bool() ? 1 : 0)));
-  }
-  mix(sum, static_cast<std::uint64_t>(value.kind()));
-}
-
-std::uint64_t ShapeSource::hash() const {
-  std::uint64_t sum = std::hash<std::string_view>()(name_space);
-  mix_tree(sum, labels);
-  for (const json::Value& field : fields) mix_tree(sum, field);
-  for (const json::Value* list : {&containers, &init_containers}) {
-    for (const json::Value& container : list->items()) {
-      for (const auto field : kContainerFields) mix_tree(sum, container[field]);
-    }
-    mix(sum, list->size());
-  }
-  return sum;
-}
-
-bool same_containers(const json::Value& a, const json::Value& b) {
-  if (a.same_node(b)) return true;
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    for (const auto field : ShapeSource::kContainerFields) {
-      if (!(a[i][field] == b[i][field])) return false;
-    }
-  }
-  return true;
-}
-
-bool operator==(const ShapeSource& a, const ShapeSource& b) {
-  return a.name_space == b.name_space && a.labels == b.labels && a.fields == b.fields &&
-         same_containers(a.containers, b.containers) &&
-         same_containers(a.init_containers, b.init_containers);
-}
-
-/// The shapes in use, of all schedulers of the process. An entry without a user goes when there
-/// are twice as many as were in use the last time.
-class Shapes {
- public:
-  std::shared_ptr<const PodShape> get(std::string_view name_space, const json::Value& labels,
-                                      const json::Value& spec) {
-    ShapeSource source(name_space, labels, spec);
-    const std::uint64_t hash = source.hash();
-    std::lock_guard lock(mutex_);
-    auto [at, end] = known_.equal_range(hash);
-    for (; at != end; ++at) {
-      if (!(at->second->source == source)) continue;
-      if (auto shape = at->second->shape.lock()) return shape;
-      known_.erase(at);
-      break;
-    }
-    if (known_.size() >= sweep_at_) sweep();
-    auto shape = std::make_shared<const PodShape>(read_shape(name_space, labels, spec));
-    known_.emplace(hash, std::make_unique<Entry>(Entry{std::move(source), shape}));
-    return shape;
-  }
-
- private:
-  static constexpr std::size_t kFirstSweep = 256;
-  struct Entry {
-    ShapeSource source;
-    std::weak_ptr<const PodShape> shape;
-  };
-
-  void sweep() {
-    std::erase_if(known_, [](const auto& entry) { return entry.second->shape.expired(); });
-    sweep_at_ = std::max(kFirstSweep, 2 * known_.size());
-  }
-
-  std::mutex mutex_;
-  std::unordered_multimap<std::uint64_t, std::unique_ptr<Entry>> known_;  // guarded by mutex_
-  std::size_t sweep_at_ = kFirstSweep;                                    // guarded by mutex_
-};
-
-Shapes& shapes() {
-  static Shapes all;
-  return all;
-}
-
-}  // namespace
-
 bool HostPort::clashes(const HostPort& other) const {
   return port == other.port && protocol == other.protocol &&
          (ip == other.ip || ip == "0.0.0.0" || other.ip == "0.0.0.0");
@@ -307,7 +180,7 @@ bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint) {
   });
 }
 
-std::shared_ptr<const Pod> Pod::read(const json::Value& object) {
+std::shared_ptr<const Pod> Pod::read(const json::Value& object, PodShapes& shapes) {
   auto pod = std::make_shared<Pod>();
   pod->object = object;
   const json::Value& metadata = pod->object["metadata"];
@@ -324,8 +197,13 @@ std::shared_ptr<const Pod> Pod::read(const json::Value& object) {
   pod->terminating = metadata["deletionTimestamp"].is_string();
   const std::string_view phase = pod->object["status"]["phase"].as_string();
   pod->finished = phase == "Succeeded" || phase == "Failed";
-  pod->shape = shapes().get(pod->name_space, pod->labels, spec);
+  pod->shape = shapes.get(pod->name_space, pod->labels, spec);
   return pod;
+}
+
+std::shared_ptr<const Pod> Pod::read(const json::Value& object) {
+  PodShapes alone;
+  return read(object, alone);
 }
 
 std::string_view Pod::nominated_node() const {

@@ -2,7 +2,7 @@
 // A pod as scheduling reads it: decoded once, immutable, shared by queue, state and attempts.
 //
 // A cluster has many pods and few kinds of them, so what a spec asks for is a PodShape of its own,
-// found again by its contents, and a pod adds little more than its object.
+// found again by its contents (pod_shapes.h), and a pod adds little more than its object.
 
 #include <cstdint>
 #include <memory>
@@ -94,7 +94,12 @@ struct PodShape {
   std::vector<PodClaimRef> claims;
   /// Of equal shapes equal, claims aside; see Pod::signature().
   std::string signature;
+
+  static PodShape read(std::string_view name_space, const json::Value& labels,
+                       const json::Value& spec);
 };
+
+class PodShapes;
 
 /// One pod: its shape and what is its own. The views are into `object`.
 struct Pod {
@@ -116,6 +121,8 @@ struct Pod {
   Pod(const Pod&) = delete;
   Pod& operator=(const Pod&) = delete;
 
+  static std::shared_ptr<const Pod> read(const json::Value& object, PodShapes& shapes);
+  /// The same with a shape that no other pod has.
   static std::shared_ptr<const Pod> read(const json::Value& object);
 
   std::string_view nominated_node() const;

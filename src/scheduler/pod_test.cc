@@ -5,9 +5,12 @@
 #include "base/strings.h"
 #include "json/parse.h"
 #include "scheduler/cluster_state.h"
+#include "scheduler/pod_shapes.h"
 
 namespace dibs::scheduler {
 namespace {
+
+PodShapes shapes;
 
 PodPtr read(std::string_view name, std::string_view labels = "{}", std::string_view spec = "{}",
             std::string_view name_space = "ns") {
@@ -15,7 +18,7 @@ PodPtr read(std::string_view name, std::string_view labels = "{}", std::string_v
                                 R"(","uid":"uid-of-)", name, R"(","labels":)", labels,
                                 R"(},"spec":)", spec, "}"));
   EXPECT_TRUE(object.ok()) << spec;
-  return Pod::read(*object);
+  return Pod::read(*object, shapes);
 }
 
 constexpr const char* kSpec =

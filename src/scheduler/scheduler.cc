@@ -162,8 +162,8 @@ void Scheduler::Core::discover(const Result<Value>& resources) {
       "resourceclaims", [this](const Value& o) { on_claim(o); },
       [this](const Value& o) { on_claim_removed(o); });
   add_informer(
-      {"", "v1", "pods"}, [this](const Value& o) { on_pod(Pod::read(o)); },
-      [this](const Value& o) { on_pod_removed(Pod::read(o)); });
+      {"", "v1", "pods"}, [this](const Value& o) { on_pod(Pod::read(o, shapes)); },
+      [this](const Value& o) { on_pod_removed(Pod::read(o, shapes)); });
   wait_for_informers();
 }
 

@@ -43,6 +43,7 @@ struct ApiServer::Parts {
   store::Store& store;
   Options options;
   metrics::Registry metrics;
+  const std::shared_ptr<json::Pool> trees = std::make_shared<json::Pool>();
   RequestMetrics requests;
   ResourceTable resources;
   AdmissionChain admission;
@@ -176,6 +177,7 @@ calls::Handler ApiServer::handler() {
 }
 
 metrics::Registry& ApiServer::metrics() { return parts_->metrics; }
+std::shared_ptr<json::Pool> ApiServer::trees() const { return parts_->trees; }
 
 void ApiServer::close() {
   if (parts_->closed.exchange(true)) return;
@@ -195,6 +197,7 @@ void ApiServer::handle(Request request, std::unique_ptr<calls::Exchange> exchang
   auto context = std::make_shared<Context>();
   context->request = std::move(request);
   context->now = p.runtime.clock.now();
+  context->trees = p.trees.get();
   if (p.closed)
     return exchange->respond(status_response(try_again_error("the server is shutting down")));
   auto target = net::Target::parse(context->request.target);

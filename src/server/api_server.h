@@ -15,6 +15,7 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "calls/call.h"
+#include "json/share.h"
 #include "runtime/runtime.h"
 #include "server/options.h"
 #include "store/store.h"
@@ -37,6 +38,9 @@ class ApiServer {
 
   void close();
   metrics::Registry& metrics();
+  /// What the objects have in common that clients in this process are given to keep; such a client
+  /// shares what it keeps through the same pool.
+  std::shared_ptr<json::Pool> trees() const;
 
  private:
   struct Parts;

@@ -7,6 +7,7 @@
 
 #include "base/time.h"
 #include "calls/call.h"
+#include "json/share.h"
 #include "json/value.h"
 #include "server/auth/user.h"
 #include "server/negotiate.h"
@@ -29,6 +30,7 @@ struct Context {
   ResourceSetPtr resources;
   Answer answer;
   Time now;
+  json::Pool* trees = nullptr;  // the server's
   std::vector<std::string> warnings;
 
   // Options of writes.

@@ -1,7 +1,6 @@
 #include "server/object_forms.h"
 
 #include "base/strings.h"
-#include "json/share.h"
 
 namespace dibs::server {
 
@@ -29,16 +28,16 @@ Value ObjectForms::whole(store::Revision version) const {
   return version == version_ ? whole_ : at_version(whole_, version);
 }
 
-Value ObjectForms::kept(store::Revision version) const {
+Value ObjectForms::kept(store::Revision version, json::Pool& trees) const {
   std::lock_guard lock(mutex_);
   set_version(version);
   if (kept_.is_null()) {
-    Value metadata = json::share_parts(whole_["metadata"], "managedFields");
+    Value metadata = trees.share_parts(whole_["metadata"], "managedFields");
     whole_.set("metadata", metadata);
-    whole_ = json::share_parts(std::move(whole_), "metadata");
+    whole_ = trees.share_parts(std::move(whole_), "metadata");
     kept_ = whole_;
-    kept_.set("metadata", json::share_without(metadata, "managedFields"));
-    kept_ = json::share_parts(std::move(kept_));
+    kept_.set("metadata", trees.share_without(metadata, "managedFields"));
+    kept_ = trees.share_parts(std::move(kept_));
   }
   return version == version_ ? kept_ : at_version(kept_, version);
 }

@@ -3,14 +3,15 @@
 // with its resourceVersion, and the same without metadata.managedFields for those in this process
 // who keep it. Both are made when somebody asks first.
 //
-// The second is made of shared parts (json/share.h), so the copies that many informers keep are one
-// tree, and most of that tree is shared with other objects. From then on the first has the same
-// parts: an update that starts with it has little to share anew.
+// The second is made of parts shared through a pool (json/share.h), so the copies that many
+// informers keep are one tree, and most of that tree is shared with other objects. From then on the
+// first has the same parts: an update that starts with it has little to share anew.
 //
 // Thread-safe.
 
 #include <mutex>
 
+#include "json/share.h"
 #include "json/value.h"
 #include "store/store.h"
 
@@ -22,7 +23,7 @@ class ObjectForms {
   explicit ObjectForms(json::Value object) : whole_(std::move(object)) {}
 
   json::Value whole(store::Revision version) const;
-  json::Value kept(store::Revision version) const;
+  json::Value kept(store::Revision version, json::Pool& trees) const;
 
  private:
   void set_version(store::Revision version) const;

@@ -267,7 +267,8 @@ Result<Response> list_of_values(const Context& context, const Resource& resource
 }  // namespace
 
 Result<Value> read_record(const Context& context, const store::Record& record) {
-  return context.request.omits_managed_fields ? decode_kept(record) : decode_stored(record);
+  return context.request.omits_managed_fields ? decode_kept(record, *context.trees)
+                                              : decode_stored(record);
 }
 
 Result<Response> present_list(const Context& context, const Resource& resource,

@@ -1,9 +1,6 @@
 #include "server/stored.h"
 
 #include <algorithm>
-#include <array>
-#include <functional>
-#include <mutex>
 
 #include "base/strings.h"
 #include "json/parse.h"
@@ -16,42 +13,6 @@ using json::Value;
 namespace {
 
 using FormsPtr = std::shared_ptr<const ObjectForms>;
-
-/// Objects that are read again and again though nobody has written them lately: namespaces, nodes,
-/// classes. One place per hash of the key, so it never grows.
-class RecentlyRead {
- public:
-  FormsPtr find(const store::Record& record) {
-    Place& place = place_of(record.key);
-    std::lock_guard lock(place.mutex);
-    return place.serial == record.serial ? place.forms : nullptr;
-  }
-
-  void keep(const store::Record& record, FormsPtr forms) {
-    if (record.value->size() > kLargest) return;
-    Place& place = place_of(record.key);
-    std::lock_guard lock(place.mutex);
-    place.serial = record.serial;
-    place.forms.swap(forms);  // what it was is freed after unlocking
-  }
-
- private:
-  static constexpr std::size_t kLargest = 16 * 1024;
-  struct Place {
-    std::mutex mutex;
-    std::uint64_t serial = 0;  // of the record
-    FormsPtr forms;
-  };
-  Place& place_of(std::string_view key) {
-    return places_[std::hash<std::string_view>()(key) % places_.size()];
-  }
-  std::array<Place, 1024> places_;
-};
-
-RecentlyRead& recently_read() {
-  static RecentlyRead all;
-  return all;
-}
 
 constexpr std::string_view kMetadataKey = ",\"metadata\":{";
 constexpr std::string_view kMetadataOrder[] = {
@@ -104,22 +65,21 @@ std::string encode_stored(const Value& object) {
 namespace {
 
 Result<FormsPtr> forms_of(const store::Record& record) {
-  if (auto known = std::static_pointer_cast<const ObjectForms>(record.attachment.get())) {
+  if (auto known = std::static_pointer_cast<const ObjectForms>(record.attachment())) {
     return known;
   }
-  if (auto known = recently_read().find(record)) return known;
   auto object = json::parse(*record.value);
   if (!object.ok() || !object->is_object()) {
     return Error::internal(cat("stored value of ", record.key, " cannot be read"));
   }
   auto forms = std::make_shared<const ObjectForms>(std::move(object).value());
-  recently_read().keep(record, forms);
+  record.remember(forms);
   return forms;
 }
 
 }  // namespace
 
-store::Attachment::Ptr attachment_for(const Value& object) {
+store::AttachmentPtr attachment_for(const Value& object) {
   return std::make_shared<const ObjectForms>(object);
 }
 
@@ -132,9 +92,9 @@ Result<Value> decode_stored(const store::Record& record) {
   return forms->whole(record.modified);
 }
 
-Result<Value> decode_kept(const store::Record& record) {
+Result<Value> decode_kept(const store::Record& record, json::Pool& trees) {
   DIBS_TRY(const FormsPtr forms, forms_of(record));
-  return forms->kept(record.modified);
+  return forms->kept(record.modified, trees);
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "json/share.h"
 #include "json/value.h"
 #include "store/store.h"
 
@@ -20,12 +21,12 @@ std::string encode_stored(const json::Value& object);
 store::Op stored_op(std::string key, const json::Value& object, store::Revision expected);
 
 /// That, as a record has it at hand.
-store::Attachment::Ptr attachment_for(const json::Value& object);
+store::AttachmentPtr attachment_for(const json::Value& object);
 
 /// The object with its resourceVersion. Errors: internal, for bytes that are not one of ours.
 Result<json::Value> decode_stored(const store::Record& record);
 /// The same without metadata.managedFields, in the form for those who keep it (object_forms.h).
-Result<json::Value> decode_kept(const store::Record& record);
+Result<json::Value> decode_kept(const store::Record& record, json::Pool& trees);
 
 /// Appends the object as it goes on the wire; `version` shows as its resourceVersion, where it is
 /// not empty.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "server/test_support.h"
+#include "store/commons.h"
 
 namespace dibs::server {
 namespace {
@@ -43,24 +44,27 @@ TEST(Stored, is_not_parsed_where_the_writer_left_the_object) {
   store::Op op = stored_op("/registry/k/n", object, 4);
   EXPECT_EQ(*op.value, encode_stored(object));
   EXPECT_EQ(op.expected, 4);
-  const store::Record record(op.key, *op.value, 3, 9);
-  record.attachment.set(attachment_for(from_text("{'metadata':{},'a':2}")));
+  store::Commons commons;
+  const store::Record record(commons, op.key, *op.value, 3, 9);
+  record.attach(attachment_for(from_text("{'metadata':{},'a':2}")));
 
   auto known = decode_stored(record);
   ASSERT_TRUE(known.ok());
   EXPECT_EQ((*known)["a"].as_int(), 2);
   EXPECT_EQ((*known)["metadata"]["resourceVersion"].as_string(), "9");
 
-  record.attachment.set(nullptr);
+  record.attach(nullptr);
   EXPECT_EQ((*decode_stored(record))["a"].as_int(), 1);
 }
 
 TEST(Stored, is_one_tree_for_all_who_keep_it) {
+  json::Pool trees;
   Value object = from_text(
       "{'kind':'K','apiVersion':'v1','metadata':{'name':'n','managedFields':[{'manager':'m'}]},"
       "'spec':{'a':[1,2,3]}}");
-  const store::Record record("/registry/k/n", encode_stored(object), 3, 9);
-  const store::Record other("/registry/k/o", encode_stored(object), 3, 10);
+  store::Commons commons;
+  const store::Record record(commons, "/registry/k/n", encode_stored(object), 3, 9);
+  const store::Record other(commons, "/registry/k/o", encode_stored(object), 3, 10);
   for (const store::Record* one : {&record, &other}) {
     // Where nobody has left anything, and where the writer has.
     for (int i = 0; i < 2; ++i) {
@@ -69,13 +73,14 @@ TEST(Stored, is_one_tree_for_all_who_keep_it) {
       EXPECT_EQ(*decode_stored(*one), whole);
       Value kept = whole;
       kept.mut("metadata").erase("managedFields");
-      EXPECT_EQ(*decode_kept(*one), kept);
+      EXPECT_EQ(*decode_kept(*one, trees), kept);
       EXPECT_EQ(*decode_stored(*one), whole);
-      EXPECT_TRUE(decode_kept(*one)->same_node(*decode_kept(*one)));
+      EXPECT_TRUE(decode_kept(*one, trees)->same_node(*decode_kept(*one, trees)));
       EXPECT_TRUE(decode_stored(*one)->same_node(*decode_stored(*one)));
-      EXPECT_TRUE((*decode_kept(record))["spec"].same_node((*decode_kept(other))["spec"]));
-      EXPECT_TRUE((*decode_stored(*one))["spec"].same_node((*decode_kept(other))["spec"]));
-      one->attachment.set(attachment_for(object));
+      EXPECT_TRUE(
+          (*decode_kept(record, trees))["spec"].same_node((*decode_kept(other, trees))["spec"]));
+      EXPECT_TRUE((*decode_stored(*one))["spec"].same_node((*decode_kept(other, trees))["spec"]));
+      one->attach(attachment_for(object));
     }
   }
   EXPECT_EQ(object["metadata"].size(), 2u);
@@ -84,7 +89,8 @@ TEST(Stored, is_one_tree_for_all_who_keep_it) {
 TEST(Stored, comes_back_with_the_version_of_its_record) {
   Value object =
       from_text("{'kind':'K','apiVersion':'v1','metadata':{'name':'n'},'data':{'a':'b'}}");
-  const store::Record record("/registry/k/n", encode_stored(object), 3, 9);
+  store::Commons commons;
+  const store::Record record(commons, "/registry/k/n", encode_stored(object), 3, 9);
 
   auto back = decode_stored(record);
 
@@ -94,8 +100,9 @@ TEST(Stored, comes_back_with_the_version_of_its_record) {
 }
 
 TEST(Stored, says_which_key_holds_rubbish) {
+  store::Commons commons;
   for (const char* rubbish : {"", "{", "[]", "3"}) {
-    auto back = decode_stored(store::Record("/registry/k/n", rubbish, 1, 1));
+    auto back = decode_stored(store::Record(commons, "/registry/k/n", rubbish, 1, 1));
     ASSERT_FALSE(back.ok()) << rubbish;
     EXPECT_EQ(back.error().code(), Code::internal);
     EXPECT_NE(back.error().message().find("/registry/k/n"), std::string::npos);

@@ -295,7 +295,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
       }
     }
     auto bytes = first_ ? encode_value(record, event.revision, *change)
-                        : event.memo.get(form_ | static_cast<std::uint64_t>(*change), [&] {
+                        : event.encoded(form_ | static_cast<std::uint64_t>(*change), [&] {
                             return *encode_value(record, event.revision, *change);
                           });
     return body_->write(std::move(bytes));

@@ -78,9 +78,10 @@ Result<Revision> Batch::add(std::vector<Op> ops) {
     Change change;
     change.revision = revision_;
     if (op.value) {
-      auto record = std::make_shared<const Record>(
-          op.key, *op.value, current[i] ? current[i]->created : revision_, revision_);
-      if (op.attachment) record->attachment.set(std::move(op.attachment));
+      auto record =
+          std::make_shared<const Record>(state_.commons(), op.key, *op.value,
+                                         current[i] ? current[i]->created : revision_, revision_);
+      if (op.attachment) record->attach(std::move(op.attachment));
       change.now = std::move(record);
     } else {
       change.removed = std::move(op.key);

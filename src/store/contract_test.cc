@@ -143,9 +143,9 @@ TEST_P(Contract, keeps_the_creation_revision_until_the_key_is_made_again) {
 TEST_P(Contract, keeps_what_the_writer_attached_for_a_while) {
   const auto what = std::make_shared<const int>(7);
   ASSERT_TRUE(store_->commit({{"a", share("1"), std::nullopt, what}}).ok());
-  EXPECT_EQ(store_->get("a")->attachment.get(), what);
+  EXPECT_EQ(store_->get("a")->attachment(), what);
   ASSERT_TRUE(store_->commit({{"a", share("2"), std::nullopt}}).ok());
-  EXPECT_EQ(store_->get("a")->attachment.get(), nullptr);
+  EXPECT_EQ(store_->get("a")->attachment(), nullptr);
 
   ASSERT_TRUE(store_->commit({{"a", share("3"), std::nullopt, what}}).ok());
   for (int i = 0; i < 50; ++i) {
@@ -153,8 +153,8 @@ TEST_P(Contract, keeps_what_the_writer_attached_for_a_while) {
     for (int k = 0; k < 100; ++k) ops.push_back({cat("b", i, "/", k), share("x"), {}, what});
     ASSERT_TRUE(store_->commit(std::move(ops)).ok());
   }
-  EXPECT_EQ(store_->get("a")->attachment.get(), nullptr);
-  EXPECT_EQ(store_->get("b49/0")->attachment.get(), what);
+  EXPECT_EQ(store_->get("a")->attachment(), nullptr);
+  EXPECT_EQ(store_->get("b49/0")->attachment(), what);
 }
 
 TEST_P(Contract, checks_expectations) {
@@ -456,15 +456,15 @@ TEST_P(Contract, makes_an_encoded_form_once) {
     return std::string("form");
   };
 
-  auto first = event.memo.get(1, make);
-  auto again = event.memo.get(1, make);
-  event.memo.get(2, make);
+  auto first = event.encoded(1, make);
+  auto again = event.encoded(1, make);
+  event.encoded(2, make);
 
   EXPECT_EQ(first, again);
   EXPECT_EQ(made, 2);
 
-  event.memo.forget();
-  EXPECT_EQ(*event.memo.get(1, make), "form");
+  event.forget_encoded();
+  EXPECT_EQ(*event.encoded(1, make), "form");
   EXPECT_EQ(made, 3) << "and again for whoever comes late";
 }
 

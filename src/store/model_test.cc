@@ -65,6 +65,7 @@ class Model {
 
 void expect_same(const Store& store, const Model& model, Revision at, const std::string& prefix,
                  const std::string& from, std::size_t limit) {
+  Commons commons;
   Listing want;
   for (const auto& [key, entry] : model.at(at)) {
     if (!key.starts_with(prefix) || key < from) continue;
@@ -74,7 +75,7 @@ void expect_same(const Store& store, const Model& model, Revision at, const std:
       continue;
     }
     want.records.push_back(
-        std::make_shared<const Record>(key, entry.value, entry.created, entry.modified));
+        std::make_shared<const Record>(commons, key, entry.value, entry.created, entry.modified));
   }
   auto got = store.range({prefix, from, limit, at == model.revision() ? 0 : at});
   ASSERT_TRUE(got.ok()) << got.error().message();

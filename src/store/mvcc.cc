@@ -164,7 +164,7 @@ Wakeups Mvcc::apply(std::vector<Change> changes, Revision revision) {
   {
     const WriterLock lock(lock_);
     for (Change& change : changes) {
-      if (change.now && change.now->attachment.get()) attached_.push_back(change.now);
+      if (change.now && change.now->attachment()) attached_.push_back(change.now);
       apply_one(std::move(change), wakeups);
     }
     revision_.store(std::max(this->revision(), revision), std::memory_order_release);
@@ -173,7 +173,7 @@ Wakeups Mvcc::apply(std::vector<Change> changes, Revision revision) {
       attached_.pop_front();
     }
   }
-  for (const RecordPtr& record : plain) record->attachment.set(nullptr);
+  for (const RecordPtr& record : plain) record->attach(nullptr);
   return wakeups;
 }
 
@@ -182,14 +182,11 @@ void Mvcc::apply_one(Change change, Wakeups& wakeups) {
   RecordPtr before = entry == nullptr ? nullptr : entry->latest();
   revision_.store(std::max(revision(), change.revision), std::memory_order_release);
   if (!change.now && !before) return;
-  auto event = std::make_shared<Event>();
-  event->revision = change.revision;
-  event->now = change.now;
-  event->before = std::move(before);
+  auto event = std::make_shared<const Event>(change.revision, change.now, std::move(before));
   index_.add(entry, {change.revision, std::move(change.now)});
   history_bytes_ += cost_of(*event);
   history_.push_back(std::move(event));
-  if (history_.size() > kMostMemos) history_[history_.size() - kMostMemos - 1]->memo.forget();
+  if (history_.size() > kMostMemos) history_[history_.size() - kMostMemos - 1]->forget_encoded();
   hub_.feed(history_.back(), wakeups);
 }
 

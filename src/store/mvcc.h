@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "store/commons.h"
 #include "store/key_index.h"
 #include "store/store.h"
 #include "store/watch_hub.h"
@@ -57,6 +58,9 @@ class Mvcc : public std::enable_shared_from_this<Mvcc> {
   /// The watch keeps this Mvcc alive.
   Result<std::unique_ptr<Watch>> watch(std::string_view prefix, Revision from,
                                        std::function<void()> ready);
+  /// For the records that a backend makes.
+  Commons& commons() const { return *commons_; }
+
   Revision revision() const { return revision_.load(std::memory_order_acquire); }
   Revision compacted() const { return compacted_.load(std::memory_order_acquire); }
 
@@ -85,6 +89,7 @@ class Mvcc : public std::enable_shared_from_this<Mvcc> {
   void apply_one(Change change, Wakeups& wakeups) DIBS_REQUIRES(lock_);
 
   const HistoryLimits limits_;
+  const std::unique_ptr<Commons> commons_ = std::make_unique<Commons>();
   mutable SharedMutex lock_;
   KeyIndex index_ DIBS_GUARDED_BY(lock_);
   std::deque<EventPtr> history_ DIBS_GUARDED_BY(lock_);

@@ -289,7 +289,7 @@ Result<> SqliteLog::Impl::load(const Loader& loader) {
       const auto* bytes = static_cast<const char*>(sqlite3_column_blob(row, 2));
       const auto size = static_cast<std::size_t>(sqlite3_column_bytes(row, 2));
       change.now = std::make_shared<const Record>(
-          std::string_view(key, key_size),
+          loader.commons, std::string_view(key, key_size),
           bytes == nullptr ? std::string_view() : std::string_view(bytes, size), created,
           change.revision);
     }

@@ -29,6 +29,7 @@ class SqliteLog {
   struct Loader {
     std::function<void(Revision compacted)> begin;
     std::function<void(Change change)> change;
+    Commons& commons;  // of the records
   };
 
   /// Opens or makes the file and hands its content to `loader`. Errors say what is wrong with which

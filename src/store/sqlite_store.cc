@@ -59,9 +59,10 @@ class SqliteStore : public Store {
 
   Result<> open() {
     std::vector<Garbage> garbage;
-    SqliteLog::Loader loader;
-    loader.begin = [&](Revision compacted) { mvcc_->start_at(compacted); };
-    loader.change = [&](Change change) { mvcc_->load(std::move(change), garbage); };
+    const SqliteLog::Loader loader{
+        .begin = [&](Revision compacted) { mvcc_->start_at(compacted); },
+        .change = [&](Change change) { mvcc_->load(std::move(change), garbage); },
+        .commons = mvcc_->commons()};
     DIBS_TRY(log_, SqliteLog::open({options_.path, options_.max_pages}, loader));
     if (mvcc_->revision() == 0) mvcc_->start_at(options_.first_revision - 1);
     if (options_.check) DIBS_CHECK(log_->check());

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,62 +28,62 @@ namespace dibs::store {
 
 using Revision = std::int64_t;
 
-/// What a writer has made of a value already, for readers that come soon after: the last few
-/// thousand records have it. The store does not know what it is.
-class Attachment {
- public:
-  using Ptr = std::shared_ptr<const void>;
-  Attachment() = default;
-  Attachment(const Attachment&) {}
-  Attachment& operator=(const Attachment&) { return *this; }
+class Commons;  // commons.h
 
-  Ptr get() const;
-  void set(Ptr what) const;
+/// What somebody has made of a value already. The store does not know what it is.
+using AttachmentPtr = std::shared_ptr<const void>;
 
- private:
-  mutable Ptr what_;
-};
-
-/// One version of one key. Immutable but for its attachment.
+/// One version of one key. Immutable but for what is attached to it; only that needs the store that
+/// the record is of.
 class Record {
  public:
-  Record(std::string_view key_bytes, std::string_view value_bytes, Revision created_at,
-         Revision modified_at);
+  Record(Commons& commons, std::string_view key_bytes, std::string_view value_bytes,
+         Revision created_at, Revision modified_at);
 
   const ValueBytes value;
   const std::string_view key;
-  const Revision created;      // the revision that made the key (again)
-  const Revision modified;     // the revision of this value
-  const std::uint64_t serial;  // no other record of the process has had it
-  const Attachment attachment;
+  const Revision created;   // the revision that made the key (again)
+  const Revision modified;  // the revision of this value
+
+  /// What the writer left, which the last few thousand records have, or else what a reader left,
+  /// where that was lately.
+  AttachmentPtr attachment() const;
+  /// By the writer.
+  void attach(AttachmentPtr what) const;
+  /// By a reader, for those who read the same again.
+  void remember(AttachmentPtr what) const;
+
+ private:
+  friend class Event;
+  Commons& commons_;
+  mutable AttachmentPtr written_;
 };
 using RecordPtr = std::shared_ptr<const Record>;
 
-/// Encoded forms of an event, each made once by whoever asks first and shared by all watchers.
-class Memo {
+/// One change of one key. `now` is null for a removal, `before` null for a creation.
+class Event {
  public:
-  Memo() = default;
-  ~Memo();
-  Memo(const Memo&) = delete;
-  Memo& operator=(const Memo&) = delete;
+  Event(Revision at, RecordPtr is, RecordPtr was)
+      : revision(at), now(std::move(is)), before(std::move(was)) {}
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
 
-  SharedBytes get(std::uint64_t form, const std::function<std::string()>& make) const;
+  const Revision revision;
+  const RecordPtr now;
+  const RecordPtr before;
+
+  std::string_view key() const { return now ? now->key : before->key; }
+
+  /// An encoded form of the event, made once by whoever asks first and shared by all watchers.
+  SharedBytes encoded(std::uint64_t form, const std::function<std::string()>& make) const;
   /// Who asks again makes it again.
-  void forget() const;
+  void forget_encoded() const;
 
  private:
   struct Forms;
+  std::mutex& forms_mutex() const;
   mutable std::atomic<Forms*> forms_{nullptr};  // as a rule nobody asks
-};
-
-/// One change of one key. `now` is null for a removal, `before` null for a creation.
-struct Event {
-  Revision revision = 0;
-  RecordPtr now;
-  RecordPtr before;
-  Memo memo;
-
-  std::string_view key() const { return now ? now->key : before->key; }
 };
 using EventPtr = std::shared_ptr<const Event>;
 
@@ -92,7 +93,7 @@ struct Op {
   /// The key's `modified` revision before this write; 0: it must not exist; unset: anything.
   std::optional<Revision> expected;
   /// Goes with the record: the same as `value` says, in a form that is cheaper to read.
-  Attachment::Ptr attachment = {};
+  AttachmentPtr attachment = {};
 };
 
 struct Listing {

@@ -63,93 +63,6 @@ std::string_view kind_of(std::string_view key) {
   return key.substr(0, end);
 }
 
-class Pool {
- public:
-  /// Bases of about this size, closest first. The caller drops them.
-  std::size_t candidates(std::string_view kind, std::size_t size,
-                         std::array<ValueBase*, kCompared>& out) {
-    std::lock_guard lock(mutex_);
-    const auto found = kinds_.find(kind);
-    if (found == kinds_.end()) return 0;
-    std::array<std::size_t, kCompared> apart{};
-    std::size_t count = 0;
-    for (ValueBase* base : found->second.bases) {
-      if (base == nullptr) continue;
-      const std::size_t other = base->bytes().size();
-      const std::size_t by = other > size ? other - size : size - other;
-      if (by * 3 >= size) continue;
-      std::size_t place = count;
-      while (place > 0 && by < apart[place - 1]) --place;
-      if (place == kCompared) continue;
-      count = std::min(count + 1, kCompared);
-      for (std::size_t i = count - 1; i > place; --i) {
-        apart[i] = apart[i - 1];
-        out[i] = out[i - 1];
-      }
-      apart[place] = by;
-      out[place] = base;
-    }
-    for (std::size_t i = 0; i < count; ++i) out[i]->hold();
-    return count;
-  }
-
-  /// The base was of use: `well`, or might another one, like the value at hand, do better? True
-  /// when it should become one, too: that is tried now and then.
-  bool served(std::string_view kind, const ValueBase* base, bool well) {
-    std::lock_guard lock(mutex_);
-    const auto found = kinds_.find(kind);
-    if (found == kinds_.end()) return false;
-    auto& bases = found->second.bases;
-    const auto at = std::find(bases.begin(), bases.end(), base);
-    if (at != bases.end()) std::rotate(bases.begin(), at, at + 1);
-    Kind& counts = found->second;
-    if (well || ++counts.poor < counts.patience) return false;
-    counts.poor = 0;
-    counts.patience = std::min(counts.patience * 2, kMostPatience);
-    return true;
-  }
-
-  void add(std::string_view kind, ValueBase* base) {
-    std::lock_guard lock(mutex_);
-    if (kinds_.size() >= kMostKinds && !kinds_.contains(kind)) clear();
-    auto& bases = kinds_.try_emplace(std::string(kind)).first->second.bases;
-    if (bases.back() != nullptr) bases.back()->drop();
-    std::rotate(bases.begin(), bases.end() - 1, bases.end());
-    bases.front() = base;
-  }
-
- private:
-  struct Kind {
-    std::array<ValueBase*, kBases> bases{};  // the last that served first
-    std::size_t poor = 0;                    // how often one served, but not well
-    std::size_t patience = 1;                // how often that may be until another is tried
-  };
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const {
-      return std::hash<std::string_view>()(text);
-    }
-  };
-
-  void clear() {
-    for (auto& [name, kind] : kinds_) {
-      for (ValueBase* base : kind.bases) {
-        if (base != nullptr) base->drop();
-      }
-    }
-    kinds_.clear();
-  }
-
-  std::mutex mutex_;
-  std::unordered_map<std::string, Kind, Hash, std::equal_to<>> kinds_;  // guarded by mutex_
-};
-
-Pool& pool() {
-  // Never destroyed: values may outlive every other static.
-  static Pool& all = *new Pool;
-  return all;
-}
-
 std::size_t common(std::string_view a, std::string_view b) {
   const std::size_t most = std::min(a.size(), b.size());
   std::size_t at = 0;
@@ -246,15 +159,105 @@ bool encode(std::string_view base, std::string_view value, std::string& out) {
 
 }  // namespace
 
-ValueBytes::ValueBytes(std::string_view key, std::string_view bytes)
+class ValuePool::Bases {
+ public:
+  Bases() = default;
+  ~Bases() { clear(); }
+  Bases(const Bases&) = delete;
+  Bases& operator=(const Bases&) = delete;
+
+  /// Bases of about this size, closest first. The caller drops them.
+  std::size_t candidates(std::string_view kind, std::size_t size,
+                         std::array<ValueBase*, kCompared>& out) {
+    std::lock_guard lock(mutex_);
+    const auto found = kinds_.find(kind);
+    if (found == kinds_.end()) return 0;
+    std::array<std::size_t, kCompared> apart{};
+    std::size_t count = 0;
+    for (ValueBase* base : found->second.bases) {
+      if (base == nullptr) continue;
+      const std::size_t other = base->bytes().size();
+      const std::size_t by = other > size ? other - size : size - other;
+      if (by * 3 >= size) continue;
+      std::size_t place = count;
+      while (place > 0 && by < apart[place - 1]) --place;
+      if (place == kCompared) continue;
+      count = std::min(count + 1, kCompared);
+      for (std::size_t i = count - 1; i > place; --i) {
+        apart[i] = apart[i - 1];
+        out[i] = out[i - 1];
+      }
+      apart[place] = by;
+      out[place] = base;
+    }
+    for (std::size_t i = 0; i < count; ++i) out[i]->hold();
+    return count;
+  }
+
+  /// The base was of use: `well`, or might another one, like the value at hand, do better? True
+  /// when it should become one, too: that is tried now and then.
+  bool served(std::string_view kind, const ValueBase* base, bool well) {
+    std::lock_guard lock(mutex_);
+    const auto found = kinds_.find(kind);
+    if (found == kinds_.end()) return false;
+    auto& bases = found->second.bases;
+    const auto at = std::find(bases.begin(), bases.end(), base);
+    if (at != bases.end()) std::rotate(bases.begin(), at, at + 1);
+    Kind& counts = found->second;
+    if (well || ++counts.poor < counts.patience) return false;
+    counts.poor = 0;
+    counts.patience = std::min(counts.patience * 2, kMostPatience);
+    return true;
+  }
+
+  void add(std::string_view kind, ValueBase* base) {
+    std::lock_guard lock(mutex_);
+    if (kinds_.size() >= kMostKinds && !kinds_.contains(kind)) clear();
+    auto& bases = kinds_.try_emplace(std::string(kind)).first->second.bases;
+    if (bases.back() != nullptr) bases.back()->drop();
+    std::rotate(bases.begin(), bases.end() - 1, bases.end());
+    bases.front() = base;
+  }
+
+ private:
+  struct Kind {
+    std::array<ValueBase*, kBases> bases{};  // the last that served first
+    std::size_t poor = 0;                    // how often one served, but not well
+    std::size_t patience = 1;                // how often that may be until another is tried
+  };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>()(text);
+    }
+  };
+
+  void clear() {
+    for (auto& [name, kind] : kinds_) {
+      for (ValueBase* base : kind.bases) {
+        if (base != nullptr) base->drop();
+      }
+    }
+    kinds_.clear();
+  }
+
+  std::mutex mutex_;
+  std::unordered_map<std::string, Kind, Hash, std::equal_to<>> kinds_;  // guarded by mutex_
+};
+
+ValuePool::ValuePool() : bases_(std::make_unique<Bases>()) {}
+ValuePool::~ValuePool() = default;
+
+ValueBytes::ValueBytes(ValuePool& pool, std::string_view key, std::string_view bytes)
     : key_size_(static_cast<std::uint32_t>(key.size())),
       size_(static_cast<std::uint32_t>(bytes.size())) {
   std::string_view kept = bytes;
   thread_local std::string steps;
   if (bytes.size() >= kSmallest && bytes.size() <= kLargest) {
     const std::string_view kind = kind_of(key);
+    ValuePool::Bases& bases = *pool.bases_;
     std::array<ValueBase*, kCompared> near{};
-    const std::size_t count = pool().candidates(kind, bytes.size(), near);
+    const std::size_t count = bases.candidates(kind, bytes.size(), near);
     for (std::size_t i = 0; i < count; ++i) {
       if (base_ == nullptr) {
         steps.clear();
@@ -265,12 +268,12 @@ ValueBytes::ValueBytes(std::string_view key, std::string_view bytes)
       }
       near[i]->drop();
     }
-    if (base_ == nullptr || pool().served(kind, base_, steps.size() * kWell <= bytes.size())) {
+    if (base_ == nullptr || bases.served(kind, base_, steps.size() * kWell <= bytes.size())) {
       if (base_ != nullptr) base_->drop();
       base_ = ValueBase::make(bytes);
       base_->hold();
       is_base_ = true;
-      pool().add(kind, base_);
+      bases.add(kind, base_);
       steps.clear();
       put_number(steps, 0);
       put_number(steps, 0);

@@ -6,13 +6,15 @@
 // before, wherever that takes less than half the room; otherwise as it is. Reading one copies
 // pieces from two places instead of one.
 //
-// Bases are found among the last few of each kind of key, in a pool of the process. A base lives as
-// long as a value that needs it, and is let go from the pool when newer ones serve better.
+// Bases are found among the last few of each kind of key, in a pool that a store has for all of its
+// values. A base lives as long as a value that needs it, and is let go from the pool when newer
+// ones serve better.
 //
-// Immutable; safe to read from many threads.
+// Values are immutable and safe to read from many threads. They may outlive the pool.
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -20,10 +22,24 @@ namespace dibs::store {
 
 class ValueBase;
 
+/// Thread-safe.
+class ValuePool {
+ public:
+  ValuePool();
+  ~ValuePool();
+  ValuePool(const ValuePool&) = delete;
+  ValuePool& operator=(const ValuePool&) = delete;
+
+ private:
+  friend class ValueBytes;
+  class Bases;
+  const std::unique_ptr<Bases> bases_;
+};
+
 class ValueBytes {
  public:
   /// Keeps `key` and the value in one block.
-  ValueBytes(std::string_view key, std::string_view bytes);
+  ValueBytes(ValuePool& pool, std::string_view key, std::string_view bytes);
   ~ValueBytes();
   ValueBytes(const ValueBytes&) = delete;
   ValueBytes& operator=(const ValueBytes&) = delete;

@@ -24,7 +24,11 @@ std::string pod(int i, std::string_view more = "") {
              R"(","containers":[{"name":"main"}])", more, "}}");
 }
 
-TEST(ValueBytes, comes_back_as_it_was) {
+struct Values : testing::Test {
+  ValuePool pool;
+};
+
+TEST_F(Values, comes_back_as_it_was) {
   std::minstd_rand random(3);
   std::vector<std::string> texts = {"", "x", std::string(500, '"'), std::string(5000, 'a'),
                                     std::string(100'000, 'b')};
@@ -60,7 +64,7 @@ TEST(ValueBytes, comes_back_as_it_was) {
     texts.push_back(text);
   }
   for (const std::string& text : texts) {
-    const ValueBytes kept("/registry/pods/ns/name", text);
+    const ValueBytes kept(pool, "/registry/pods/ns/name", text);
     ASSERT_EQ(*kept, text);
     ASSERT_EQ(kept.size(), text.size());
     ASSERT_EQ(kept.key(), "/registry/pods/ns/name");
@@ -69,56 +73,66 @@ TEST(ValueBytes, comes_back_as_it_was) {
   }
 }
 
-TEST(ValueBytes, takes_little_room_where_another_is_alike) {
+TEST_F(Values, takes_little_room_where_another_is_alike) {
   std::size_t room = 0;
   std::size_t size = 0;
   for (int i = 0; i < 100; ++i) {
-    const ValueBytes kept("/alike/pods/ns/name", pod(i));
+    const ValueBytes kept(pool, "/alike/pods/ns/name", pod(i));
     room += kept.memory();
     size += kept.size();
   }
   EXPECT_LT(room * 4, size);
 }
 
-TEST(ValueBytes, compares_only_with_its_own_kind) {
-  const ValueBytes first("/one/pods/a", pod(1));
-  const ValueBytes other("/another/pods/a", pod(2));
-  const ValueBytes same("/one/pods/b", pod(2));
+TEST_F(Values, compares_only_with_its_own_kind) {
+  const ValueBytes first(pool, "/one/pods/a", pod(1));
+  const ValueBytes other(pool, "/another/pods/a", pod(2));
+  const ValueBytes same(pool, "/one/pods/b", pod(2));
   EXPECT_GT(other.memory(), other.size());
   EXPECT_LT(same.memory(), same.size() / 2);
 }
 
-TEST(ValueBytes, leaves_the_rest_as_it_is) {
+TEST_F(Values, leaves_the_rest_as_it_is) {
   std::minstd_rand random(5);
   for (int i = 0; i < 50; ++i) {
     std::string noise(1000, ' ');
     for (char& c : noise) c = static_cast<char>(random() % 256);
-    const ValueBytes kept("/noise/x/y", noise);
+    const ValueBytes kept(pool, "/noise/x/y", noise);
     EXPECT_EQ(*kept, noise);
     EXPECT_LE(kept.memory(), noise.size() + 16);
     EXPECT_GE(kept.memory(), noise.size());
   }
 }
 
-TEST(ValueBytes, may_outlive_what_it_was_compared_with) {
-  auto first = std::make_unique<ValueBytes>("/gone/pods/a", pod(1));
-  const ValueBytes second("/gone/pods/b", pod(2));
+TEST_F(Values, may_outlive_what_it_was_compared_with) {
+  auto first = std::make_unique<ValueBytes>(pool, "/gone/pods/a", pod(1));
+  const ValueBytes second(pool, "/gone/pods/b", pod(2));
   first.reset();
   for (int i = 0; i < 50; ++i) {
     std::string noise(400 + i, static_cast<char>('a' + i % 26));
     for (std::size_t k = 0; k < noise.size(); k += 2) noise[k] = static_cast<char>(i * 31 + k * k);
-    const ValueBytes pushes_it_out("/gone/pods/c", noise);
+    const ValueBytes pushes_it_out(pool, "/gone/pods/c", noise);
   }
   EXPECT_EQ(*second, pod(2));
 }
 
-TEST(ValueBytes, may_be_made_in_many_threads) {
+TEST_F(Values, may_outlive_their_pool) {
+  auto own = std::make_unique<ValuePool>();
+  const ValueBytes first(*own, "/gone/pods/a", pod(1));
+  const ValueBytes second(*own, "/gone/pods/b", pod(2));
+  EXPECT_LT(second.memory(), second.size() / 2);
+  own.reset();
+  EXPECT_EQ(*first, pod(1));
+  EXPECT_EQ(*second, pod(2));
+}
+
+TEST_F(Values, may_be_made_in_many_threads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([t] {
+    threads.emplace_back([this, t] {
       for (int i = 0; i < 300; ++i) {
         const std::string text = pod(i * 4 + t, i % 50 == 0 ? pod(i) : "");
-        if (*ValueBytes(cat("/threads/", i % 3, "/x"), text) != text) ADD_FAILURE() << text;
+        if (*ValueBytes(pool, cat("/threads/", i % 3, "/x"), text) != text) ADD_FAILURE() << text;
       }
     });
   }

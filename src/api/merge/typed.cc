@@ -1,10 +1,8 @@
 #include "api/merge/typed.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "api/schema/decode.h"
-#include "base/mutex.h"
 #include "base/strings.h"
 #include "json/go_print.h"
 #include "json/parse.h"
@@ -317,24 +315,12 @@ Result<std::vector<ListItem>> list_items(SchemaPtr list, const Value& value) {
 }
 
 Value zero_object(const Schema& schema, std::string_view api_version, std::string_view kind) {
-  static SharedMutex mutex;
-  static std::unordered_map<const Schema*, Value> zeros DIBS_GUARDED_BY(mutex);
-  const auto named = [&](Value object) {
-    if (object["apiVersion"].as_string() != api_version) object.set("apiVersion", api_version);
-    if (object["kind"].as_string() != kind) object.set("kind", kind);
-    return object;
-  };
-  {
-    const ReaderLock lock(mutex);
-    if (const auto found = zeros.find(&schema); found != zeros.end()) return named(found->second);
-  }
   std::vector<std::string> unknown;
   auto zero = decode(Value::object(), schema, Strictness::ignore, unknown);
   Value object = zero.ok() ? std::move(zero).value() : Value::object();
-  // Under the first name that it is asked for; as a rule there is one only.
-  object = named(std::move(object));
-  const WriterLock lock(mutex);
-  return named(zeros.emplace(&schema, std::move(object)).first->second);
+  object.set("apiVersion", api_version);
+  object.set("kind", kind);
+  return object;
 }
 
 Result<> check_typed(const Value& object, const Schema& schema) {

@@ -54,7 +54,6 @@ struct ListItem {
 Result<std::vector<ListItem>> list_items(SchemaPtr list, const Value& value);
 
 /// The zero value of a built-in kind: the normal form of an object with nothing set but its kind.
-/// The schema must live as long as the process.
 Value zero_object(const Schema& schema, std::string_view api_version, std::string_view kind);
 
 /// Checks that the object is one of the schema's: types, declared fields, no duplicates in sets and

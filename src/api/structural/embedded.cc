@@ -150,7 +150,7 @@ void judge(const Value& value, const Schema& schema, const Path& path, bool is_e
 
 Result<Value> decode_metadata(const Value& raw, std::string_view path,
                               std::vector<std::string>& unknown) {
-  static const Schema* schema = builtin_type("meta/v1.ObjectMeta");
+  static const Schema* const schema = builtin_type("meta/v1.ObjectMeta");
   std::vector<std::string> told;
   DIBS_TRY(auto metadata, decode(raw, *schema, Strictness::warn, told));
   constexpr std::string_view kBegin = "unknown field \"";

@@ -14,7 +14,7 @@ using Zones = std::shared_ptr<const std::shared_ptr<const TimeZones>>;
 
 /// What a getter reads in a zone; the part null: milliseconds, which no zone changes.
 Value part_in_zone(Part part, const Zones& zones, const Value* arguments) {
-  const TimeZones* known = *zones != nullptr ? zones->get() : installed_time_zones();
+  const TimeZones* known = *zones != nullptr ? zones->get() : &system_time_zones();
   std::int64_t offset = 0;
   std::string problem;
   if (!zone_offset(known, arguments[1].text(), arguments[0].timestamp_seconds(), offset, problem))

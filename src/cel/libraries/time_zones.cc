@@ -1,8 +1,10 @@
 #include "cel/libraries/time_zones.h"
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <mutex>
 
@@ -99,7 +101,13 @@ class ReadZones final : public TimeZones {
   mutable std::map<std::string, Zone> zones_;  // guarded by mutex_
 };
 
-std::atomic<const std::shared_ptr<const TimeZones>*> installed = nullptr;
+std::optional<std::string> read_system_zone(const std::string& name) {
+  const std::filesystem::path path = std::filesystem::path("/usr/share/zoneinfo") / name;
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed)) return std::nullopt;
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
 
 /// As Go reads a number; false with its words for what is none.
 bool whole_number(std::string_view text, std::int64_t& out, std::string& problem) {
@@ -220,14 +228,9 @@ std::shared_ptr<const TimeZones> zones_from(ReadZone read) {
   return std::make_shared<const ReadZones>(std::move(read));
 }
 
-void install_time_zones(std::shared_ptr<const TimeZones> zones) {
-  // Kept for good: an evaluation on another thread may still look at those before.
-  installed = new std::shared_ptr<const TimeZones>(std::move(zones));
-}
-
-const TimeZones* installed_time_zones() {
-  const std::shared_ptr<const TimeZones>* zones = installed.load();
-  return zones == nullptr ? nullptr : zones->get();
+const TimeZones& system_time_zones() {
+  static const ReadZones zones(read_system_zone);
+  return zones;
 }
 
 bool zone_offset(const TimeZones* zones, std::string_view zone, std::int64_t at_seconds,

@@ -1,11 +1,6 @@
 #pragma once
-// Time zones by name. The library reads no files: a host says where the data of a zone comes from.
-//
-//   install_time_zones(zones_from([](const std::string& name) { return read_zone_file(name); }));
-//
-// Without a host's word no zone is known but UTC; offsets such as "+01:30" need none. An
-// environment may be given zones of its own (Environment::time_zones), else what is installed for
-// the process counts, at the time of an evaluation.
+// Time zones by name: those of this machine, unless an environment is given others
+// (Environment::time_zones). Offsets such as "+01:30" need none.
 
 #include <cstdint>
 #include <functional>
@@ -32,9 +27,8 @@ using ReadZone = std::function<std::optional<std::string>(const std::string& nam
 /// Zones that are read once each, when they are first asked for. Unknown names are not kept.
 std::shared_ptr<const TimeZones> zones_from(ReadZone read);
 
-/// For environments that have none of their own. Once, before the first evaluation.
-void install_time_zones(std::shared_ptr<const TimeZones> zones);
-const TimeZones* installed_time_zones();
+/// Those of this machine's files, which are taken not to change.
+const TimeZones& system_time_zones();
 
 /// What an expression means by a zone: empty, "UTC", a name, or an offset. `problem` says why none.
 bool zone_offset(const TimeZones* zones, std::string_view zone, std::int64_t at_seconds,

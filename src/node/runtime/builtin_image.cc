@@ -4,12 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
-#include "base/mutex.h"
 #include "base/strings.h"
 #include "node/runtime/image_store.h"
 #include "runtime/processes.h"
@@ -140,27 +141,26 @@ json::Value builtin_config(const BuiltinName& name) {
 }
 
 Result<std::optional<std::string>> make_builtin_layer(const std::string& layers) {
-  static Mutex mutex;  // one at a time: who comes second finds it made
-  const MutexLock lock(mutex);
   static const std::string busybox = find_busybox();
   if (busybox.empty()) return std::optional<std::string>();
-  static std::string name DIBS_GUARDED_BY(mutex);
-  if (name.empty()) {
-    DIBS_TRY(const std::string digest, digest_of_file(busybox));
-    name = cat("builtin-", kRevision, "-", digest.substr(7, 16));
-  }
+  static const Result<std::string> digest = digest_of_file(busybox);
+  if (!digest.ok()) return digest.error();
+  const std::string name = cat("builtin-", kRevision, "-", digest->substr(7, 16));
   std::error_code failed;
   const fs::path target = fs::path(layers) / name;
   if (fs::exists(target, failed)) return std::optional(name);
-  // Made aside and moved: another process may be doing the same.
-  const fs::path aside = fs::path(layers) / cat(name, ".", ::getpid());
-  fs::remove_all(aside, failed);
+  // Made aside and moved: another node or process may be doing the same.
+  std::string aside = cat(target.string(), ".XXXXXX");
   try {
-    fs::create_directories(aside);
+    fs::create_directories(layers);
+    if (::mkdtemp(aside.data()) == nullptr) {
+      return Error::internal(cat("make the built-in image: ", std::strerror(errno)));
+    }
     ::chmod(aside.c_str(), 0755);
-    DIBS_CHECK(make_layer(aside, busybox));
-    fs::rename(aside, target, failed);
-    if (failed) fs::remove_all(aside);
+    const Result<> made = make_layer(aside, busybox);
+    if (made.ok()) fs::rename(aside, target, failed);
+    if (!made.ok() || failed) fs::remove_all(aside);
+    DIBS_CHECK(made);
   } catch (const std::exception& problem) {
     return Error::internal(cat("make the built-in image: ", problem.what()));
   }

@@ -11,7 +11,6 @@
 #include <set>
 
 #include "base/image_reference.h"
-#include "base/mutex.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/runtime/builtin_image.h"
@@ -29,26 +28,13 @@ std::string text_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Counted once for each folder.
-std::uint64_t size_of_builtin(const std::string& folder, const std::string& layer) {
-  static Mutex mutex;
-  static std::map<std::string, std::uint64_t> sizes DIBS_GUARDED_BY(mutex);
-  {
-    const MutexLock lock(mutex);
-    if (const auto known = sizes.find(folder); known != sizes.end()) return known->second;
-  }
-  const std::uint64_t size = folder_size(cat(folder, "/layers/", layer));
-  const MutexLock lock(mutex);
-  return sizes[folder] = size;
-}
-
-// Images that come with the program, as records.
+// Images that come with the program, as records. `size` is that of their layer, 0 until known.
 Result<std::vector<std::pair<const BuiltinName*, ImageStore::Record>>> builtin_records(
-    const std::string& folder) {
+    const std::string& folder, std::atomic<std::uint64_t>& size) {
   std::vector<std::pair<const BuiltinName*, ImageStore::Record>> records;
   DIBS_TRY(const auto layer, make_builtin_layer(folder + "/layers"));
   if (!layer) return records;
-  const std::uint64_t size = size_of_builtin(folder, *layer);
+  if (size == 0) size = folder_size(folder + "/layers/" + *layer);
   for (const auto& name : builtin_names()) {
     ImageStore::Record record;
     record.config = builtin_config(name);
@@ -197,7 +183,7 @@ Result<std::optional<StoredImage>> ImageStore::find(const std::string& name) {
       return std::optional(stored(*found, known, is_digest(name) ? std::string() : wanted));
     }
   }
-  DIBS_TRY(const auto builtin, builtin_records(folder_));
+  DIBS_TRY(const auto builtin, builtin_records(folder_, builtin_size_));
   for (const auto& [image, found] : builtin) {
     if (is_digest(name) ? found.id == name : image->name == wanted) {
       return std::optional(stored(found, Value::object({{image->name, found.id}}), image->name));
@@ -215,7 +201,7 @@ Result<std::vector<StoredImage>> ImageStore::list() {
     DIBS_TRY(const auto found, record(id));
     if (found) images.push_back(stored(*found, known, {}));
   }
-  DIBS_TRY(const auto builtin, builtin_records(folder_));
+  DIBS_TRY(const auto builtin, builtin_records(folder_, builtin_size_));
   for (const auto& [image, found] : builtin) {
     if (known.contains(image->name)) continue;
     images.push_back(stored(found, Value::object({{image->name, found.id}}), image->name));

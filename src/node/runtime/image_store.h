@@ -14,6 +14,8 @@
 //
 // Thread-safe.
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,6 +72,7 @@ class ImageStore {
   Result<> unpack_layer(const std::string& file, const std::string& layer);
 
   const std::string folder_;
+  std::atomic<std::uint64_t> builtin_size_{0};
 };
 
 /// sha256 of bytes or of a file, as "sha256:<hex>".

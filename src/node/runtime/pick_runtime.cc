@@ -84,8 +84,10 @@ Result<PickedRuntime> pick_runtime(const RuntimeOptions& options, runtime::Runti
     picked.name = "sim";
     picked.explanation = kind == "sim" ? std::string("sim: simulated containers, as asked for")
                                        : cat("sim: simulated containers, no processes", remark);
-    picked.runtime = make_sim_containers(
-        {.cdi_directories = options.cdi_directories, .images = options.images}, machine);
+    picked.runtime = make_sim_containers({.cdi_directories = options.cdi_directories,
+                                          .images = options.images,
+                                          .addresses = options.sim_addresses},
+                                         machine);
     return picked;
   }
   picked.runtime = std::move(opened);

@@ -4,6 +4,8 @@
 // `auto` takes real containers where the machine can run them, else simulated ones; the explanation
 // says which and why, in one line for the user.
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +33,8 @@ struct RuntimeOptions {
   std::vector<std::string> cni_plugins = {};
   /// Tells one boot of the machine from another; empty: the machine's own.
   std::string boot_id = {};
+  /// For simulated containers; see SimContainersOptions.
+  std::atomic<std::uint32_t>* sim_addresses = nullptr;
 };
 
 struct PickedRuntime {

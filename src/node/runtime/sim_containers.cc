@@ -115,6 +115,7 @@ class SimContainers : public ContainerRuntime {
   SimContainers(const SimContainersOptions& options, runtime::Runtime& machine)
       : state_(std::make_shared<SimState>(machine)),
         write_logs_(options.write_logs),
+        addresses_(options.addresses != nullptr ? *options.addresses : own_addresses_),
         cdi_(options.cdi_directories.empty()
                  ? std::vector<std::string>{cdi::kStaticDirectory, cdi::kDynamicDirectory}
                  : options.cdi_directories) {}
@@ -435,10 +436,8 @@ class SimContainers : public ContainerRuntime {
     return hex_encode({reinterpret_cast<const char*>(bytes), sizeof bytes});
   }
 
-  // Of all nodes in this process.
-  static std::string next_address() {
-    static std::atomic<std::uint32_t> last = 0;
-    const std::uint32_t n = ++last;
+  std::string next_address() {
+    const std::uint32_t n = ++addresses_;
     return cat("10.", 128 + ((n >> 16) & 0x7f), ".", (n >> 8) & 0xff, ".", n & 0xff);
   }
 
@@ -507,6 +506,8 @@ class SimContainers : public ContainerRuntime {
 
   std::shared_ptr<SimState> state_;
   const bool write_logs_;
+  std::atomic<std::uint32_t> own_addresses_{0};
+  std::atomic<std::uint32_t>& addresses_;
   cdi::Cache cdi_;
 };
 

@@ -15,6 +15,8 @@
 //
 // Thread-safe. Containers end with the object.
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +32,8 @@ struct SimContainersOptions {
   std::string images = {};  // not looked at: all images are there
   /// Log files where the sandbox has a log folder.
   bool write_logs = true;
+  /// How many addresses were given: nodes that share it give none twice. Null: its own.
+  std::atomic<std::uint32_t>* addresses = nullptr;
 };
 
 std::unique_ptr<ContainerRuntime> make_sim_containers(const SimContainersOptions& options,

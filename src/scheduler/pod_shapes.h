@@ -1,0 +1,39 @@
+#pragma once
+// The shapes of the pods that one scheduler knows, each once. An entry without a pod goes when
+// there are twice as many as were in use the last time. Thread-safe.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+
+#include "json/value.h"
+#include "scheduler/pod.h"
+
+namespace dibs::scheduler {
+
+class PodShapes {
+ public:
+  PodShapes();
+  ~PodShapes();
+  PodShapes(const PodShapes&) = delete;
+  PodShapes& operator=(const PodShapes&) = delete;
+
+  /// The one that equal specs have.
+  std::shared_ptr<const PodShape> get(std::string_view name_space, const json::Value& labels,
+                                      const json::Value& spec);
+
+ private:
+  static constexpr std::size_t kFirstSweep = 256;
+  struct Source;
+  struct Entry;
+
+  void sweep();
+
+  std::mutex mutex_;
+  std::unordered_multimap<std::uint64_t, std::unique_ptr<Entry>> known_;  // guarded by mutex_
+  std::size_t sweep_at_ = kFirstSweep;                                    // guarded by mutex_
+};
+
+}  // namespace dibs::scheduler
