@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "alloc/search.h"
+#include "base/finalizers.h"
 #include "base/strings.h"
 #include "cli/bench_load.h"
 #include "cli/bench_template.h"
@@ -172,8 +173,7 @@ Result<> BenchObjects::allocate_claims(const std::string& name_space) {
       if (outcome.answer != alloc::Answer::allocated) continue;
       found = true;
       inventory.take(outcome.allocations[0]);
-      claim.mut("metadata")
-          .set("finalizers", Value::array({"resource.kubernetes.io/delete-protection"}));
+      claim.mut("metadata").set("finalizers", Value::array({kClaimFinalizer}));
       claim.mut("status").set("allocation", outcome.allocations[0]);
       allocated.push_back(claim);
     }

@@ -6,6 +6,7 @@
 // an owner by an older API version is still an owner.
 #include <set>
 
+#include "base/finalizers.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/strings.h"
@@ -281,7 +282,7 @@ class GarbageCollector : public Controller {
       blocking = graph_.blocking(object.uid);
     }
     if (blocking.empty()) {
-      DIBS_CHECK(drop_finalizer(object, live, "foregroundDeletion"));
+      DIBS_CHECK(drop_finalizer(object, live, kForegroundFinalizer));
       return done();
     }
     for (const OwnedObject& dependent : blocking) {
@@ -301,7 +302,7 @@ class GarbageCollector : public Controller {
       DIBS_CHECK(set_owners(object, live, rest));
     }
     DIBS_TRY(const Value live, read(known));
-    if (!live.is_null()) DIBS_CHECK(drop_finalizer(known, live, "orphan"));
+    if (!live.is_null()) DIBS_CHECK(drop_finalizer(known, live, kOrphanFinalizer));
     return done();
   }
 

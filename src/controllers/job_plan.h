@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "base/finalizers.h"
 #include "base/time.h"
 #include "json/value.h"
 
 namespace dibs::controllers {
 
-inline constexpr std::string_view kJobFinalizer = "batch.kubernetes.io/job-tracking";
 inline constexpr std::string_view kIndexAnnotation = "batch.kubernetes.io/job-completion-index";
 inline constexpr std::string_view kIndexFailuresAnnotation =
     "batch.kubernetes.io/job-index-failure-count";

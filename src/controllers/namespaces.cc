@@ -5,6 +5,7 @@
 // has finalizers stays until their owners let go; the conditions say what is waited for.
 #include "controllers/namespaces.h"
 
+#include "base/finalizers.h"
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "controllers/controllers.h"
@@ -12,7 +13,6 @@
 namespace dibs::controllers {
 namespace {
 
-constexpr const char* kFinalizer = "kubernetes";
 constexpr Duration kFirstLook = std::chrono::milliseconds(50);
 constexpr Duration kLongestLook = std::chrono::seconds(5);
 
@@ -72,7 +72,7 @@ class Namespaces : public Controller {
 
   static bool holds(const Value& object) {
     for (const auto& finalizer : object["spec"]["finalizers"].items()) {
-      if (finalizer.as_string() == kFinalizer) return true;
+      if (finalizer.as_string() == kNamespaceFinalizer) return true;
     }
     return false;
   }
@@ -80,7 +80,7 @@ class Namespaces : public Controller {
   Result<> let_go(Value object) {
     Value rest = Value::array();
     for (const auto& finalizer : object["spec"]["finalizers"].items()) {
-      if (finalizer.as_string() != kFinalizer) rest.push(finalizer);
+      if (finalizer.as_string() != kNamespaceFinalizer) rest.push(finalizer);
     }
     object.mut("spec").set("finalizers", rest);
     client::WriteOptions options;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/finalizers.h"
+
 namespace dibs::controllers {
 
 bool OwnedObject::owned_by(std::string_view uid) const {
@@ -115,8 +117,8 @@ OwnedObject read_owned(const client::Gvr& gvr, const std::string& kind, const js
                           owner["uid"].str(), owner["blockOwnerDeletion"].as_bool()});
   }
   for (const auto& finalizer : metadata["finalizers"].items()) {
-    if (finalizer.as_string() == "foregroundDeletion") out.foreground = true;
-    if (finalizer.as_string() == "orphan") out.orphan = true;
+    if (finalizer.as_string() == kForegroundFinalizer) out.foreground = true;
+    if (finalizer.as_string() == kOrphanFinalizer) out.orphan = true;
   }
   return out;
 }

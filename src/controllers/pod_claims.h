@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/finalizers.h"
 #include "json/value.h"
 
 namespace dibs::controllers {
@@ -30,6 +31,5 @@ bool is_reserved_for(const json::Value& claim, const json::Value& pod);
 std::string claim_name_base(std::string_view pod, std::string_view entry);
 
 inline constexpr const char* kClaimNameAnnotation = "resource.kubernetes.io/pod-claim-name";
-inline constexpr const char* kClaimFinalizer = "resource.kubernetes.io/delete-protection";
 
 }  // namespace dibs::controllers

@@ -20,14 +20,13 @@
 #include "alloc/demand.h"
 #include "alloc/inventory.h"
 #include "alloc/search.h"
+#include "base/finalizers.h"
 #include "base/time.h"
 #include "scheduler/cluster_state.h"
 #include "scheduler/extended.h"
 #include "scheduler/refusals.h"
 
 namespace dibs::scheduler {
-
-inline constexpr const char* kClaimFinalizer = "resource.kubernetes.io/delete-protection";
 
 /// What a change of a claim may mean to waiting pods.
 struct ClaimChange {

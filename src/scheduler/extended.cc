@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/finalizers.h"
 #include "base/quantity.h"
 #include "base/strings.h"
 
@@ -163,16 +164,15 @@ Value make_extended_claim(const Pod& pod, const Value& requests) {
       {{"apiVersion", "resource.k8s.io/v1"},
        {"kind", "ResourceClaim"},
        {"metadata",
-        Value::object(
-            {{"generateName", cat(pod.name, "-extended-resources-")},
-             {"namespace", pod.name_space},
-             {"annotations", Value::object({{kExtendedClaimAnnotation, "true"}})},
-             {"ownerReferences", Value::array({Value::object({{"apiVersion", "v1"},
-                                                              {"kind", "Pod"},
-                                                              {"name", pod.name},
-                                                              {"uid", pod.uid},
-                                                              {"controller", true}})})},
-             {"finalizers", Value::array({Value("resource.kubernetes.io/delete-protection")})}})},
+        Value::object({{"generateName", cat(pod.name, "-extended-resources-")},
+                       {"namespace", pod.name_space},
+                       {"annotations", Value::object({{kExtendedClaimAnnotation, "true"}})},
+                       {"ownerReferences", Value::array({Value::object({{"apiVersion", "v1"},
+                                                                        {"kind", "Pod"},
+                                                                        {"name", pod.name},
+                                                                        {"uid", pod.uid},
+                                                                        {"controller", true}})})},
+                       {"finalizers", Value::array({Value(kClaimFinalizer)})}})},
        {"spec", Value::object({{"devices", Value::object({{"requests", requests}})}})}});
 }
 

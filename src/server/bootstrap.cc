@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "base/finalizers.h"
 #include "base/strings.h"
 #include "server/auth/bootstrap_roles.h"
 #include "server/status.h"
@@ -24,7 +25,7 @@ Value namespace_object(std::string_view name) {
       {{"metadata",
         Value::object(
             {{"name", name}, {"labels", Value::object({{"kubernetes.io/metadata.name", name}})}})},
-       {"spec", Value::object({{"finalizers", Value::array({"kubernetes"})}})},
+       {"spec", Value::object({{"finalizers", Value::array({kNamespaceFinalizer})}})},
        {"status", Value::object({{"phase", "Active"}})}});
 }
 

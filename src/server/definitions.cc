@@ -1,6 +1,7 @@
 #include "server/definitions.h"
 
 #include "api/structural/crd_rules.h"
+#include "base/finalizers.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "server/builtin_resources.h"
@@ -292,7 +293,7 @@ std::size_t Definitions::delete_objects(const Value& definition) {
 void Definitions::finish_deletion(const std::string& key, const Value& definition) {
   bool held = false;
   for (const Value& finalizer : definition["metadata"]["finalizers"].items()) {
-    held = held || finalizer.as_string() == api::kDefinitionFinalizer;
+    held = held || finalizer.as_string() == kDefinitionFinalizer;
   }
   if (!held) return;
   const std::string now = format_rfc3339(runtime_.clock.now());
@@ -308,7 +309,7 @@ void Definitions::finish_deletion(const std::string& key, const Value& definitio
     (void)write(key, definition, "", [&](Value& object) {
       Value finalizers = Value::array();
       for (const Value& finalizer : object["metadata"]["finalizers"].items()) {
-        if (finalizer.as_string() != api::kDefinitionFinalizer) finalizers.push(finalizer);
+        if (finalizer.as_string() != kDefinitionFinalizer) finalizers.push(finalizer);
       }
       object.mut("metadata").set("finalizers", std::move(finalizers));
     }).ok();

@@ -1,6 +1,7 @@
 // Objects::remove: grace periods, finalizers and propagation.
 #include <algorithm>
 
+#include "base/finalizers.h"
 #include "base/strings.h"
 #include "server/objects.h"
 #include "server/status.h"
@@ -8,9 +9,6 @@
 
 namespace dibs::server {
 namespace {
-
-constexpr std::string_view kForeground = "foregroundDeletion";
-constexpr std::string_view kOrphan = "orphan";
 
 /// metadata.finalizers after the propagation policy had its say.
 Value finalizers_after(const Resource& resource, const Value& object,
@@ -20,9 +18,9 @@ Value finalizers_after(const Resource& resource, const Value& object,
   bool has_foreground = false;
   Value others = Value::array();
   for (const Value& item : current.items()) {
-    if (item.as_string() == kOrphan) {
+    if (item.as_string() == kOrphanFinalizer) {
       has_orphan = true;
-    } else if (item.as_string() == kForeground) {
+    } else if (item.as_string() == kForegroundFinalizer) {
       has_foreground = true;
     } else {
       others.push(item);
@@ -40,8 +38,8 @@ Value finalizers_after(const Resource& resource, const Value& object,
     orphan = true;
   }
   if (orphan == has_orphan && foreground == has_foreground) return current;
-  if (orphan) others.push(kOrphan);
-  if (foreground) others.push(kForeground);
+  if (orphan) others.push(kOrphanFinalizer);
+  if (foreground) others.push(kForegroundFinalizer);
   return others;
 }
 

@@ -4,16 +4,13 @@
 #include <cstdio>
 #include <set>
 
+#include "base/finalizers.h"
 #include "base/strings.h"
 
 namespace dibs::api {
 namespace {
 
 constexpr std::size_t kAnnotationsMaxSize = 256 * 1024;
-
-bool is_standard_finalizer(std::string_view name) {
-  return name == "kubernetes" || name == "orphan" || name == "foregroundDeletion";
-}
 
 // The value in the words of the API: members in the order of its own type, empty ones left out.
 Value shown_owner_reference(const Value& reference) {
@@ -81,7 +78,7 @@ void validate_known_finalizers(const Value& finalizers, const Path& path, FieldE
   std::size_t i = 0;
   for (const Value& finalizer : finalizers.items()) {
     std::string_view name = finalizer.as_string();
-    if (name.find('/') == std::string_view::npos && !is_standard_finalizer(name)) {
+    if (name.find('/') == std::string_view::npos && !is_plain_finalizer(name)) {
       errors.invalid(path.index(i), finalizer,
                      "name is neither a standard finalizer name nor is it fully qualified");
     }
@@ -238,8 +235,8 @@ void validate_finalizers(const Value& finalizers, const Path& path, FieldErrors&
   bool foreground = false;
   for (const Value& finalizer : finalizers.items()) {
     validate_finalizer_name(finalizer.as_string(), path, errors);
-    orphan = orphan || finalizer.as_string() == "orphan";
-    foreground = foreground || finalizer.as_string() == "foregroundDeletion";
+    orphan = orphan || finalizer.as_string() == kOrphanFinalizer;
+    foreground = foreground || finalizer.as_string() == kForegroundFinalizer;
   }
   if (orphan && foreground) {
     errors.invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set");

@@ -14,6 +14,7 @@
 #include "api/schema/go_print.h"
 #include "api/structural/crd_conversion.h"
 #include "api/structural/formats.h"
+#include "base/finalizers.h"
 #include "base/strings.h"
 
 namespace dibs::api {

@@ -9,10 +9,6 @@
 
 namespace dibs::api {
 
-/// Held by a deleted definition until its objects are gone.
-inline constexpr std::string_view kDefinitionFinalizer =
-    "customresourcecleanup.apiextensions.k8s.io";
-
 /// `cel` compiles the x-kubernetes-validations of schemas; without one they are stored unseen.
 KindRules make_definition_rules(CelChecker cel = {});
 

@@ -12,6 +12,7 @@
 #include "api/structural/embedded.h"
 #include "api/structural/list_types.h"
 #include "api/structural/validate.h"
+#include "base/finalizers.h"
 #include "base/strings.h"
 #include "json/go_print.h"
 #include "json/parse.h"
@@ -151,10 +152,7 @@ std::vector<std::string> finalizer_warnings(const Value& object, const Value* ol
   for (const std::string& name : added) {
     const std::string begin = cat("metadata.finalizers: ", quoted(name), ": ");
     for (const std::string& fault : is_qualified_name(name)) warnings.push_back(begin + fault);
-    if (name.find('/') != std::string::npos || name == "orphan" || name == "foregroundDeletion" ||
-        name == "kubernetes") {
-      continue;
-    }
+    if (name.find('/') != std::string::npos || is_plain_finalizer(name)) continue;
     warnings.push_back(cat(begin, "prefer a domain-qualified finalizer name ",
                            name.find('.') != std::string::npos ? "including a path (/) " : "",
                            "to avoid accidental conflicts with other finalizer writers"));

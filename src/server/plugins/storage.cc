@@ -2,6 +2,7 @@
 // one.
 #include <algorithm>
 
+#include "base/finalizers.h"
 #include "server/plugins/plugins.h"
 
 namespace dibs::server {
@@ -13,8 +14,8 @@ class StorageProtection : public AdmissionPlugin {
 
   Result<> mutate(Write& write) override {
     if (write.operation != Operation::create) return success();
-    if (write.is("", "persistentvolumeclaims")) add(write.object, "kubernetes.io/pvc-protection");
-    if (write.is("", "persistentvolumes")) add(write.object, "kubernetes.io/pv-protection");
+    if (write.is("", "persistentvolumeclaims")) add(write.object, kVolumeClaimFinalizer);
+    if (write.is("", "persistentvolumes")) add(write.object, kVolumeFinalizer);
     return success();
   }
 

@@ -13,6 +13,7 @@
 #include "api/kinds/pod/resources.h"
 #include "api/kinds/rule_table.h"
 #include "api/kinds/subresource_rules.h"
+#include "base/finalizers.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -34,9 +35,9 @@ void prepare_namespace(Value& name_space, const RuleContext&) {
   set_name_label(name_space);
   name_space.set("status", Value::object({{"phase", "Active"}}));
   for (const Value& finalizer : name_space["spec"]["finalizers"].items()) {
-    if (finalizer.as_string() == "kubernetes") return;
+    if (finalizer.as_string() == kNamespaceFinalizer) return;
   }
-  name_space.mut("spec").mut("finalizers").push("kubernetes");
+  name_space.mut("spec").mut("finalizers").push(kNamespaceFinalizer);
 }
 
 void keep_finalizers(Value& name_space, const Value& old, const RuleContext&) {
@@ -53,8 +54,7 @@ void validate_namespace(const Value& name_space, FieldErrors& errors) {
   for (const Value& finalizer : name_space["spec"]["finalizers"].items()) {
     std::string_view name = finalizer.as_string();
     validate_finalizer_name(name, path, errors);
-    if (name.find('/') == std::string_view::npos &&
-        !is_one_of(name, {"kubernetes", "orphan", "foregroundDeletion"})) {
+    if (name.find('/') == std::string_view::npos && !is_plain_finalizer(name)) {
       errors.invalid(path, finalizer,
                      "name is neither a standard finalizer name nor is it fully qualified");
     }

@@ -10,6 +10,7 @@
 #include "api/kinds/resource/versions/model.h"
 #include "api/schema/builtin.h"
 #include "api/schema/gates.h"
+#include "base/finalizers.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -184,14 +185,13 @@ void check_template_metadata(const Value& metadata, const Path& path, FieldError
 
 /// The write that allocates a claim may protect it, and the one that frees it may end that.
 void protect_allocation(Value& claim, const Value& old) {
-  constexpr std::string_view kProtection = "resource.kubernetes.io/delete-protection";
   const bool allocated = claim["status"]["allocation"].is_object();
   if (old["status"]["allocation"].is_object() == allocated) return;
   Value finalizers = Value::array();
   for (const Value& finalizer : claim["metadata"]["finalizers"].items()) {
-    if (finalizer.as_string() != kProtection) finalizers.push(finalizer);
+    if (finalizer.as_string() != kClaimFinalizer) finalizers.push(finalizer);
   }
-  if (allocated) finalizers.push(kProtection);
+  if (allocated) finalizers.push(kClaimFinalizer);
   if (finalizers.empty()) {
     claim.mut("metadata").erase("finalizers");
   } else {
