@@ -27,15 +27,15 @@ struct Process {
     if (err >= 0) ::close(err);
   }
   void close_in() {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (in >= 0 && !tty) ::close(in);
     in = -1;
   }
   void kill() {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (!reaped) ::kill(-pid, SIGKILL);
   }
-  std::mutex mutex;
+  Mutex mutex;
   pid_t pid = 0;
   int in = -1;  // guarded by mutex; the terminal's only end with a terminal
   int out = -1;
@@ -56,7 +56,7 @@ class FakeInput final : public ProcessInput {
     while (!bytes.empty()) {
       int fd = -1;
       {
-        std::lock_guard lock(process_->mutex);
+        const MutexLock lock(process_->mutex);
         fd = process_->in;
       }
       if (fd < 0) return Error::unavailable("closed");
@@ -130,7 +130,7 @@ class FakePort final : public PortStream {
 FakeRuntime::~FakeRuntime() {
   std::vector<std::thread> threads;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     threads.swap(threads_);
   }
   for (std::thread& thread : threads) thread.join();
@@ -138,7 +138,7 @@ FakeRuntime::~FakeRuntime() {
 
 std::string FakeRuntime::add(const std::string& pod_uid, const std::string& name,
                              const std::string& log_path) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::string sandbox_id = cat("sandbox-", pod_uid);
   bool known = false;
   for (const auto& sandbox : sandboxes_) known = known || sandbox.id == sandbox_id;
@@ -164,7 +164,7 @@ void FakeRuntime::stop(const std::string& id) {
   std::vector<std::function<void(const RuntimeEvent&)>> listeners;
   RuntimeEvent event;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto& container : containers_) {
       if (container.id != id) continue;
       container.state = ContainerState::exited;
@@ -177,12 +177,12 @@ void FakeRuntime::stop(const std::string& id) {
 }
 
 bool FakeRuntime::wait_for_none_running(Duration timeout) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   return changed_.wait_for(lock, timeout, [&] { return running_ == 0; });
 }
 
 Result<SandboxStatus> FakeRuntime::sandbox_status(const std::string& id) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& sandbox : sandboxes_) {
     if (sandbox.id == id) return sandbox;
   }
@@ -190,12 +190,12 @@ Result<SandboxStatus> FakeRuntime::sandbox_status(const std::string& id) {
 }
 
 Result<std::vector<SandboxStatus>> FakeRuntime::list_sandboxes() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return sandboxes_;
 }
 
 Result<ContainerStatus> FakeRuntime::container_status(const std::string& id) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& container : containers_) {
     if (container.id == id) return container;
   }
@@ -203,7 +203,7 @@ Result<ContainerStatus> FakeRuntime::container_status(const std::string& id) {
 }
 
 Result<std::vector<ContainerStatus>> FakeRuntime::list_containers() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return containers_;
 }
 
@@ -278,7 +278,7 @@ Result<std::unique_ptr<ProcessInput>> FakeRuntime::spawn(const ExecConfig& confi
         error == ENOENT ? "executable file not found in $PATH" : to_lower(std::strerror(error))));
   }
   ++running_;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   threads_.emplace_back([this, process, output = std::move(output)] {
     read_outputs(*process, output);
     int status = 0;
@@ -312,7 +312,7 @@ Result<std::unique_ptr<PortStream>> FakeRuntime::connect_port(const std::string&
     return Error::unavailable(
         cat("dial tcp4 127.0.0.1:", port, ": connect: ", to_lower(std::strerror(errno))));
   }
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   threads_.emplace_back([fd, output = std::move(output)] {
     char buffer[32 * 1024];
     while (true) {
@@ -326,7 +326,7 @@ Result<std::unique_ptr<PortStream>> FakeRuntime::connect_port(const std::string&
 }
 
 void FakeRuntime::listen(std::function<void(const RuntimeEvent&)> listener) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   listeners_.push_back(std::move(listener));
 }
 
