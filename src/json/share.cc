@@ -10,9 +10,9 @@
 
 #include <array>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "json/node.h"
 
 namespace dibs::json {
@@ -140,17 +140,15 @@ struct Pool::Shard {
       ++used;
     }
   };
-  std::mutex mutex;
-  Table table{16};  // guarded by mutex
+  Mutex mutex;
+  Table table DIBS_GUARDED_BY(mutex){16};
 
   static constexpr std::uintptr_t kKindMask = 7;
   static Node* node_of(std::uintptr_t slot) { return reinterpret_cast<Node*>(slot & ~kKindMask); }
   static Kind kind_of(std::uintptr_t slot) { return static_cast<Kind>(slot & kKindMask); }
 
-  // All require mutex.
-
   /// The node with a reference for the caller, or null.
-  Node* find(const Wanted& what) {
+  Node* find(const Wanted& what) DIBS_REQUIRES(mutex) {
     const std::size_t mask = table.slots.size() - 1;
     const auto hash = static_cast<std::uint32_t>(what.hash);
     for (std::size_t at = hash & mask; table.slots[at] != 0; at = (at + 1) & mask) {
@@ -165,7 +163,7 @@ struct Pool::Shard {
   }
 
   /// Takes over a reference.
-  void add(Node* node, Kind kind, std::uint64_t hash) {
+  void add(Node* node, Kind kind, std::uint64_t hash) DIBS_REQUIRES(mutex) {
     if ((table.used + 1) * 4 > table.slots.size() * 3) {
       sweep();
       if (table.used * 2 > table.slots.size()) rebuild(table.slots.size() * 2);
@@ -176,7 +174,7 @@ struct Pool::Shard {
 
   /// Drops what nobody else owns: that nobody can get hold of it meanwhile is what the mutex is
   /// for.
-  void sweep() {
+  void sweep() DIBS_REQUIRES(mutex) {
     for (std::uintptr_t& slot : table.slots) {
       if (slot == 0) continue;
       Node* node = node_of(slot);
@@ -187,7 +185,7 @@ struct Pool::Shard {
     rebuild(table.slots.size());
   }
 
-  void rebuild(std::size_t size) {
+  void rebuild(std::size_t size) DIBS_REQUIRES(mutex) {
     Table made(size);
     for (std::size_t i = 0; i < table.slots.size(); ++i) {
       if (table.slots[i] != 0) made.enter(table.slots[i], table.hashes[i]);
@@ -240,7 +238,7 @@ Raw Sharing::find(const Wanted& what, Node* given) {
   Shard& shard = shards_[(what.hash >> kShardShift) % kShards];
   Node* node = nullptr;
   {
-    std::lock_guard lock(shard.mutex);
+    const MutexLock lock(shard.mutex);
     node = shard.find(what);
     if (node == nullptr) {
       if (given != nullptr) {
@@ -401,7 +399,7 @@ Value Pool::share_without(const Value& object, std::string_view key) {
 std::size_t Pool::count() const {
   std::size_t all = 0;
   for (std::size_t i = 0; i < kShards; ++i) {
-    std::lock_guard lock(shards_[i].mutex);
+    const MutexLock lock(shards_[i].mutex);
     all += shards_[i].table.used;
   }
   return all;
@@ -412,7 +410,7 @@ void Pool::sweep() {
   for (std::size_t before = count() + 1; count() < before;) {
     before = count();
     for (std::size_t i = 0; i < kShards; ++i) {
-      std::lock_guard lock(shards_[i].mutex);
+      const MutexLock lock(shards_[i].mutex);
       shards_[i].sweep();
     }
   }

@@ -100,7 +100,7 @@ std::shared_ptr<const PodShape> PodShapes::get(std::string_view name_space,
                                                const json::Value& labels, const json::Value& spec) {
   Source source(name_space, labels, spec);
   const std::uint64_t hash = source.hash();
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto [at, end] = known_.equal_range(hash);
   for (; at != end; ++at) {
     if (!at->second->source.same(source)) continue;

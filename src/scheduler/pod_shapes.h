@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "json/value.h"
 #include "scheduler/pod.h"
 
@@ -29,11 +29,11 @@ class PodShapes {
   struct Source;
   struct Entry;
 
-  void sweep();
+  void sweep() DIBS_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::unordered_multimap<std::uint64_t, std::unique_ptr<Entry>> known_;  // guarded by mutex_
-  std::size_t sweep_at_ = kFirstSweep;                                    // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_multimap<std::uint64_t, std::unique_ptr<Entry>> known_ DIBS_GUARDED_BY(mutex_);
+  std::size_t sweep_at_ DIBS_GUARDED_BY(mutex_) = kFirstSweep;
 };
 
 }  // namespace dibs::scheduler

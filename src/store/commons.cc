@@ -10,7 +10,7 @@ constexpr std::size_t kLargestRead = 16 * 1024;
 
 }  // namespace
 
-std::mutex& Commons::mutex_of(Mutexes& all, const void* of) {
+Mutex& Commons::mutex_of(Mutexes& all, const void* of) {
   return all[(std::hash<const void*>()(of) >> 6) % all.size()];
 }
 
@@ -20,7 +20,7 @@ Commons::Place& Commons::place_of(std::string_view key) {
 
 AttachmentPtr Commons::recently_read(const Record& record) {
   Place& place = place_of(record.key);
-  std::lock_guard lock(place.mutex);
+  const MutexLock lock(place.mutex);
   const bool same = place.modified == record.modified && place.key == record.key;
   return same ? place.what : nullptr;
 }
@@ -28,7 +28,7 @@ AttachmentPtr Commons::recently_read(const Record& record) {
 void Commons::keep_read(const Record& record, AttachmentPtr what) {
   if (record.value->size() > kLargestRead) return;
   Place& place = place_of(record.key);
-  std::lock_guard lock(place.mutex);
+  const MutexLock lock(place.mutex);
   place.key = record.key;
   place.modified = record.modified;
   place.what.swap(what);  // what it was is freed after unlocking

@@ -6,9 +6,9 @@
 // Thread-safe.
 
 #include <array>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "store/store.h"
 
 namespace dibs::store {
@@ -18,23 +18,23 @@ class Commons {
   ValuePool values;
 
   /// One each would weigh more than most attachments, and most encoded forms, gain.
-  std::mutex& attachment_mutex(const Record& of) { return mutex_of(attachments_, &of); }
-  std::mutex& forms_mutex(const Event& of) { return mutex_of(forms_, &of); }
+  Mutex& attachment_mutex(const Record& of) { return mutex_of(attachments_, &of); }
+  Mutex& forms_mutex(const Event& of) { return mutex_of(forms_, &of); }
 
   AttachmentPtr recently_read(const Record& record);
   void keep_read(const Record& record, AttachmentPtr what);
 
  private:
-  using Mutexes = std::array<std::mutex, 64>;
-  static std::mutex& mutex_of(Mutexes& all, const void* of);
+  using Mutexes = std::array<Mutex, 64>;
+  static Mutex& mutex_of(Mutexes& all, const void* of);
 
   /// Values that are read again and again though nobody has written them lately. One place per hash
   /// of the key, so it never grows.
   struct Place {
-    std::mutex mutex;
-    std::string key;        // guarded by mutex, as all below
-    Revision modified = 0;  // 0: free
-    AttachmentPtr what;
+    Mutex mutex;
+    std::string key DIBS_GUARDED_BY(mutex);
+    Revision modified DIBS_GUARDED_BY(mutex) = 0;  // 0: free
+    AttachmentPtr what DIBS_GUARDED_BY(mutex);
   };
   Place& place_of(std::string_view key);
 

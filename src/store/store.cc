@@ -14,14 +14,14 @@ Record::Record(Commons& commons, std::string_view key_bytes, std::string_view va
 
 AttachmentPtr Record::attachment() const {
   {
-    std::lock_guard lock(commons_.attachment_mutex(*this));
+    const MutexLock lock(commons_.attachment_mutex(*this));
     if (written_) return written_;
   }
   return commons_.recently_read(*this);
 }
 
 void Record::attach(AttachmentPtr what) const {
-  std::lock_guard lock(commons_.attachment_mutex(*this));
+  const MutexLock lock(commons_.attachment_mutex(*this));
   written_.swap(what);  // what it was is freed by the caller, after unlocking
 }
 
@@ -33,12 +33,12 @@ struct Event::Forms {
 
 Event::~Event() { delete forms_.load(std::memory_order_relaxed); }
 
-std::mutex& Event::forms_mutex() const { return (now ? now : before)->commons_.forms_mutex(*this); }
+Mutex& Event::forms_mutex() const { return (now ? now : before)->commons_.forms_mutex(*this); }
 
 SharedBytes Event::encoded(std::uint64_t form, const std::function<std::string()>& make) const {
   // Held while encoding: a second watcher of the same form is better off waiting than encoding
   // again.
-  std::lock_guard lock(forms_mutex());
+  const MutexLock lock(forms_mutex());
   Forms* forms = forms_.load(std::memory_order_relaxed);
   if (forms == nullptr) {
     forms = new Forms;
@@ -53,7 +53,7 @@ SharedBytes Event::encoded(std::uint64_t form, const std::function<std::string()
 
 void Event::forget_encoded() const {
   if (forms_.load(std::memory_order_relaxed) == nullptr) return;
-  std::unique_lock lock(forms_mutex());
+  MutexLock lock(forms_mutex());
   Forms* forms = forms_.exchange(nullptr, std::memory_order_relaxed);
   lock.unlock();
   delete forms;

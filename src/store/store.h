@@ -14,13 +14,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "store/value_bytes.h"
 
@@ -82,7 +82,7 @@ class Event {
 
  private:
   struct Forms;
-  std::mutex& forms_mutex() const;
+  Mutex& forms_mutex() const;
   mutable std::atomic<Forms*> forms_{nullptr};  // as a rule nobody asks
 };
 using EventPtr = std::shared_ptr<const Event>;

@@ -6,10 +6,11 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <unordered_map>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace dibs::store {
 
@@ -162,14 +163,17 @@ bool encode(std::string_view base, std::string_view value, std::string& out) {
 class ValuePool::Bases {
  public:
   Bases() = default;
-  ~Bases() { clear(); }
+  ~Bases() {
+    const MutexLock lock(mutex_);
+    clear();
+  }
   Bases(const Bases&) = delete;
   Bases& operator=(const Bases&) = delete;
 
   /// Bases of about this size, closest first. The caller drops them.
   std::size_t candidates(std::string_view kind, std::size_t size,
                          std::array<ValueBase*, kCompared>& out) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = kinds_.find(kind);
     if (found == kinds_.end()) return 0;
     std::array<std::size_t, kCompared> apart{};
@@ -197,7 +201,7 @@ class ValuePool::Bases {
   /// The base was of use: `well`, or might another one, like the value at hand, do better? True
   /// when it should become one, too: that is tried now and then.
   bool served(std::string_view kind, const ValueBase* base, bool well) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = kinds_.find(kind);
     if (found == kinds_.end()) return false;
     auto& bases = found->second.bases;
@@ -211,7 +215,7 @@ class ValuePool::Bases {
   }
 
   void add(std::string_view kind, ValueBase* base) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (kinds_.size() >= kMostKinds && !kinds_.contains(kind)) clear();
     auto& bases = kinds_.try_emplace(std::string(kind)).first->second.bases;
     if (bases.back() != nullptr) bases.back()->drop();
@@ -232,7 +236,7 @@ class ValuePool::Bases {
     }
   };
 
-  void clear() {
+  void clear() DIBS_REQUIRES(mutex_) {
     for (auto& [name, kind] : kinds_) {
       for (ValueBase* base : kind.bases) {
         if (base != nullptr) base->drop();
@@ -241,8 +245,8 @@ class ValuePool::Bases {
     kinds_.clear();
   }
 
-  std::mutex mutex_;
-  std::unordered_map<std::string, Kind, Hash, std::equal_to<>> kinds_;  // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_map<std::string, Kind, Hash, std::equal_to<>> kinds_ DIBS_GUARDED_BY(mutex_);
 };
 
 ValuePool::ValuePool() : bases_(std::make_unique<Bases>()) {}
