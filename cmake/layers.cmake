@@ -35,6 +35,7 @@ set(DIBS_LAYERS
   "node: base json runtime net client node"
   "driver: base json runtime net rpc proto cdi client"
   "drivers/gpu: base json runtime client driver"
-  "cluster: base json runtime net calls rpc store api server client scheduler controllers node driver drivers"
+  "drivers: base driver drivers/gpu"
+  "cluster: base json runtime net calls rpc store api/schema server client alloc scheduler controllers node driver drivers"
   "cli: base json runtime cel net calls rpc store api server client alloc scheduler controllers node driver drivers cluster"
   "examples/driver: driver")

@@ -153,7 +153,7 @@ TEST(ExampleDriver, publishes_as_recorded) {
     for (const auto& slice : way["slices"].items()) wanted.push(shown_slice(slice));
     counts.compare("slices", got, wanted);
 
-    const auto channel = world.network.connect((*started)->plugin().registration_socket());
+    const auto channel = world.network.connect(started->plugin->registration_socket());
     pluginregistration::PluginInfo info;
     info.ParseFromString(
         channel->call("/pluginregistration.Registration/GetInfo", "", std::chrono::seconds(1))
@@ -256,7 +256,7 @@ TEST(ExampleDriver, prepares_claims_as_recorded) {
       auto started = start_gpu_driver(world.environment(),
                                       options_of(example["flags"], example["profile"].str(), node));
       ASSERT_TRUE(started.ok()) << started.error().message();
-      const std::string socket = (*started)->plugin().service_socket();
+      const std::string socket = started->plugin->service_socket();
       dra::NodePrepareResourcesRequest request;
       auto* named = request.add_claims();
       named->set_namespace_(claim["metadata"]["namespace"].str());

@@ -10,11 +10,9 @@
 #include <set>
 
 #include "base/strings.h"
-#include "controllers/controllers.h"
 #include "driver/test_world.h"
 #include "drivers/gpu/gpu_driver.h"
 #include "json/yaml.h"
-#include "scheduler/scheduler.h"
 
 namespace dibs::drivers {
 namespace {
@@ -50,20 +48,13 @@ client::Gvr resource_of(const Value& object) {
 
 class Cluster {
  public:
-  explicit Cluster(const std::function<void(GpuDriverOptions&)>& change = {}) {
+  explicit Cluster(const std::function<void(GpuDriverOptions&)>& change = {})
+      : world(controllers_and_scheduler()) {
     Value node = *world.api->get(driver::test::kNodes, "", "node-0");
     node.set("status", from_text(R"({'capacity': {'cpu': '8', 'memory': '8Gi', 'pods': '110'},
         'allocatable': {'cpu': '8', 'memory': '8Gi', 'pods': '110'},
         'conditions': [{'type': 'Ready', 'status': 'True', 'reason': 'KubeletReady'}]})"));
     EXPECT_TRUE(world.api->update_status(driver::test::kNodes, "", node).ok());
-    controllers::ControllersOptions options;
-    options.ca_pem = "CA";
-    controllers =
-        std::make_unique<controllers::Controllers>(*world.api, world.sim.runtime(), options);
-    controllers->start();
-    scheduler = std::make_unique<scheduler::Scheduler>(*world.api, world.sim.runtime(),
-                                                       scheduler::Options());
-    scheduler->start();
     GpuDriverOptions driver_options = options_for_node("node-0", "/node");
     if (change) change(driver_options);
     auto started = start_gpu_driver(world.environment(), driver_options);
@@ -71,10 +62,13 @@ class Cluster {
     driver = std::move(started).value();
     world.settle();
   }
-  ~Cluster() {
-    driver.reset();
-    scheduler->stop();
-    controllers->stop();
+
+  static cluster::Options controllers_and_scheduler() {
+    cluster::Options options;
+    options.server.ca_pem = "CA";
+    options.controllers.emplace();
+    options.scheduler.emplace();
+    return options;
   }
 
   void apply(const std::string& name) {
@@ -106,7 +100,7 @@ class Cluster {
     std::vector<std::string> out;
     for (const auto& claim : claims(name_space)) {
       const ClaimName name = TestWorld::name_of(claim);
-      const auto response = world.prepare(driver->plugin(), {name});
+      const auto response = world.prepare(*driver.plugin, {name});
       if (!world.status.ok()) {
         out.push_back(world.status.message);
         continue;
@@ -131,9 +125,7 @@ class Cluster {
   }
 
   TestWorld world;
-  std::unique_ptr<controllers::Controllers> controllers;
-  std::unique_ptr<scheduler::Scheduler> scheduler;
-  std::unique_ptr<GpuDriver> driver;
+  driver::Running driver;
 };
 
 std::string plain(int gpu) {

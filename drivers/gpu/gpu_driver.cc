@@ -61,10 +61,11 @@ Value class_of(const GpuDriverOptions& options) {
                         {"spec", std::move(spec)}});
 }
 
-class RunningDriver : public GpuDriver {
+/// Lives as long as the driver runs.
+class GpuDriver {
  public:
-  RunningDriver(driver::Environment& environment, const GpuDriverOptions& options,
-                std::unique_ptr<Profile> profile)
+  GpuDriver(driver::Environment& environment, const GpuDriverOptions& options,
+            std::unique_ptr<Profile> profile)
       : options_(options),
         api_(environment.api),
         handler_(std::move(profile), options.profile, driver_name_of(options), api_),
@@ -75,7 +76,7 @@ class RunningDriver : public GpuDriver {
     }
   }
 
-  ~RunningDriver() override {
+  ~GpuDriver() {
     setup_.stop();
     if (binding_) binding_->stop();
     if (plugin_) plugin_->stop();
@@ -89,7 +90,7 @@ class RunningDriver : public GpuDriver {
     return success();
   }
 
-  driver::Plugin& plugin() override { return *plugin_; }
+  driver::Plugin* plugin() { return plugin_.get(); }
 
  private:
   WorkOutcome make_class() {
@@ -128,12 +129,13 @@ GpuDriverOptions options_for_node(std::string node_name, const std::string& fold
   return options;
 }
 
-Result<std::unique_ptr<GpuDriver>> start_gpu_driver(driver::Environment environment,
-                                                    const GpuDriverOptions& options) {
+Result<driver::Running> start_gpu_driver(driver::Environment environment,
+                                         const GpuDriverOptions& options) {
   DIBS_TRY(auto profile, make_profile(options.profile, profile_options(options)));
-  auto running = std::make_unique<RunningDriver>(environment, options, std::move(profile));
+  auto running = std::make_shared<GpuDriver>(environment, options, std::move(profile));
   DIBS_CHECK(running->start(std::move(environment)));
-  return std::unique_ptr<GpuDriver>(std::move(running));
+  driver::Plugin* plugin = running->plugin();
+  return driver::Running{std::move(running), plugin};
 }
 
 }  // namespace dibs::drivers

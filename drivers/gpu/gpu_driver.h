@@ -6,12 +6,9 @@
 //   net.example.com   nic-0 … nic-7, shared by bandwidth
 //   cpu.example.com   numa-0 … numa-7, shared by the number of CPUs
 
-#include <map>
-#include <memory>
 #include <string>
 
 #include "base/result.h"
-#include "driver/driver.h"
 #include "driver/plugin.h"
 #include "drivers/gpu/profile.h"
 
@@ -46,17 +43,10 @@ struct GpuDriverOptions {
 GpuDriverOptions options_for_node(std::string node_name, const std::string& folder,
                                   std::string profile = "gpu");
 
-/// Runs until it is destroyed. Slices and prepared claims stay.
-class GpuDriver {
- public:
-  virtual ~GpuDriver() = default;
-  virtual driver::Plugin& plugin() = 0;
-};
-
-/// Does not wait for the API server: what needs it follows by itself. Errors name the folder or
-/// option.
-Result<std::unique_ptr<GpuDriver>> start_gpu_driver(driver::Environment environment,
-                                                    const GpuDriverOptions& options);
+/// Runs until what it returns is dropped; slices and prepared claims stay. Does not wait for the
+/// API server: what needs it follows by itself. Errors name the folder or option.
+Result<driver::Running> start_gpu_driver(driver::Environment environment,
+                                         const GpuDriverOptions& options);
 
 /// "gpu.example.com" unless an option says otherwise.
 std::string driver_name_of(const GpuDriverOptions& options);

@@ -68,7 +68,7 @@ TEST(GpuDriver, writes_device_status_at_the_first_prepare) {
   world.settle();
   const ClaimName claim = TestWorld::name_of(world.make_claim("a", one_gpu("gpu-0")));
 
-  const auto response = world.prepare((*started)->plugin(), {claim});
+  const auto response = world.prepare(*started->plugin, {claim});
 
   EXPECT_EQ(response.claims().at(claim.uid).error(), "");
   Value stored = *world.api->get(kClaims, "default", "a");
@@ -78,7 +78,7 @@ TEST(GpuDriver, writes_device_status_at_the_first_prepare) {
                'uuid': {'string': 'gpu-9df4af2f-59a7-4bf1-83a4-32180f074e56'}}}])"));
 
   const std::string version = stored["metadata"]["resourceVersion"].str();
-  world.prepare((*started)->plugin(), {claim});
+  world.prepare(*started->plugin, {claim});
   stored = *world.api->get(kClaims, "default", "a");
   EXPECT_EQ(stored["metadata"]["resourceVersion"].str(), version);
 }
@@ -95,7 +95,7 @@ TEST(GpuDriver, refuses_in_the_words_of_events) {
                    "'kind': 'GpuConfig', 'sharing': {'strategy': 'Guessing'}}}}]")));
   const ClaimName other = TestWorld::name_of(world.make_claim("b", one_gpu("gpu-9")));
 
-  const auto response = world.prepare((*started)->plugin(), {guess, other});
+  const auto response = world.prepare(*started->plugin, {guess, other});
 
   EXPECT_EQ(response.claims().at(guess.uid).error(),
             cat("error preparing devices for claim ", guess.uid,
@@ -114,14 +114,14 @@ TEST(GpuDriver, checkpoint_has_the_form_of_upstream) {
   const ClaimName claim = TestWorld::name_of(world.make_claim("a", one_gpu("gpu-0")));
   const std::string path = "/node/plugins/gpu.example.com/checkpoint.json";
 
-  world.prepare((*started)->plugin(), {claim});
+  world.prepare(*started->plugin, {claim});
   EXPECT_EQ(*world.files->read(path),
             cat("{\n  \"kind\": \"Checkpoint\",\n  \"apiVersion\": "
                 "\"checkpoint.internal.example.com/v1\",\n  \"preparedClaims\": [\n    {\n      "
                 "\"uid\": \"",
                 claim.uid, "\"\n    }\n  ]\n}\n"));
 
-  world.unprepare((*started)->plugin(), {claim});
+  world.unprepare(*started->plugin, {claim});
   EXPECT_EQ(*world.files->read(path),
             "{\n  \"kind\": \"Checkpoint\",\n  \"apiVersion\": "
             "\"checkpoint.internal.example.com/v1\"\n}\n");
@@ -141,32 +141,6 @@ TEST(GpuDriver, many_devices_are_published_in_several_slices) {
     sizes.push_back(slice["spec"]["devices"].size() + slice["spec"]["sharedCounters"].size());
   }
   EXPECT_THAT(sizes, ElementsAre(8, 2, 64, 16));
-}
-
-TEST(GpuDriver, may_be_killed_between_any_two_writes) {
-  TestWorld world;
-  const auto options = options_for_node("node-0", "/node");
-  const ClaimName claim = TestWorld::name_of(world.make_claim("a", one_gpu("gpu-0")));
-  const std::string common = "k8s.gpu.example.com-gpu_common.yaml";
-  for (int n = 0;; ++n) {
-    SCOPED_TRACE(n);
-    driver::test::DyingFiles dying(*world.files, n);
-    {
-      auto first = start_gpu_driver(world.environment(dying), options);
-      if (first.ok()) {
-        world.prepare((*first)->plugin(), {claim});
-        world.unprepare((*first)->plugin(), {claim});
-      }
-    }
-    auto second = start_gpu_driver(world.environment(), options);
-    ASSERT_TRUE(second.ok());
-    const auto response = world.prepare((*second)->plugin(), {claim});
-    EXPECT_EQ(response.claims().at(claim.uid).devices_size(), 1);
-    EXPECT_EQ(world.files->list("/node/cdi")->size(), 2u);
-    world.unprepare((*second)->plugin(), {claim});
-    EXPECT_THAT(*world.files->list("/node/cdi"), ElementsAre(common));
-    if (!dying.died()) break;
-  }
 }
 
 TEST(BindingController, says_that_devices_are_ready) {

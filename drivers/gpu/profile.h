@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,11 +44,18 @@ class Profile {
   virtual json::Value status_data(const json::Value& device) const;
 };
 
-/// "gpu", "net", "cpu". Errors: invalid for another name.
-Result<std::unique_ptr<Profile>> make_profile(std::string_view name, const ProfileOptions& options);
-
 std::unique_ptr<Profile> make_gpu_profile(const ProfileOptions& options);
 std::unique_ptr<Profile> make_net_profile(const ProfileOptions& options);
 std::unique_ptr<Profile> make_cpu_profile(const ProfileOptions& options);
+
+struct ProfileKind {
+  std::string_view name;  // in --device-profile
+  std::unique_ptr<Profile> (*make)(const ProfileOptions& options);
+};
+
+std::span<const ProfileKind> profile_kinds();
+
+/// Errors: invalid, in upstream's words, for a name that is not in the table.
+Result<std::unique_ptr<Profile>> make_profile(std::string_view name, const ProfileOptions& options);
 
 }  // namespace dibs::drivers

@@ -9,13 +9,7 @@
 #include <thread>
 
 #include "base/strings.h"
-#include "controllers/controllers.h"
-#include "runtime/real_runtime.h"
-#include "scheduler/scheduler.h"
-#include "server/api_server.h"
-#include "store/compactor.h"
-#include "store/memory_store.h"
-#include "store/sqlite_store.h"
+#include "store/stores.h"
 
 namespace dibs::cli {
 namespace {
@@ -35,69 +29,36 @@ Result<std::string> make_folder() {
 
 }  // namespace
 
-struct BenchCluster::Parts {
-  std::string folder;
-  alloc::Features features;
-  std::unique_ptr<runtime::RealRuntime> runtime;
-  std::unique_ptr<store::Store> store;
-  std::unique_ptr<store::Compactor> compactor;
-  std::unique_ptr<server::ApiServer> server;
-  std::unique_ptr<client::Transport> transport;
-  std::unique_ptr<client::Client> client;
-  std::unique_ptr<client::Transport> parts_transport;
-  std::unique_ptr<client::Client> parts_client;
-  std::unique_ptr<controllers::Controllers> controllers;
-  std::unique_ptr<scheduler::Scheduler> scheduler;
+BenchCluster::~BenchCluster() {
+  cluster_.reset();
+  std::error_code ignored;
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+}
 
-  Result<> open(const BenchClusterOptions& options);
-};
+Result<std::unique_ptr<BenchCluster>> BenchCluster::start(const BenchClusterOptions& options) {
+  auto made = std::unique_ptr<BenchCluster>(new BenchCluster());
+  DIBS_CHECK(made->open(options));
+  return made;
+}
 
-Result<> BenchCluster::Parts::open(const BenchClusterOptions& options) {
-  DIBS_TRY(folder, make_folder());
-  runtime = std::make_unique<runtime::RealRuntime>();
-  if (options.memory_store) {
-    store = store::make_memory_store({});
-  } else {
-    store::SqliteOptions sqlite;
-    sqlite.path = folder + "/store.db";
-    sqlite.first_revision = 1000;
-    DIBS_TRY(store, store::open_sqlite_store(sqlite));
-  }
-  compactor = std::make_unique<store::Compactor>(*store, runtime->runtime().timers);
-  server::Options served;
-  served.release = options.release;
-  served.feature_gates = options.feature_gates;
+Result<> BenchCluster::open(const BenchClusterOptions& options) {
+  DIBS_TRY(folder_, make_folder());
+  DIBS_TRY(auto store, store::open_store(options.store, {.folder = folder_}));
+  cluster::Options parts;
+  parts.server.release = options.release;
+  parts.server.feature_gates = options.feature_gates;
   // As upstream's benchmark: nobody makes service accounts here, or finds nodes ready.
-  served.disabled_plugins = {"ServiceAccount"};
-  DIBS_TRY(server, server::ApiServer::open(runtime->runtime(), *store, served));
-  client::InProcessOptions direct;
-  direct.trees = server->trees();
-  transport = client::make_in_process_transport(server->handler(), runtime->runtime(), direct);
-  client = std::make_unique<client::Client>(*transport);
-  client::InProcessOptions in_process;
-  in_process.trees = server->trees();
-  in_process.identity = {"system:kube-scheduler", {"system:masters"}};
-  parts_transport =
-      client::make_in_process_transport(server->handler(), runtime->runtime(), in_process);
-  parts_client = std::make_unique<client::Client>(*parts_transport);
-  controllers::ControllersOptions controlled;
-  controlled.claims_only = !options.all_controllers;
-  controlled.node_monitor_grace_period = std::chrono::hours(24);
-  controllers =
-      std::make_unique<controllers::Controllers>(*parts_client, runtime->runtime(), controlled);
-  controllers->start();
-  DIBS_TRY(const api::Features gates,
-           api::Features::parse(served.answers_as(), options.feature_gates));
-  features = alloc::Features::from_gates(gates);
-  scheduler::Options scheduling;
-  scheduling.configuration = options.configuration;
-  scheduling.features = features;
-  scheduling.metrics = &server->metrics();
-  scheduling.attempt = options.attempt;
-  scheduler = std::make_unique<scheduler::Scheduler>(*parts_client, runtime->runtime(), scheduling);
-  scheduler->start();
+  parts.server.disabled_plugins = {"ServiceAccount"};
+  auto& controllers = parts.controllers.emplace();
+  controllers.claims_only = !options.all_controllers;
+  controllers.node_monitor_grace_period = std::chrono::hours(24);
+  auto& scheduler = parts.scheduler.emplace();
+  scheduler.configuration = options.configuration;
+  scheduler.attempt = options.attempt;
+  DIBS_TRY(cluster_,
+           cluster::Cluster::start(cluster::real_world(), std::move(store), std::move(parts)));
   const auto deadline = std::chrono::steady_clock::now() + kReadyDeadline;
-  while (!scheduler->ready() || !controllers->ready()) {
+  while (!cluster_->ready()) {
     if (std::chrono::steady_clock::now() > deadline) {
       return Error::timeout("the cluster does not become ready");
     }
@@ -105,38 +66,6 @@ Result<> BenchCluster::Parts::open(const BenchClusterOptions& options) {
   }
   return success();
 }
-
-BenchCluster::BenchCluster() : parts_(std::make_unique<Parts>()) {}
-
-BenchCluster::~BenchCluster() {
-  Parts& p = *parts_;
-  if (p.scheduler) p.scheduler->stop();
-  if (p.controllers) p.controllers->stop();
-  if (p.server) p.server->close();
-  p.controllers.reset();
-  p.scheduler.reset();
-  p.compactor.reset();
-  if (p.store) p.store->close();  // calls back for every write that nobody waits for
-  p.runtime.reset();              // finishes what was posted
-  p.parts_client.reset();
-  p.parts_transport.reset();
-  p.client.reset();
-  p.transport.reset();
-  p.server.reset();
-  p.store.reset();
-  std::error_code ignored;
-  if (!p.folder.empty()) std::filesystem::remove_all(p.folder, ignored);
-}
-
-Result<std::unique_ptr<BenchCluster>> BenchCluster::start(const BenchClusterOptions& options) {
-  auto made = std::unique_ptr<BenchCluster>(new BenchCluster());
-  DIBS_CHECK(made->parts_->open(options));
-  return made;
-}
-
-client::Client& BenchCluster::client() { return *parts_->client; }
-runtime::Runtime& BenchCluster::runtime() { return parts_->runtime->runtime(); }
-const alloc::Features& BenchCluster::features() const { return parts_->features; }
 
 void BenchCluster::settle() {
   constexpr auto kMoment = std::chrono::milliseconds(20);

@@ -6,9 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "alloc/features.h"
 #include "base/result.h"
-#include "client/client.h"
+#include "cluster/cluster.h"
 #include "scheduler/profiles.h"
 
 namespace dibs::cli {
@@ -17,7 +16,7 @@ struct BenchClusterOptions {
   std::string release = {};  // "" for the newest
   std::string feature_gates = {};
   scheduler::Configuration configuration = {};
-  bool memory_store = false;
+  std::string store = "sqlite";  // see store/stores.h
   /// All controllers of `dibs up`; else the one of resource claims alone.
   bool all_controllers = false;
   /// Called with the length of each scheduling attempt, one at a time.
@@ -30,16 +29,18 @@ class BenchCluster {
   /// Ends everything and removes the folder.
   ~BenchCluster();
 
-  client::Client& client();
-  runtime::Runtime& runtime();
-  const alloc::Features& features() const;
+  client::Client& client() { return cluster_->client(); }
+  runtime::Runtime& runtime() { return cluster_->runtime(); }
+  const alloc::Features& features() const { return cluster_->features(); }
   /// Returns when the process has been idle for a moment: what was written has been read.
   void settle();
 
  private:
-  struct Parts;
-  BenchCluster();
-  std::unique_ptr<Parts> parts_;
+  BenchCluster() = default;
+  Result<> open(const BenchClusterOptions& options);
+
+  std::string folder_;
+  std::unique_ptr<cluster::Cluster> cluster_;
 };
 
 /// Processor time that the process has used so far.

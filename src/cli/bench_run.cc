@@ -70,7 +70,7 @@ class Run {
   Result<BenchMeasured> all() {
     BenchClusterOptions wanted;
     wanted.release = options_.release;
-    wanted.memory_store = options_.memory_store;
+    wanted.store = options_.store;
     wanted.all_controllers = options_.all_controllers;
     DIBS_TRY(wanted.feature_gates, gates_text(workload_, options_.release));
     if (!workload_.scheduler_config.empty()) {

@@ -22,7 +22,7 @@ struct BenchMeasured {
 struct BenchRunOptions {
   std::string folder;   // of the workload file: templates are beside it
   std::string release;  // "" for the newest
-  bool memory_store = false;
+  std::string store = "sqlite";
   bool all_controllers = false;
   std::size_t window = 30;  // requests at a time, as upstream has it
 };

@@ -68,7 +68,7 @@ int bench_scheduler(const BenchSchedulerFlags& flags) {
     BenchRunOptions options;
     options.folder = slash == std::string::npos ? "." : file.substr(0, slash);
     options.release = flags.release;
-    options.memory_store = flags.store == "memory";
+    options.store = flags.store;
     options.all_controllers = flags.all_controllers;
     for (const Workload& workload : *workloads) {
       if (!wanted(workload, flags)) continue;

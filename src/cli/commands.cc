@@ -4,7 +4,7 @@
 #include <iostream>
 #include <memory>
 
-#include "base/strings.h"
+#include "base/plug_points.h"
 #include "cli/bench_allocator.h"
 #include "cli/bench_scheduler.h"
 #include "cli/command_line.h"
@@ -16,6 +16,10 @@
 #include "cli/select.h"
 #include "cli/serve.h"
 #include "cli/why.h"
+#include "drivers/drivers.h"
+#include "drivers/gpu/profile.h"
+#include "node/runtime/pick_runtime.h"
+#include "store/stores.h"
 
 namespace dibs::cli {
 namespace {
@@ -47,8 +51,8 @@ Flag context(std::string& name) {
 }
 
 Flag runtime(std::string& name) {
-  return {"--runtime", &name, "What runs containers; auto: real ones where this machine can",
-          one_of({"auto", "oci", "runc", "crun", "sim"})};
+  return {"--runtime", &name, described("What runs containers", node::runtime_kinds()),
+          one_of(names_of(node::runtime_kinds()))};
 }
 
 Flag images(std::string& folder) {
@@ -56,7 +60,8 @@ Flag images(std::string& folder) {
 }
 
 Flag store(std::string& name) {
-  return {"--store", &name, "Where objects are kept", one_of({"sqlite", "memory"})};
+  return {"--store", &name, described("Where objects are kept", store::store_kinds()),
+          one_of(names_of(store::store_kinds()))};
 }
 
 Flag feature_gates(std::string& gates) {
@@ -115,7 +120,9 @@ Flags up_flags(ServeFlags& flags) {
               {
                   {"--nodes", &flags.nodes, "Nodes in this process: node-0, node-1, …", kLastWins},
                   {"--drivers", &flags.drivers,
-                   "Device drivers of each node: gpu, net, cpu; with commas between them", kCommas},
+                   described("Device drivers of each node, with commas between them",
+                             drivers::driver_kinds()),
+                   kCommas},
                   runtime(flags.runtime),
                   images(flags.images),
                   grace_period(flags.node_monitor_grace_period),
@@ -222,7 +229,8 @@ Flags driver_flags(DriverFlags& flags) {
           {"--node-name", &driver.node_name, "Node whose devices these are", kRequired},
           {"--kube-api-qps", &flags.api_qps, "Accepted, but not needed", kHidden},
           {"--kube-api-burst", &flags.api_burst, "Accepted, but not needed", kHidden},
-          {"--device-profile", &driver.profile, "What the devices are: gpu, net or cpu"},
+          {"--device-profile", &driver.profile,
+           cat("What the devices are: ", any_name_of(drivers::profile_kinds()))},
           {"--driver-name", &driver.driver_name,
            "Name of the driver (default: PROFILE.example.com)"},
           {"--num-devices", &driver.devices, "How many GPUs or network interfaces"},

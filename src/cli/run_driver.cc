@@ -43,10 +43,8 @@ int run_gpu_driver(DriverFlags flags) {
   }
   if (auto checked = check(flags.driver); !checked) return exit_status("driver gpu", checked);
   flags.process.user_agent = "dra-example-kubeletplugin";
-  const auto begin = [&](const driver::Environment& environment) -> Result<driver::Running> {
-    DIBS_TRY(auto started, drivers::start_gpu_driver(environment, flags.driver));
-    std::shared_ptr<drivers::GpuDriver> kept = std::move(started);
-    return driver::Running{kept, &kept->plugin()};
+  const auto begin = [&](const driver::Environment& environment) {
+    return drivers::start_gpu_driver(environment, flags.driver);
   };
   return exit_status("driver gpu", driver::run_until_signal(flags.process, begin));
 }

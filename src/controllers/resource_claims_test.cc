@@ -94,7 +94,7 @@ class ResourceClaims : public testing::TestWithParam<bool> {
   }
   Value claim(const std::string& name) { return cluster.get(kClaims, "default", name); }
 
-  TestCluster cluster{{}, {}, GetParam()};
+  TestCluster cluster{server::Options(), GetParam()};
 };
 
 INSTANTIATE_TEST_SUITE_P(NearAndFar, ResourceClaims, testing::Bool());

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "client/informer.h"
-#include "client/test_api.h"
+#include "cluster/test_cluster.h"
 
 namespace dibs::controllers {
 namespace {
@@ -11,7 +11,7 @@ using client::Informer;
 
 const client::Gvr kMaps{"", "v1", "configmaps"};
 
-struct SharedTrees : testing::Test, client::test::TestApi {
+struct SharedTrees : testing::Test, cluster::test::TestCluster {
   ~SharedTrees() override {
     watched.clear();
     close();

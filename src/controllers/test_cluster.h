@@ -11,28 +11,33 @@
 #include <string>
 #include <vector>
 
-#include "client/test_api.h"
+#include "cluster/test_cluster.h"
 #include "controllers/controllers.h"
 
 namespace dibs::controllers::test {
 
-using client::test::from_text;
+using cluster::test::from_text;
 
-class TestCluster : public client::test::TestApi {
+class TestCluster : public cluster::test::TestCluster {
  public:
   /// `remote`: the controllers' way to the server is HTTP alone.
-  explicit TestCluster(server::Options options = {}, ControllersOptions controllers_options = {},
-                       bool remote = false)
-      : TestApi(std::move(options)), way_(remote ? *remote_ : *transport_) {
-    if (controllers_options.ca_pem.empty()) controllers_options.ca_pem = "CA";
-    controllers = std::make_unique<Controllers>(way_, sim.runtime(), controllers_options);
-    controllers->start();
+  explicit TestCluster(server::Options options = {}, bool remote = false)
+      : cluster::test::TestCluster(with_controllers(std::move(options), !remote)),
+        controllers(cluster_->controllers()) {
+    if (remote) {
+      way_ = std::make_unique<client::Client>(*remote_);
+      ControllersOptions own;
+      own.ca_pem = "CA";
+      own_ = std::make_unique<Controllers>(*way_, sim.runtime(), own);
+      own_->start();
+      controllers = own_.get();
+    }
     settle();
   }
 
   ~TestCluster() {
-    controllers->stop();
-    controllers.reset();
+    if (own_) own_->stop();
+    own_.reset();
     close();
   }
 
@@ -51,17 +56,26 @@ class TestCluster : public client::test::TestApi {
                const std::string& propagation = "") {
     client::DeleteOptions options;
     options.propagation = propagation;
-    return TestApi::remove(gvr, name_space, name, options);
+    return cluster::test::TestCluster::remove(gvr, name_space, name, options);
   }
   void add_namespace(const std::string& name) {
     create(kNamespaces, "", "{'metadata': {'name': '" + name + "'}}");
     settle();
   }
 
-  std::unique_ptr<Controllers> controllers;
+  Controllers* controllers;
 
  private:
-  client::Client way_;
+  static cluster::Options with_controllers(server::Options server, bool in_process) {
+    if (server.ca_pem.empty()) server.ca_pem = "CA";
+    cluster::Options options;
+    options.server = std::move(server);
+    if (in_process) options.controllers.emplace();
+    return options;
+  }
+
+  std::unique_ptr<client::Client> way_;  // of those below
+  std::unique_ptr<Controllers> own_;     // where the cluster has none
 };
 
 inline const Gvr kConfigMaps = {"", "v1", "configmaps"};

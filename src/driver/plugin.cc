@@ -182,4 +182,17 @@ void Plugin::stop() {
   if (state_->publisher) state_->publisher->stop();
 }
 
+Result<Running> start_driver(std::unique_ptr<Driver> driver, Environment environment,
+                             PluginOptions options) {
+  struct Kept {
+    std::unique_ptr<Driver> driver;
+    std::unique_ptr<Plugin> plugin;  // ends before the driver it calls
+  };
+  auto kept = std::make_shared<Kept>();
+  kept->driver = std::move(driver);
+  DIBS_TRY(kept->plugin, Plugin::start(*kept->driver, std::move(environment), std::move(options)));
+  Plugin* plugin = kept->plugin.get();
+  return Running{std::move(kept), plugin};
+}
+
 }  // namespace dibs::driver

@@ -93,4 +93,13 @@ class Plugin {
   std::unique_ptr<State> state_;
 };
 
+/// A driver with its plugin: it ends when `keep` is dropped.
+struct Running {
+  std::shared_ptr<void> keep = {};
+  Plugin* plugin = nullptr;
+};
+/// Errors: as Plugin::start().
+Result<Running> start_driver(std::unique_ptr<Driver> driver, Environment environment,
+                             PluginOptions options);
+
 }  // namespace dibs::driver

@@ -185,17 +185,9 @@ int run_main(int argc, char** argv, PluginOptions options, const MakeDriver& mak
     return 2;
   }
   process.user_agent = options.driver_name;
-  const auto ran =
-      run_until_signal(process, [&](const Environment& environment) -> Result<Running> {
-        struct Kept {
-          std::unique_ptr<Driver> driver;
-          std::unique_ptr<Plugin> plugin;  // ends before the driver it calls
-        };
-        auto kept = std::make_shared<Kept>();
-        kept->driver = make(options);
-        DIBS_TRY(kept->plugin, Plugin::start(*kept->driver, environment, options));
-        return Running{kept, kept->plugin.get()};
-      });
+  const auto ran = run_until_signal(process, [&](const Environment& environment) {
+    return start_driver(make(options), environment, options);
+  });
   if (ran) return 0;
   std::fprintf(stderr, "%s: %s\n", argv[0], ran.error().message().c_str());
   return 1;

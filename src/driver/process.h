@@ -32,12 +32,6 @@ struct ProcessOptions {
   int healthcheck_port = -1;
 };
 
-/// What keeps a driver running, and its sockets for the health service.
-struct Running {
-  std::shared_ptr<void> keep = {};
-  Plugin* plugin = nullptr;
-};
-
 /// Calls `begin` with a world of its own, then waits for a signal, and ends what was begun.
 Result<> run_until_signal(const ProcessOptions& options,
                           const std::function<Result<Running>(const Environment&)>& begin);

@@ -285,9 +285,9 @@ TEST_F(PublisherTest, a_wrong_pool_changes_nothing) {
 }
 
 TEST(PublisherOfRelease, servers_of_1_32_get_v1beta1) {
-  server::Options options;
-  options.release = "1.32";
-  options.feature_gates = "DynamicResourceAllocation=true";
+  cluster::Options options;
+  options.server.release = "1.32";
+  options.server.feature_gates = "DynamicResourceAllocation=true";
   TestWorld world(std::move(options));
   client::ResourceClient resource_api(*world.api);
   Publisher publisher(resource_api, world.sim.runtime(), {"d.example.com", "node-0"});

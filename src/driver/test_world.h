@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "client/test_api.h"
+#include "cluster/test_cluster.h"
 #include "driver/plugin.h"
 #include "proto/dra_v1.pb.h"
 #include "rpc/memory_network.h"
@@ -26,12 +26,11 @@ inline const client::Gvr kSlices = {"resource.k8s.io", "v1", "resourceslices"};
 inline const client::Gvr kClaims = {"resource.k8s.io", "v1", "resourceclaims"};
 inline const client::Gvr kNodes = {"", "v1", "nodes"};
 
-using client::test::from_text;
+using cluster::test::from_text;
 
-class TestWorld : public client::test::TestApi {
+class TestWorld : public cluster::test::TestCluster {
  public:
-  explicit TestWorld(server::Options options = {}) : TestApi(std::move(options)) {
-    files = runtime::make_memory_files();
+  explicit TestWorld(cluster::Options options = {}) : TestCluster(std::move(options)) {
     for (const char* folder : {"/node/plugins_registry", "/node/plugins", "/node/cdi"}) {
       EXPECT_TRUE(files->make_dirs(folder).ok());
     }
@@ -94,7 +93,6 @@ class TestWorld : public client::test::TestApi {
   /// Of the last prepare() or unprepare().
   rpc::Status status;
   rpc::MemoryNetwork network;
-  std::unique_ptr<runtime::Files> files;
 
  private:
   template <typename Request, typename Response>

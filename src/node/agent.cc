@@ -77,7 +77,7 @@ struct Agent::State {
     how.network = options.network;
     how.sim_addresses = shared.sim_addresses;
     DIBS_TRY(picked, pick_runtime(how, runtime));
-    const bool simulated = picked.name == "sim";
+    const bool simulated = picked.simulated;
 
     node_options.machine = read_machine();
     node_options.kubelet_version = options.kubelet_version;

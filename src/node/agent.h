@@ -41,7 +41,7 @@ struct AgentOptions {
   std::string root = "/var/lib/kubelet";
   /// The flag that gave `root`, for messages.
   std::string root_flag = "--root-dir";
-  /// auto, oci, runc, crun or sim; and where the runtime keeps its own. See pick_runtime.h.
+  /// Of containers, and where it keeps its own: see pick_runtime.h.
   std::string runtime = "auto";
   std::string images = {};
   std::string network = {};

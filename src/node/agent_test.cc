@@ -3,12 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "base/strings.h"
-#include "client/transport.h"
+#include "cluster/test_cluster.h"
 #include "json/parse.h"
 #include "rpc/memory_network.h"
-#include "runtime/sim_runtime.h"
-#include "server/api_server.h"
-#include "store/memory_store.h"
 
 namespace dibs::node {
 namespace {
@@ -20,32 +17,21 @@ const client::Gvr kPods{"", "v1", "pods"};
 const client::Gvr kNodes{"", "v1", "nodes"};
 
 /// An API server and agents with simulated containers, in one thread.
-class AgentTest : public testing::Test {
+class AgentTest : public testing::Test, protected cluster::test::TestCluster {
  protected:
-  AgentTest() : store_(store::make_memory_store({})), files(runtime::make_memory_files()) {
-    server::Options options;
-    options.disabled_plugins = {"ServiceAccount"};
-    auto opened = server::ApiServer::open(sim.runtime(), *store_, std::move(options));
-    if (!opened) std::abort();
-    server_ = std::move(opened).value();
-    transport_ = connect("system:admin", "system:masters");
-    api = std::make_unique<client::Client>(*transport_);
-    sim.advance(std::chrono::seconds(1));
-  }
+  AgentTest() : TestCluster(without_accounts()) { sim.advance(std::chrono::seconds(1)); }
   ~AgentTest() override {
     for (auto& node : nodes) node.agent->stop();
     if (shared) shared->stop();
     nodes.clear();
     shared.reset();
-    server_->close();
-    sim.run_until_idle();
+    close();
   }
 
-  std::unique_ptr<client::Transport> connect(const std::string& user, const std::string& group) {
-    client::InProcessOptions in_process;
-    in_process.identity = {user, {group, "system:authenticated"}};
-    in_process.pump = [this] { return sim.run_until_idle() > 0; };
-    return client::make_in_process_transport(server_->handler(), sim.runtime(), in_process);
+  static server::Options without_accounts() {
+    server::Options options;
+    options.disabled_plugins = {"ServiceAccount"};
+    return options;
   }
 
   AgentOptions options_of(const std::string& name) {
@@ -61,7 +47,7 @@ class AgentTest : public testing::Test {
 
   void add_node(const std::string& name) {
     Node node;
-    node.transport = connect(cat("system:node:", name), "system:nodes");
+    node.transport = connect({cat("system:node:", name), {"system:nodes", "system:authenticated"}});
     node.client = std::make_unique<client::Client>(*node.transport);
     Shared common;
     if (shared) common.pods = shared.get();
@@ -102,17 +88,7 @@ class AgentTest : public testing::Test {
     std::unique_ptr<Agent> agent;
   };
 
-  runtime::SimRuntime sim;
   rpc::MemoryNetwork network;
-
- private:
-  std::unique_ptr<store::Store> store_;
-  std::unique_ptr<server::ApiServer> server_;
-  std::unique_ptr<client::Transport> transport_;
-
- protected:
-  std::unique_ptr<runtime::Files> files;
-  std::unique_ptr<client::Client> api;
   std::unique_ptr<SharedPods> shared;
   std::vector<Node> nodes;
 };

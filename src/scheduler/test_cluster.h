@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "client/test_api.h"
+#include "cluster/test_cluster.h"
 #include "scheduler/scheduler.h"
 
 namespace dibs::scheduler::test {
@@ -27,7 +27,7 @@ inline const Gvr kClaimsOf = {"resource.k8s.io", "v1", "resourceclaims"};
 inline const Gvr kClasses = {"resource.k8s.io", "v1", "deviceclasses"};
 inline const Gvr kSlices = {"resource.k8s.io", "v1", "resourceslices"};
 
-using client::test::from_text;
+using cluster::test::from_text;
 
 /// Passes requests on until it is cut off; then nothing gets through, as after a kill.
 class CutTransport : public client::Transport {
@@ -72,12 +72,12 @@ class CutTransport : public client::Transport {
   int writes_ = 0;
 };
 
-class TestCluster : public client::test::TestApi {
+class TestCluster : public cluster::test::TestCluster {
  public:
   /// `remote`: the scheduler's way to the server is HTTP alone.
   explicit TestCluster(Options options = {}, const runtime::SimOptions& world = {},
                        bool remote = false)
-      : TestApi({}, world), options_(std::move(options)), is_remote_(remote) {
+      : cluster::test::TestCluster({}, world), options_(std::move(options)), is_remote_(remote) {
     create({"", "v1", "serviceaccounts"}, "default", "{'metadata':{'name':'default'}}");
     start();
   }
@@ -108,7 +108,7 @@ class TestCluster : public client::test::TestApi {
   void remove(const Gvr& gvr, const std::string& name_space, const std::string& name) {
     client::DeleteOptions now;
     now.grace_period_seconds = 0;
-    TestApi::remove(gvr, name_space, name, now);
+    cluster::test::TestCluster::remove(gvr, name_space, name, now);
   }
 
   void add_node(const std::string& name,
@@ -172,7 +172,7 @@ class TestCluster : public client::test::TestApi {
     return "";
   }
   std::vector<std::string> events(const std::string& name) {
-    return TestApi::events("default", name);
+    return cluster::test::TestCluster::events("default", name);
   }
   /// Every device that a claim holds, "pool/device", sorted.
   std::vector<std::string> held_devices() {

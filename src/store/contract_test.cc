@@ -1,18 +1,18 @@
-// What every backend promises.
+// What every store of the table promises (stores.h).
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <condition_variable>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <random>
 #include <thread>
 
 #include "base/strings.h"
-#include "store/memory_store.h"
-#include "store/sqlite_store.h"
+#include "store/stores.h"
 #include "store/test_support.h"
 
 namespace dibs::store {
@@ -48,26 +48,19 @@ class Signal {
 
 int number(const Record& record) { return std::stoi(*record.value); }
 
-class Contract : public ::testing::TestWithParam<std::string> {
+class Contract : public ::testing::TestWithParam<StoreKind> {
  protected:
   void SetUp() override { open({}); }
 
   void open(const HistoryLimits& limits) {
     store_.reset();
-    if (GetParam() == "memory") {
-      MemoryOptions options;
-      options.history = limits;
-      options.max_transaction_bytes = 1 << 20;
-      store_ = make_memory_store(options);
-      return;
-    }
-    SqliteOptions options;
-    options.path = directory_.file(cat("store", ++opened_, ".db"));
+    StoreOptions options;
+    options.folder = directory_.file(cat("store", ++opened_));
+    std::filesystem::create_directory(options.folder);
+    options.first_revision = 1;
     options.history = limits;
     options.max_transaction_bytes = 1 << 20;
-    options.checkpoint_pages = 64;
-    options.max_wal_pages = 256;
-    auto opened = open_sqlite_store(options);
+    auto opened = GetParam().open(options);
     ASSERT_TRUE(opened.ok()) << opened.error().message();
     store_ = std::move(opened).value();
   }
@@ -107,8 +100,30 @@ class Contract : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<Store> store_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, Contract, ::testing::Values("memory", "sqlite"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Stores, Contract, ::testing::ValuesIn(store_kinds()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Stores, an_unknown_name_is_refused_with_those_there_are) {
+  EXPECT_EQ(open_store("etcd", {}).error().message(),
+            "unknown store \"etcd\": must be sqlite or memory");
+}
+
+TEST_P(Contract, keeps_what_it_promises_to_keep) {
+  testing::TemporaryDirectory folder;
+  StoreOptions options;
+  options.folder = folder.path();
+  for (int turn = 0; turn < 2; ++turn) {
+    auto opened = GetParam().open(options);
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    const bool kept = turn > 0 && GetParam().durable;
+    EXPECT_EQ((*opened)->get("/a") != nullptr, kept);
+    if (kept) continue;
+    std::vector<Op> first{put("/a", "1")};
+    auto done = (*opened)->commit(std::move(first));
+    ASSERT_TRUE(done.ok());
+    EXPECT_EQ(*done, options.first_revision);
+  }
+}
 
 TEST_P(Contract, starts_empty_at_revision_zero) {
   EXPECT_EQ(store_->revision(), 0);

@@ -6,8 +6,7 @@
 #include <random>
 
 #include "base/strings.h"
-#include "store/memory_store.h"
-#include "store/sqlite_store.h"
+#include "store/stores.h"
 #include "store/test_support.h"
 
 namespace dibs::store {
@@ -89,11 +88,10 @@ void expect_same(const Store& store, const Model& model, Revision at, const std:
   ASSERT_EQ(got->revision, at);
 }
 
-class StoreModel : public ::testing::TestWithParam<std::tuple<std::string, int>> {
+class StoreModel : public ::testing::TestWithParam<std::tuple<StoreKind, int>> {
  protected:
   std::unique_ptr<Store> open() {
-    if (std::get<0>(GetParam()) == "memory") return make_memory_store();
-    auto opened = open_sqlite_store({.path = directory_.file("store.db")});
+    auto opened = std::get<0>(GetParam()).open({.folder = directory_.path(), .first_revision = 1});
     EXPECT_TRUE(opened.ok()) << opened.error().message();
     return std::move(opened).value();
   }
@@ -101,14 +99,14 @@ class StoreModel : public ::testing::TestWithParam<std::tuple<std::string, int>>
 };
 
 INSTANTIATE_TEST_SUITE_P(Seeds, StoreModel,
-                         ::testing::Combine(::testing::Values("memory", "sqlite"),
+                         ::testing::Combine(::testing::ValuesIn(store_kinds()),
                                             ::testing::Range(0, 3)),
                          [](const auto& info) {
-                           return cat(std::get<0>(info.param), std::get<1>(info.param));
+                           return cat(std::get<0>(info.param).name, std::get<1>(info.param));
                          });
 
 TEST_P(StoreModel, agrees) {
-  const bool durable = std::get<0>(GetParam()) == "sqlite";
+  const bool durable = std::get<0>(GetParam()).durable;
   std::mt19937 random(static_cast<unsigned>(std::get<1>(GetParam())));
   auto below = [&](int bound) { return static_cast<int>(random() % static_cast<unsigned>(bound)); };
   // Enough keys that blocks of the index split and melt.

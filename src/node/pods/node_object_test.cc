@@ -3,12 +3,10 @@
 #include <gmock/gmock.h>
 
 #include "client/transport.h"
+#include "cluster/test_cluster.h"
 #include "controllers/controllers.h"
 #include "node/pods/node_status.h"
 #include "node/pods/volume_test_support.h"
-#include "runtime/sim_runtime.h"
-#include "server/api_server.h"
-#include "store/memory_store.h"
 
 namespace dibs::node {
 namespace {
@@ -37,44 +35,52 @@ NodeOptions some_options() {
   return options;
 }
 
-struct NodeObjectTest : testing::Test {
-  runtime::SimRuntime sim;
-  std::unique_ptr<store::Store> store = store::make_memory_store({});
-  std::unique_ptr<server::ApiServer> server;
-  std::unique_ptr<client::Transport> transport;
-  std::unique_ptr<client::Client> api;
-  std::unique_ptr<client::EventRecorder> events;
-  NodeFacts facts;
+/// A node's way to the server, which can be cut off.
+class NodeWire final : public client::Transport {
+ public:
+  NodeWire(std::unique_ptr<client::Transport> inner, runtime::Executor& executor)
+      : inner_(std::move(inner)), executor_(executor) {}
+
   bool cut_off = false;
 
+  Result<client::Response> send(client::Request request) override {
+    if (cut_off) return kUnavailable;
+    return inner_->send(std::move(request));
+  }
+  void send_async(client::Request request,
+                  std::function<void(Result<client::Response>)> done) override {
+    if (cut_off) return executor_.post([done = std::move(done)] { done(kUnavailable); });
+    inner_->send_async(std::move(request), std::move(done));
+  }
+  std::unique_ptr<client::TransportStream> open_stream(client::Request request,
+                                                       client::StreamHandlers handlers) override {
+    return inner_->open_stream(std::move(request), std::move(handlers));
+  }
+
+ private:
+  inline static const client::Response kUnavailable = net::Response{503, {}, ""};
+  std::unique_ptr<client::Transport> inner_;
+  runtime::Executor& executor_;
+};
+
+struct NodeObjectTest : testing::Test, cluster::test::TestCluster {
+  NodeWire wire{connect(), sim.runtime().executor};
+  client::Client node_api{wire};
+  std::unique_ptr<client::EventRecorder> recorder;
+  NodeFacts facts;
+
   NodeObjectTest() {
-    auto opened = server::ApiServer::open(sim.runtime(), *store, {});
-    EXPECT_TRUE(opened.ok());
-    server = std::move(opened).value();
-    client::InProcessOptions in_process;
-    in_process.pump = [this] { return sim.run_until_idle() > 0; };
-    transport = client::make_in_process_transport(
-        [this, inner = server->handler()](calls::Request request,
-                                          std::unique_ptr<calls::Exchange> exchange) {
-          if (cut_off && request.headers.get("X-Test").empty()) {
-            return exchange->respond({503, {}, ""});
-          }
-          inner(std::move(request), std::move(exchange));
-        },
-        sim.runtime(), in_process);
-    api = std::make_unique<client::Client>(*transport);
     client::EventRecorderOptions options;
     options.controller = "kubelet";
     options.instance = "node-0";
     options.core = true;
-    events = std::make_unique<client::EventRecorder>(*api, sim.runtime(), options);
+    recorder = std::make_unique<client::EventRecorder>(node_api, sim.runtime(), options);
     facts.name = "node-0";
     facts.addresses = {"192.0.2.1"};
   }
   ~NodeObjectTest() override {
-    events.reset();
-    server->close();
-    sim.run_until_idle();
+    recorder.reset();
+    close();
   }
 
   Value get(const client::Gvr& gvr, const std::string& name_space = "") {
@@ -103,7 +109,7 @@ struct NodeObjectTest : testing::Test {
 };
 
 TEST_F(NodeObjectTest, registers_with_everything_at_once) {
-  NodeObject node(*api, sim.runtime(), *events, facts, some_options());
+  NodeObject node(node_api, sim.runtime(), *recorder, facts, some_options());
   node.set_ready(success());
   int registered = 0;
   node.start([&](const Value&) { ++registered; });
@@ -146,7 +152,7 @@ TEST_F(NodeObjectTest, registers_with_everything_at_once) {
 }
 
 TEST_F(NodeObjectTest, is_ready_as_soon_as_the_runtime_is) {
-  NodeObject node(*api, sim.runtime(), *events, facts, some_options());
+  NodeObject node(node_api, sim.runtime(), *recorder, facts, some_options());
   node.start();
   sim.run_until_idle();
   EXPECT_EQ(condition(get(kNodes), "Ready"), "False KubeletNotReady: container runtime is down");
@@ -163,7 +169,7 @@ TEST_F(NodeObjectTest, is_ready_as_soon_as_the_runtime_is) {
 }
 
 TEST_F(NodeObjectTest, renews_the_lease_and_writes_the_status_rarely) {
-  NodeObject node(*api, sim.runtime(), *events, facts, some_options());
+  NodeObject node(node_api, sim.runtime(), *recorder, facts, some_options());
   node.set_ready(success());
   node.start();
   sim.advance(seconds(1));
@@ -191,7 +197,7 @@ TEST_F(NodeObjectTest, takes_over_a_node_that_is_there) {
                                   "'status': {'capacity': {'example.com/x': '3'}}}"));
   ASSERT_TRUE(found.ok());
 
-  NodeObject node(*api, sim.runtime(), *events, facts, some_options());
+  NodeObject node(node_api, sim.runtime(), *recorder, facts, some_options());
   node.set_ready(success());
   node.start();
   sim.run_until_idle();
@@ -208,31 +214,24 @@ TEST_F(NodeObjectTest, takes_over_a_node_that_is_there) {
 TEST_F(NodeObjectTest, comes_back_after_a_silence) {
   controllers::ControllersOptions options;
   options.ca_pem = "CA";
-  // The controllers have a way of their own to the server.
-  auto direct = client::make_in_process_transport(server->handler(), sim.runtime(), [this] {
-    client::InProcessOptions how;
-    how.pump = [this] { return sim.run_until_idle() > 0; };
-    return how;
-  }());
-  client::Client other(*direct);
-  controllers::Controllers controllers(other, sim.runtime(), options);
+  controllers::Controllers controllers(*api, sim.runtime(), options);
   controllers.start();
-  NodeObject node(*api, sim.runtime(), *events, facts, some_options());
+  NodeObject node(node_api, sim.runtime(), *recorder, facts, some_options());
   node.set_ready(success());
   node.start();
   sim.run_until_idle();
   // No delay at all between a node's first word and its being fit for pods.
-  EXPECT_TRUE(other.get(kNodes, "", "node-0")->operator[]("spec")["taints"].is_null());
+  EXPECT_TRUE(api->get(kNodes, "", "node-0")->operator[]("spec")["taints"].is_null());
 
-  cut_off = true;
+  wire.cut_off = true;
   sim.advance(seconds(70));
-  EXPECT_EQ(condition(*other.get(kNodes, "", "node-0"), "Ready"),
+  EXPECT_EQ(condition(*api->get(kNodes, "", "node-0"), "Ready"),
             "Unknown NodeStatusUnknown: Kubelet stopped posting node status.");
-  cut_off = false;
+  wire.cut_off = false;
   sim.advance(seconds(10));
-  EXPECT_EQ(condition(*other.get(kNodes, "", "node-0"), "Ready"),
+  EXPECT_EQ(condition(*api->get(kNodes, "", "node-0"), "Ready"),
             "True KubeletReady: kubelet is posting ready status");
-  const Value object = *other.get(kNodes, "", "node-0");
+  const Value object = *api->get(kNodes, "", "node-0");
   EXPECT_TRUE(object["spec"]["taints"].is_null());
   EXPECT_EQ(object["metadata"]["annotations"]["node.alpha.kubernetes.io/ttl"].as_string(), "0");
   node.stop();
@@ -241,7 +240,7 @@ TEST_F(NodeObjectTest, comes_back_after_a_silence) {
 
 TEST_F(NodeObjectTest, leaves_the_node_as_it_is_at_the_end) {
   {
-    NodeObject node(*api, sim.runtime(), *events, facts, some_options());
+    NodeObject node(node_api, sim.runtime(), *recorder, facts, some_options());
     node.set_ready(success());
     node.start();
     sim.run_until_idle();

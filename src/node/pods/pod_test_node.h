@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "client/event_recorder.h"
-#include "client/test_api.h"
+#include "cluster/test_cluster.h"
 #include "node/pods/pod_fakes.h"
 #include "node/pods/pod_spec.h"
 #include "node/pods/pod_workers.h"
@@ -24,11 +24,11 @@ using json::Value;
 
 inline const client::Gvr kPodResource{"", "v1", "pods"};
 
-using client::test::from_text;
+using cluster::test::from_text;
 
-class TestNode : public client::test::TestApi {
+class TestNode : public cluster::test::TestCluster {
  public:
-  TestNode() : TestApi(server_options()), machine(sim.runtime()) {
+  TestNode() : TestCluster(server_options()), machine(sim.runtime()) {
     settle();
     start_agent();
   }
@@ -117,10 +117,10 @@ class TestNode : public client::test::TestApi {
   void remove(const std::string& name, int grace = -1) {
     client::DeleteOptions options;
     options.grace_period_seconds = grace;
-    TestApi::remove(kPodResource, "default", name, options);
+    TestCluster::remove(kPodResource, "default", name, options);
   }
   void patch(const std::string& name, const std::string& text) {
-    TestApi::patch(kPodResource, "default", name, text);
+    TestCluster::patch(kPodResource, "default", name, text);
   }
   /// "Type Reason: message (count)" of the node's events about a pod, without (1).
   std::vector<std::string> events(const std::string& name) {

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "base/strings.h"
+#include "base/plug_points.h"
 #include "node/runtime/oci_runtime.h"
 #include "node/runtime/sim_containers.h"
 #include "runtime/processes.h"
@@ -21,9 +21,9 @@ std::string program_version(const std::string& program) {
   return at == std::string_view::npos ? program : cat(program, first.substr(at));
 }
 
-Result<std::unique_ptr<OciRuntime>> open_oci(const RuntimeOptions& options,
-                                             const std::string& program,
-                                             runtime::Runtime& machine) {
+Result<std::unique_ptr<ContainerRuntime>> open_oci(const RuntimeOptions& options,
+                                                   const std::string& program,
+                                                   runtime::Runtime& machine) {
   OciOptions oci;
   oci.root = options.root;
   oci.images = options.images.empty() ? default_image_folder() : options.images;
@@ -33,10 +33,60 @@ Result<std::unique_ptr<OciRuntime>> open_oci(const RuntimeOptions& options,
   if (!options.cni_config.empty()) oci.network.config_folder = options.cni_config;
   if (!options.cni_plugins.empty()) oci.network.plugin_folders = options.cni_plugins;
   oci.boot_id = options.boot_id;
-  return OciRuntime::open(std::move(oci), machine);
+  DIBS_TRY(auto opened, OciRuntime::open(std::move(oci), machine));
+  return opened;
+}
+
+std::string explain_oci(const std::string& program, const std::string& passed_over) {
+  return cat(program_version(program), ": real containers",
+             passed_over.empty() ? "" : cat(" (", passed_over, ")"));
+}
+
+// crun comes before runc: it starts a container in a fraction of runc's time, where it works.
+constexpr RuntimeKind kRuntimes[] = {
+    {"auto", "real ones where this machine can", {"crun", "runc", "sim"}},
+    {"oci", "crun or runc", {"crun", "runc"}},
+    {.name = "runc",
+     .description = {},
+     .missing = [] { return missing_for_oci("runc"); },
+     .open = [](const RuntimeOptions& options,
+                runtime::Runtime& machine) { return open_oci(options, "runc", machine); },
+     .explain = [](const std::string& passed_over) { return explain_oci("runc", passed_over); }},
+    {.name = "crun",
+     .description = {},
+     .missing = [] { return missing_for_oci("crun"); },
+     .open = [](const RuntimeOptions& options,
+                runtime::Runtime& machine) { return open_oci(options, "crun", machine); },
+     .explain = [](const std::string& passed_over) { return explain_oci("crun", passed_over); }},
+    {.name = "sim",
+     .description = "no processes",
+     .simulated = true,
+     .missing = [] { return std::string(); },
+     .open = [](const RuntimeOptions& options,
+                runtime::Runtime& machine) -> Result<std::unique_ptr<ContainerRuntime>> {
+       return make_sim_containers({.cdi_directories = options.cdi_directories,
+                                   .images = options.images,
+                                   .addresses = options.sim_addresses},
+                                  machine);
+     },
+     .explain =
+         [](const std::string& passed_over) {
+           return cat("sim: simulated containers, ",
+                      passed_over.empty() ? "as asked for" : cat("no processes: ", passed_over));
+         }},
+};
+
+Result<std::unique_ptr<ContainerRuntime>> open_ready(const RuntimeKind& kind,
+                                                     const RuntimeOptions& options,
+                                                     runtime::Runtime& machine) {
+  DIBS_TRY(auto opened, kind.open(options, machine));
+  DIBS_CHECK(opened->ready());
+  return opened;
 }
 
 }  // namespace
+
+std::span<const RuntimeKind> runtime_kinds() { return kRuntimes; }
 
 std::string default_image_folder() {
   if (::geteuid() == 0) return "/var/lib/dibs/images";
@@ -45,54 +95,34 @@ std::string default_image_folder() {
 }
 
 Result<PickedRuntime> pick_runtime(const RuntimeOptions& options, runtime::Runtime& machine) {
-  const std::string& kind = options.kind;
-  if (kind != "auto" && kind != "oci" && kind != "runc" && kind != "crun" && kind != "sim") {
-    return Error::invalid(
-        cat("unknown runtime ", quoted(kind), ": one of auto, oci, runc, crun, sim"));
+  const RuntimeKind* wanted = find_named(runtime_kinds(), options.kind);
+  if (wanted == nullptr) {
+    return Error::invalid(cat("unknown runtime ", quoted(options.kind), ": one of ",
+                              join(names_of(runtime_kinds()), ", ")));
   }
-  PickedRuntime picked;
-  std::string remark;
-  if (kind != "sim") {
-    // crun starts a container in a fraction of runc's time, where it works.
-    const std::string crun = kind == "runc" ? "runc was asked for" : missing_for_oci("crun");
-    const std::string runc = kind == "crun" ? "crun was asked for" : missing_for_oci("runc");
-    if (crun.empty()) {
-      picked.name = "crun";
-    } else if (runc.empty()) {
-      picked.name = "runc";
-      if (kind != "runc") remark = cat(" (", crun, ")");
-    } else if (kind != "auto") {
-      return Error::unavailable(cat("cannot run containers here: ", kind == "crun" ? crun : runc));
-    } else {
-      remark = cat(": ", runc);
+  std::vector<const RuntimeKind*> candidates;
+  for (const auto name : wanted->tries) {
+    if (!name.empty()) candidates.push_back(find_named(runtime_kinds(), name));
+  }
+  if (candidates.empty()) candidates = {wanted};
+  std::string passed_over;
+  Error failure = Error::internal("no runtime to try");
+  for (const RuntimeKind* kind : candidates) {
+    const std::string missing = kind->missing();
+    if (!missing.empty()) {
+      passed_over = missing;
+      failure = Error::unavailable(cat("cannot run containers here: ", missing));
+      continue;
     }
-  }
-  std::unique_ptr<OciRuntime> opened;
-  if (!picked.name.empty()) {
-    auto tried = open_oci(options, picked.name, machine);
-    const Result<> ready = tried.ok() ? (*tried)->ready() : Result<>(tried.error());
-    if (ready.ok()) {
-      opened = std::move(*tried);
-    } else if (kind != "auto") {
-      return ready.error();
-    } else {
-      remark = cat(": ", ready.error().message());
-      picked.name.clear();
+    auto opened = open_ready(*kind, options, machine);
+    if (opened.ok()) {
+      return PickedRuntime{std::move(opened).value(), std::string(kind->name), kind->simulated,
+                           kind->explain(passed_over)};
     }
+    passed_over = opened.error().message();
+    failure = opened.error();
   }
-  if (picked.name.empty()) {
-    picked.name = "sim";
-    picked.explanation = kind == "sim" ? std::string("sim: simulated containers, as asked for")
-                                       : cat("sim: simulated containers, no processes", remark);
-    picked.runtime = make_sim_containers({.cdi_directories = options.cdi_directories,
-                                          .images = options.images,
-                                          .addresses = options.sim_addresses},
-                                         machine);
-    return picked;
-  }
-  picked.runtime = std::move(opened);
-  picked.explanation = cat(program_version(picked.name), ": real containers", remark);
-  return picked;
+  return failure;
 }
 
 }  // namespace dibs::node

@@ -1,13 +1,17 @@
 #pragma once
-// Which container runtime a node gets.
+// The container runtimes there are, and which of them a node gets.
 //
-// `auto` takes real containers where the machine can run them, else simulated ones; the explanation
-// says which and why, in one line for the user.
+// A runtime is one line in the table of pick_runtime.cc. Names such as `auto` stand for several:
+// the first that works on this machine is taken, and the explanation says which and why, in one
+// line for the user.
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -17,8 +21,7 @@
 namespace dibs::node {
 
 struct RuntimeOptions {
-  /// auto, oci (runc or crun, whichever is faster here), runc, crun, sim.
-  std::string kind = "auto";
+  std::string kind = "auto";  // a name of the table
   /// Where sandboxes and containers are kept: a folder of this node alone.
   std::string root = {};
   /// Spec directories, the most important last; empty: /etc/cdi and /var/run/cdi.
@@ -39,12 +42,30 @@ struct RuntimeOptions {
 
 struct PickedRuntime {
   std::unique_ptr<ContainerRuntime> runtime = {};
-  std::string name = {};  // "runc", "crun" or "sim"
+  std::string name = {};   // "runc", "crun" or "sim"
+  bool simulated = false;  // no processes
   /// "runc 1.1.5: real containers (crun cannot work with this machine's cgroups)"
   std::string explanation = {};
 };
 
-/// An error says what the wanted runtime misses on this machine. `machine` outlives the result.
+struct RuntimeKind {
+  std::string_view name;  // in --runtime
+  std::string_view description;
+  /// Names to try in this order, "" after the last; none for a runtime, which has what follows.
+  std::array<std::string_view, 4> tries = {};
+  bool simulated = false;
+  /// What it needs and does not find on this machine; "": nothing.
+  std::string (*missing)() = nullptr;
+  Result<std::unique_ptr<ContainerRuntime>> (*open)(const RuntimeOptions& options,
+                                                    runtime::Runtime& machine) = nullptr;
+  /// For the user; `passed_over`: what is wrong with the one tried before, "" where there was none.
+  std::string (*explain)(const std::string& passed_over) = nullptr;
+};
+
+std::span<const RuntimeKind> runtime_kinds();
+
+/// An error says what the wanted runtime misses on this machine, or which names there are.
+/// `machine` outlives the result.
 Result<PickedRuntime> pick_runtime(const RuntimeOptions& options, runtime::Runtime& machine);
 
 /// /var/lib/dibs/images, or a folder in the user's home where he is not root.

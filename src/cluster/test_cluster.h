@@ -1,7 +1,7 @@
 #pragma once
-// For tests of what stands on this library: a whole API server over a memory store and a client of
-// it, in one thread, under virtual time. Tests of a component derive a cluster from it that also
-// has the component.
+// For tests of anything that needs an API server: a cluster over a memory store and a client of it,
+// in one thread, under virtual time, with those parts that the options name. Tests of a component
+// that they kill and start again derive from it and have the component themselves.
 //
 // The destructor of such a cluster stops its component, then calls close(): answers may still be on
 // their way to members of it.
@@ -12,66 +12,69 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/client.h"
-#include "client/transport.h"
+#include "cluster/cluster.h"
 #include "json/test_text.h"
 #include "runtime/sim_runtime.h"
-#include "server/api_server.h"
 #include "store/memory_store.h"
 
-namespace dibs::client::test {
+namespace dibs::cluster::test {
 
+using client::Gvr;
 using json::test::from_text;
 
 /// A way on which nothing but HTTP gets through, as to a server elsewhere.
-class RemoteTransport : public Transport {
+class RemoteTransport : public client::Transport {
  public:
-  explicit RemoteTransport(Transport& inner) : inner_(inner) {}
+  explicit RemoteTransport(client::Transport& inner) : inner_(inner) {}
 
-  Result<Response> send(Request request) override { return inner_.send(http(std::move(request))); }
-  void send_async(Request request, std::function<void(Result<Response>)> done) override {
+  Result<client::Response> send(client::Request request) override {
+    return inner_.send(http(std::move(request)));
+  }
+  void send_async(client::Request request,
+                  std::function<void(Result<client::Response>)> done) override {
     inner_.send_async(http(std::move(request)), std::move(done));
   }
-  std::unique_ptr<TransportStream> open_stream(Request request, StreamHandlers handlers) override {
+  std::unique_ptr<client::TransportStream> open_stream(client::Request request,
+                                                       client::StreamHandlers handlers) override {
     handlers.event = nullptr;
     return inner_.open_stream(http(std::move(request)), std::move(handlers));
   }
 
  private:
-  static Request http(Request request) {
+  static client::Request http(client::Request request) {
     request.write_body();
     net::Request& plain = request;
     return {std::move(plain)};
   }
 
-  Transport& inner_;
+  client::Transport& inner_;
 };
 
-class TestApi {
+class TestCluster {
  public:
-  explicit TestApi(server::Options options = {}, const runtime::SimOptions& world = {})
-      : sim(world), store_(store::make_memory_store({})) {
-    auto opened = server::ApiServer::open(sim.runtime(), *store_, std::move(options));
-    if (!opened) {
-      ADD_FAILURE() << opened.error().message();
+  explicit TestCluster(Options options = {}, const runtime::SimOptions& world = {})
+      : sim(world), files(runtime::make_memory_files()) {
+    auto started =
+        Cluster::start(sim_world(sim, *files), store::make_memory_store({}), std::move(options));
+    if (!started) {
+      ADD_FAILURE() << started.error().message();
       std::abort();
     }
-    server_ = std::move(opened).value();
+    cluster_ = std::move(started).value();
+    api = &cluster_->client();
     transport_ = connect();
     remote_ = std::make_unique<RemoteTransport>(*transport_);
-    api = std::make_unique<Client>(*transport_);
   }
-  ~TestApi() { close(); }
-  TestApi(const TestApi&) = delete;
-  TestApi& operator=(const TestApi&) = delete;
+  explicit TestCluster(server::Options options) : TestCluster(Options{std::move(options)}) {}
+  ~TestCluster() { close(); }
+  TestCluster(const TestCluster&) = delete;
+  TestCluster& operator=(const TestCluster&) = delete;
 
-  std::unique_ptr<Transport> connect(InProcessIdentity identity = {}) {
-    InProcessOptions in_process;
-    in_process.identity = std::move(identity);
-    in_process.trees = server_->trees();
-    in_process.pump = [this] { return sim.run_until_idle() > 0; };
-    return make_in_process_transport(server_->handler(), sim.runtime(), in_process);
+  std::unique_ptr<client::Transport> connect(const client::InProcessIdentity& identity = {}) {
+    return cluster_->connect(identity);
   }
 
   json::Value create(const Gvr& gvr, const std::string& name_space, const std::string& text) {
@@ -88,12 +91,13 @@ class TestApi {
   }
   json::Value patch(const Gvr& gvr, const std::string& name_space, const std::string& name,
                     const std::string& text, const std::string& subresource = "") {
-    WriteOptions options;
+    client::WriteOptions options;
     options.subresource = subresource;
-    return expect(api->patch(gvr, name_space, name, PatchType::merge, from_text(text), options));
+    return expect(
+        api->patch(gvr, name_space, name, client::PatchType::merge, from_text(text), options));
   }
   json::Value remove(const Gvr& gvr, const std::string& name_space, const std::string& name,
-                     const DeleteOptions& options = {}) {
+                     const client::DeleteOptions& options = {}) {
     return expect(api->remove(gvr, name_space, name, options));
   }
   /// "type reason note" of the events about an object.
@@ -107,14 +111,12 @@ class TestApi {
   }
 
   runtime::SimRuntime sim;
+  std::unique_ptr<runtime::Files> files;
+  client::Client* api = nullptr;
 
  protected:
-  /// Ends the server, and lets happen what is still on its way.
-  void close() {
-    if (std::exchange(closed_, true)) return;
-    server_->close();
-    sim.run_until_idle();
-  }
+  /// Ends the cluster, and lets happen what is still on its way.
+  void close() { cluster_->stop(); }
   /// The answer; an error fails the test.
   static json::Value expect(Result<json::Value> answer) {
     if (!answer) {
@@ -124,14 +126,9 @@ class TestApi {
     return std::move(answer).value();
   }
 
-  bool closed_ = false;
-  std::unique_ptr<store::Store> store_;
-  std::unique_ptr<server::ApiServer> server_;
-  std::unique_ptr<Transport> transport_;
-  std::unique_ptr<Transport> remote_;
-
- public:
-  std::unique_ptr<Client> api;
+  std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<client::Transport> transport_;  // of system:admin
+  std::unique_ptr<client::Transport> remote_;
 };
 
-}  // namespace dibs::client::test
+}  // namespace dibs::cluster::test

@@ -1,0 +1,104 @@
+#include "cluster/cluster.h"
+
+#include <utility>
+
+#include "api/schema/features.h"
+#include "client/resource_versions.h"
+
+namespace dibs::cluster {
+
+Cluster::Cluster(World world, std::unique_ptr<store::Store> store)
+    : world_(std::move(world)), store_(std::move(store)) {}
+
+Cluster::~Cluster() { stop(); }
+
+Result<std::unique_ptr<Cluster>> Cluster::start(World world, std::unique_ptr<store::Store> store,
+                                                Options options) {
+  auto cluster = std::unique_ptr<Cluster>(new Cluster(std::move(world), std::move(store)));
+  DIBS_CHECK(cluster->open(std::move(options)));
+  return cluster;
+}
+
+Result<> Cluster::open(Options options) {
+  compactor_ = std::make_unique<store::Compactor>(*store_, world_.runtime.timers);
+  DIBS_CHECK(open_server(options.server, std::move(options.port)));
+  DIBS_TRY(const api::Features gates,
+           api::Features::parse(options.server.answers_as(), options.server.feature_gates));
+  features_ = alloc::Features::from_gates(gates);
+  if (options.controllers) start_controllers(options.server, std::move(*options.controllers));
+  if (options.scheduler) start_scheduler(std::move(*options.scheduler));
+  if (options.nodes) {
+    DIBS_TRY(nodes_,
+             Nodes::start(std::move(*options.nodes), options.server, world_,
+                          [this](const client::InProcessIdentity& who) { return connect(who); }));
+  }
+  return success();
+}
+
+Result<> Cluster::open_server(server::Options options, std::optional<net::ServerOptions> port) {
+  if (port) {
+    DIBS_TRY(port_, FrontDoor::open(std::move(*port)));
+    options.advertise = port_->address();
+  }
+  DIBS_TRY(server_, server::ApiServer::open(world_.runtime, *store_, std::move(options)));
+  if (port_) port_->admit(*server_);
+  admin_.emplace();
+  admin_->transport = connect();
+  admin_->client = std::make_unique<client::Client>(*admin_->transport);
+  return success();
+}
+
+std::unique_ptr<client::Transport> Cluster::connect(const client::InProcessIdentity& identity) {
+  client::InProcessOptions options;
+  options.identity = identity;
+  options.trees = server_->trees();
+  options.pump = world_.pump;
+  return client::make_in_process_transport(server_->handler(), world_.runtime, options);
+}
+
+client::Client& Cluster::add_caller(std::unique_ptr<client::Transport> transport) {
+  Caller& caller = callers_.emplace_back();
+  caller.transport = std::move(transport);
+  caller.client = std::make_unique<client::Client>(*caller.transport);
+  return *caller.client;
+}
+
+void Cluster::start_controllers(const server::Options& server,
+                                controllers::ControllersOptions options) {
+  options.ca_pem = server.ca_pem;
+  auto& client = add_caller(connect({"system:kube-controller-manager", {"system:masters"}}));
+  controllers_ =
+      std::make_unique<controllers::Controllers>(client, world_.runtime, std::move(options));
+  controllers_->start();
+}
+
+void Cluster::start_scheduler(scheduler::Options options) {
+  options.features = features_;
+  options.metrics = &server_->metrics();
+  // It is written against v1 of the device API; an older release serves others.
+  auto& client = add_caller(
+      client::make_resource_transport(connect({"system:kube-scheduler", {"system:masters"}})));
+  scheduler_ = std::make_unique<scheduler::Scheduler>(client, world_.runtime, std::move(options));
+  scheduler_->start();
+}
+
+bool Cluster::ready() const {
+  return (!controllers_ || controllers_->ready()) && (!scheduler_ || scheduler_->ready());
+}
+
+void Cluster::stop() {
+  if (std::exchange(stopped_, true)) return;
+  if (nodes_) nodes_->stop();
+  if (scheduler_) scheduler_->stop();
+  if (controllers_) controllers_->stop();
+  if (server_) server_->close();
+  if (port_) port_->drain();
+  nodes_.reset();
+  controllers_.reset();
+  scheduler_.reset();
+  compactor_.reset();
+  store_->close();
+  world_.finish();
+}
+
+}  // namespace dibs::cluster

@@ -1,0 +1,118 @@
+#pragma once
+// A whole cluster in one process: API server, controllers, scheduler, nodes with their drivers.
+//
+// The parts meet through the API server alone. What is decided here is which of them there are, as
+// whom each reaches the server, and the order in which they begin and end, which is written down
+// nowhere else.
+//
+// Beginning:
+//   1. compactor     history is bounded from the first write on
+//   2. port          the server's first objects name it (front_door.h)
+//   3. API server    all others talk to it
+//   4. controllers   pods need what they make: accounts, claims, nodes without taints
+//   5. scheduler
+//   6. nodes         each starts its drivers when these can register
+//
+// End:
+//   1. nodes, scheduler, controllers stop: their last writes still find a server. Nodes first,
+//      since controllers must not take silence for a death. Containers go on
+//   2. the server closes: watches end, new requests are refused; so
+//   3. the port can drain: what is under way is answered
+//   4. nodes, controllers, scheduler and compactor are freed: they use runtime and store
+//   5. the store closes: it calls back for every write that nobody waits for
+//   6. the world finishes: those callbacks, and answers on their way to clients, are posted tasks
+//   7. clients, port, server and store are freed: nobody calls them any more
+//
+// The real runtime, SQLite and HTTP, and one thread under virtual time with a store in memory and
+// no socket, are the same to it.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "alloc/features.h"
+#include "base/result.h"
+#include "client/client.h"
+#include "client/transport.h"
+#include "cluster/front_door.h"
+#include "cluster/nodes.h"
+#include "cluster/world.h"
+#include "controllers/controllers.h"
+#include "net/http_server.h"
+#include "scheduler/scheduler.h"
+#include "server/api_server.h"
+#include "store/compactor.h"
+#include "store/store.h"
+
+namespace dibs::cluster {
+
+/// A part that is not set is not there.
+struct Options {
+  server::Options server = {};
+  /// Not set: reached from inside the process only. Set, it says what server.advertise is.
+  std::optional<net::ServerOptions> port = {};
+  /// That the server is one of ours, its CA, release, gates and metrics are filled in.
+  std::optional<controllers::ControllersOptions> controllers = {};
+  std::optional<scheduler::Options> scheduler = {};
+  std::optional<NodesOptions> nodes = {};
+};
+
+class Cluster {
+ public:
+  /// Errors: of an option that cannot be used, or of the store or port.
+  static Result<std::unique_ptr<Cluster>> start(World world, std::unique_ptr<store::Store> store,
+                                                Options options);
+  /// As stop().
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  /// Ends everything, up to step 6: nothing of it runs any more, and connect()'s transports are of
+  /// no use.
+  void stop();
+
+  /// Controllers and scheduler have read everything.
+  bool ready() const;
+
+  /// A way to the server without a socket. It must not be used once stop() has returned.
+  std::unique_ptr<client::Transport> connect(const client::InProcessIdentity& identity = {});
+  /// As system:admin, who may do everything.
+  client::Client& client() { return *admin_->client; }
+  runtime::Runtime& runtime() { return world_.runtime; }
+  /// Null where there are none.
+  controllers::Controllers* controllers() { return controllers_.get(); }
+  FrontDoor* port() { return port_.get(); }
+  Nodes* nodes() { return nodes_.get(); }
+  /// Of the allocator, as release and feature gates have it.
+  const alloc::Features& features() const { return features_; }
+
+ private:
+  struct Caller {
+    std::unique_ptr<client::Transport> transport;
+    std::unique_ptr<client::Client> client;
+  };
+
+  explicit Cluster(World world, std::unique_ptr<store::Store> store);
+  Result<> open(Options options);
+  Result<> open_server(server::Options options, std::optional<net::ServerOptions> port);
+  client::Client& add_caller(std::unique_ptr<client::Transport> transport);
+  void start_controllers(const server::Options& server, controllers::ControllersOptions options);
+  void start_scheduler(scheduler::Options options);
+
+  World world_;
+  alloc::Features features_;
+  bool stopped_ = false;
+  // Freed from the last to the first.
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<server::ApiServer> server_;
+  std::unique_ptr<FrontDoor> port_;
+  std::optional<Caller> admin_;
+  std::vector<Caller> callers_;
+  std::unique_ptr<store::Compactor> compactor_;
+  std::unique_ptr<controllers::Controllers> controllers_;
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::unique_ptr<Nodes> nodes_;
+};
+
+}  // namespace dibs::cluster

@@ -1,0 +1,59 @@
+#pragma once
+// The nodes of a cluster in one process: agents and drivers.
+//
+// Each node speaks to the API as itself (system:node:NAME), so that it may do what a node may, and
+// nothing else. Nodes are like machines: each with its folders, its port, its watches and its
+// drivers behind sockets; or they are a fleet, which shares one watch, has no ports, and meets its
+// drivers in memory.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "client/transport.h"
+#include "cluster/world.h"
+#include "server/options.h"
+
+namespace dibs::cluster {
+
+struct NodesOptions {
+  unsigned count = 1;  // node-0, node-1, …
+  /// Names of drivers that every node has (drivers/drivers.h).
+  std::vector<std::string> drivers = {};
+  std::string runtime = "auto";  // of containers (node/runtime/pick_runtime.h)
+  std::string images = {};       // folder of images; "": the machine's own
+  /// The cluster's data folder, absolute: a node's is nodes/NAME in it.
+  std::string folder = {};
+  bool fleet = false;
+};
+
+/// More than this are no machines to look into, but a load to look at.
+inline constexpr unsigned kMostMachines = 16;
+
+class Nodes {
+ public:
+  using Connect =
+      std::function<std::unique_ptr<client::Transport>(const client::InProcessIdentity&)>;
+
+  /// `server`: of the server that `connect` leads to. `world` must outlive it. Errors name the flag
+  /// that is wrong.
+  static Result<std::unique_ptr<Nodes>> start(NodesOptions options, const server::Options& server,
+                                              const World& world, Connect connect);
+  ~Nodes();
+  Nodes(const Nodes&) = delete;
+  Nodes& operator=(const Nodes&) = delete;
+
+  /// Ends agents and drivers; containers go on.
+  void stop();
+  /// Which container runtime was picked, and why.
+  const std::string& explanation() const;
+
+ private:
+  struct State;
+  explicit Nodes(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dibs::cluster

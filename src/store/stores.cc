@@ -1,0 +1,45 @@
+#include "store/stores.h"
+
+#include "base/plug_points.h"
+#include "store/memory_store.h"
+#include "store/sqlite_store.h"
+
+namespace dibs::store {
+namespace {
+
+Result<std::unique_ptr<Store>> open_sqlite(const StoreOptions& options) {
+  SqliteOptions sqlite;
+  sqlite.path = options.folder + "/store.db";
+  sqlite.first_revision = options.first_revision;
+  sqlite.max_transaction_bytes = options.max_transaction_bytes;
+  sqlite.history = options.history;
+  return open_sqlite_store(sqlite);
+}
+
+Result<std::unique_ptr<Store>> open_memory(const StoreOptions& options) {
+  MemoryOptions memory;
+  memory.first_revision = options.first_revision;
+  memory.max_transaction_bytes = options.max_transaction_bytes;
+  memory.history = options.history;
+  return make_memory_store(memory);
+}
+
+constexpr StoreKind kStores[] = {
+    {"sqlite", "a file in the data folder", true, open_sqlite},
+    {"memory", "nowhere, gone at the end", false, open_memory},
+};
+
+}  // namespace
+
+std::span<const StoreKind> store_kinds() { return kStores; }
+
+Result<std::unique_ptr<Store>> open_store(std::string_view name, const StoreOptions& options) {
+  const StoreKind* kind = find_named(store_kinds(), name);
+  if (kind == nullptr) {
+    return Error::bad_request(
+        cat("unknown store ", quoted(name), ": must be ", any_name_of(store_kinds())));
+  }
+  return kind->open(options);
+}
+
+}  // namespace dibs::store

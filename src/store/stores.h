@@ -1,0 +1,38 @@
+#pragma once
+// The stores that a cluster can be kept in: one line in the table of stores.cc each. The suite of
+// contract_test.cc runs over all of them.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "store/mvcc.h"
+#include "store/store.h"
+
+namespace dibs::store {
+
+/// What every store is opened with; what it has no use for, it leaves.
+struct StoreOptions {
+  std::string folder = {};  // there, and nobody else's
+  /// Of an empty store. High, so that a version is not taken for a small number of another kind.
+  Revision first_revision = 1000;
+  std::size_t max_transaction_bytes = std::size_t{8} << 20;
+  HistoryLimits history = {};
+};
+
+struct StoreKind {
+  std::string_view name;  // in --store
+  std::string_view description;
+  /// What was committed is there again when the folder is opened again.
+  bool durable;
+  Result<std::unique_ptr<Store>> (*open)(const StoreOptions& options);
+};
+
+std::span<const StoreKind> store_kinds();
+
+/// Errors: of the store; bad_request names the stores there are.
+Result<std::unique_ptr<Store>> open_store(std::string_view name, const StoreOptions& options);
+
+}  // namespace dibs::store
