@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include <future>
 
 #include "base/strings.h"
@@ -203,6 +205,8 @@ TEST(WebSocket, cuts_off_a_peer_that_does_not_read) {
   auto socket = opened.get_future().get();
   for (int i = 0; i < 100; ++i) socket->send_binary(std::string(200'000, 'x'));
   EXPECT_EQ(closed.get_future().wait_for(kWait), std::future_status::ready);
+  // Counted by the io thread, a moment later.
+  while (server->stats().slow_clients == 0) std::this_thread::yield();
   EXPECT_EQ(server->stats().slow_clients, 1U);
 }
 
