@@ -37,5 +37,6 @@ set(DIBS_LAYERS
   "drivers/gpu: base json runtime client driver"
   "drivers: base driver drivers/gpu"
   "cluster: base json runtime net calls rpc store api/schema server client alloc scheduler controllers node driver drivers"
-  "cli: base json runtime cel net calls rpc store api server client alloc scheduler controllers node driver drivers cluster"
+  "bench: base json runtime net calls store api/schema client alloc scheduler cluster"
+  "cli: base json runtime cel net calls rpc store api server client alloc scheduler controllers node driver drivers cluster bench"
   "examples/driver: driver")

@@ -1,14 +1,15 @@
 #include "cli/commands.h"
+#include "bench/allocator.h"
+#include "bench/scheduler.h"
 
 #include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "base/plug_points.h"
-#include "cli/bench_allocator.h"
-#include "cli/bench_scheduler.h"
 #include "cli/command_line.h"
 #include "cli/image.h"
+#include "cli/process.h"
 #include "cli/run_controllers.h"
 #include "cli/run_driver.h"
 #include "cli/run_node.h"
@@ -293,7 +294,7 @@ Flags bench_allocator_flags(Files& files) {
   };
 }
 
-Flags bench_scheduler_flags(BenchSchedulerFlags& flags) {
+Flags bench_scheduler_flags(bench::SchedulerOptions& flags) {
   return {
       {"FILE", &flags.files, "Workloads: performance-config.yaml of scheduler_perf", kRequired},
       {"--workload", &flags.workload, "Only those named so: TestCase/workload, or a part of it"},
@@ -311,6 +312,14 @@ int print(const Outcome& outcome) {
   std::cout << outcome.output << std::flush;
   std::cerr << outcome.errors;
   return outcome.status;
+}
+
+int bench_scheduler(const bench::SchedulerOptions& options) {
+  begin_process("error");
+  return print(bench::bench_scheduler(options, [](const std::string& line) {
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+  }));
 }
 
 /// `table` names the flags, `run` takes what they were set to.
@@ -352,7 +361,7 @@ std::vector<Command> all_commands() {
       command("image rm", "Remove images", remove_flags, remove_images),
       command(
           "bench allocator", "Recorded cases of the allocator of Kubernetes", bench_allocator_flags,
-          [](const Files& files) { return print(bench_allocator(files)); },
+          [](const Files& files) { return print(bench::bench_allocator(files)); },
           "Exit status: 0 all are the same, 1 some differ or have no answer, 2 a file cannot be "
           "read."),
       command(

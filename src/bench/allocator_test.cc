@@ -1,4 +1,4 @@
-#include "cli/bench_allocator.h"
+#include "bench/allocator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "base/test_data.h"
 #include "net/gzip.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 namespace {
 
 using testing::ContainsRegex;
@@ -47,7 +47,7 @@ TEST_F(BenchAllocator, reads_every_form) {
   std::string flat;
   for (const char c : line) flat.push_back(c == '\n' ? ' ' : c);
 
-  const BenchOutcome outcome = bench_allocator(
+  const Outcome outcome = bench_allocator(
       {file("a.json", cat("[", kCase, ",", kCase, "]")), file("b.json", kCase),
        file("c.jsonl", cat(flat, "\n\n", flat, "\n")), file("d.jsonl.gz", net::gzip(flat))});
 
@@ -61,7 +61,7 @@ TEST_F(BenchAllocator, names_what_differs) {
   std::string wrong(kCase);
   wrong.replace(wrong.find("x/a/b/d"), 7, "x/a/b/e");
 
-  const BenchOutcome outcome = bench_allocator({file("a.json", wrong)});
+  const Outcome outcome = bench_allocator({file("a.json", wrong)});
 
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.output, HasSubstr("one: result: [{"));
@@ -79,7 +79,7 @@ TEST_F(BenchAllocator, has_the_answers_of_kubernetes) {
   const auto data = dibs::test::conformance_data();
   if (data.empty()) GTEST_SKIP() << "the conformance data is not here";
 
-  const BenchOutcome outcome = bench_allocator(
+  const Outcome outcome = bench_allocator(
       {(data / "allocator/tables.json").string(), (data / "allocator/random.jsonl").string()});
 
   std::cout << outcome.output;
@@ -88,4 +88,4 @@ TEST_F(BenchAllocator, has_the_answers_of_kubernetes) {
 }
 
 }  // namespace
-}  // namespace dibs::cli
+}  // namespace dibs::bench

@@ -1,13 +1,13 @@
-#include "cli/bench_allocator.h"
+#include "bench/allocator.h"
 
 #include <chrono>
 
-#include "alloc/case_report.h"
 #include "base/strings.h"
+#include "bench/case_report.h"
 #include "net/gzip.h"
 #include "runtime/files.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 namespace {
 
 /// More than any set of cases needs; a packed file must not fill the memory.
@@ -28,9 +28,9 @@ Result<std::string> read_cases(const std::string& path) {
 
 }  // namespace
 
-BenchOutcome bench_allocator(const std::vector<std::string>& files) {
-  BenchOutcome made;
-  alloc::CaseReport report(steady_nanoseconds);
+Outcome bench_allocator(const std::vector<std::string>& files) {
+  Outcome made;
+  CaseReport report(steady_nanoseconds);
   for (const std::string& path : files) {
     const Result<std::string> text = read_cases(path);
     const Result<> added = text.ok() ? report.add_text(*text) : Result<>(text.error());
@@ -46,4 +46,4 @@ BenchOutcome bench_allocator(const std::vector<std::string>& files) {
   return made;
 }
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench

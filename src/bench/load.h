@@ -18,7 +18,7 @@
 #include "client/client.h"
 #include "runtime/runtime.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 
 /// A request with a body that is text already.
 client::Request body_request(std::string method, std::string target, std::string body);
@@ -56,4 +56,4 @@ class PodFollower {
   std::unique_ptr<client::TransportStream> stream_;
 };
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench

@@ -1,4 +1,4 @@
-#include "alloc/case_report.h"
+#include "bench/case_report.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "json/parse.h"
 
-namespace dibs::alloc {
+namespace dibs::bench {
 namespace {
 
 std::vector<double> microseconds(std::vector<std::int64_t> nanoseconds) {
@@ -34,7 +34,7 @@ std::string times(const std::vector<double>& sorted) {
 
 }  // namespace
 
-CaseReport::CaseReport(Clock nanoseconds, Limits limits)
+CaseReport::CaseReport(Clock nanoseconds, alloc::Limits limits)
     : clock_(std::move(nanoseconds)), limits_(limits) {}
 
 Result<> CaseReport::add_text(std::string_view text) {
@@ -66,10 +66,10 @@ Result<> CaseReport::add_text(std::string_view text) {
 
 void CaseReport::add(const json::Value& source) {
   const std::int64_t start = clock_();
-  Case example(source);
-  const Outcome outcome = example.run(limits_);
+  alloc::Case example(source);
+  const alloc::Outcome outcome = example.run(limits_);
   fresh_.push_back(clock_() - start);
-  Outcome again;
+  alloc::Outcome again;
   std::array<std::int64_t, 3> kept = {};
   for (std::int64_t& one : kept) {
     const std::int64_t before = clock_();
@@ -80,7 +80,7 @@ void CaseReport::add(const json::Value& source) {
   std::sort(kept.begin(), kept.end());
   kept_.push_back(kept[1]);
 
-  if (outcome.answer == Answer::undecided) {
+  if (outcome.answer == alloc::Answer::undecided) {
     ++unanswered_;
     differences_.push_back(cat(example.name(), ": no answer within ", limits_.steps, " steps"));
     return;
@@ -114,4 +114,4 @@ std::string CaseReport::summary() const {
              " unanswered; us per case: ", times(kept()), "\n");
 }
 
-}  // namespace dibs::alloc
+}  // namespace dibs::bench

@@ -10,7 +10,7 @@
 #include "cluster/cluster.h"
 #include "scheduler/profiles.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 
 struct BenchClusterOptions {
   std::string release = {};  // "" for the newest
@@ -48,4 +48,4 @@ double processor_seconds();
 /// Megabytes of memory that the process has now.
 double resident_megabytes();
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench

@@ -1,18 +1,17 @@
-#include "cli/bench_scheduler.h"
+#include "bench/scheduler.h"
 
 #include <algorithm>
 #include <cstdio>
 
 #include "base/strings.h"
-#include "cli/bench_run.h"
-#include "cli/bench_workload.h"
-#include "cli/process.h"
+#include "bench/run.h"
+#include "bench/workload.h"
 #include "runtime/files.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 namespace {
 
-bool wanted(const Workload& workload, const BenchSchedulerFlags& flags) {
+bool wanted(const Workload& workload, const SchedulerOptions& flags) {
   if (workload.name.find(flags.workload) == std::string::npos) return false;
   // A whole name means that one, not those that it begins.
   if (flags.workload.find('/') != std::string::npos && !workload.name.ends_with(flags.workload)) {
@@ -22,25 +21,27 @@ bool wanted(const Workload& workload, const BenchSchedulerFlags& flags) {
                                           flags.label) != workload.labels.end();
 }
 
-void print(const Workload& workload, BenchMeasured& measured) {
-  const char* name = workload.name.c_str();
+std::string text_of(const Workload& workload, BenchMeasured& measured) {
+  char text[512];
   if (measured.pods == 0 && measured.objects > 0) {
-    std::printf("%s: %.0f objects/s (%zu in %.2f s; %.0f MB)\n", name,
-                static_cast<double>(measured.objects) / measured.seconds, measured.objects,
-                measured.seconds, measured.megabytes);
-    return;
+    std::snprintf(text, sizeof text, "%.0f objects/s (%zu in %.2f s; %.0f MB)",
+                  static_cast<double>(measured.objects) / measured.seconds, measured.objects,
+                  measured.seconds, measured.megabytes);
+    return cat(workload.name, ": ", text);
   }
   auto& bound = measured.bound_seconds;
   auto& attempts = measured.attempt_seconds;
-  std::printf(
-      "%s: %.0f pods/s; create to bound p50 %.1f p90 %.1f p99 %.1f ms; attempt p50 %.0f p90 %.0f "
-      "p99 %.0f us (%zu pods, %zu attempts in %.2f s; %.0f us of processor each; %.0f MB)\n",
-      name, measured.seconds > 0 ? static_cast<double>(measured.pods) / measured.seconds : 0.0,
+  std::snprintf(
+      text, sizeof text,
+      "%.0f pods/s; create to bound p50 %.1f p90 %.1f p99 %.1f ms; attempt p50 %.0f p90 %.0f "
+      "p99 %.0f us (%zu pods, %zu attempts in %.2f s; %.0f us of processor each; %.0f MB)",
+      measured.seconds > 0 ? static_cast<double>(measured.pods) / measured.seconds : 0.0,
       percentile(bound, 0.5) * 1e3, percentile(bound, 0.9) * 1e3, percentile(bound, 0.99) * 1e3,
       percentile(attempts, 0.5) * 1e6, percentile(attempts, 0.9) * 1e6,
       percentile(attempts, 0.99) * 1e6, measured.pods, attempts.size(), measured.seconds,
       measured.processor_seconds * 1e6 / std::max(1.0, static_cast<double>(measured.pods)),
       measured.megabytes);
+  return cat(workload.name, ": ", text);
 }
 
 }  // namespace
@@ -53,17 +54,20 @@ double percentile(std::vector<double>& values, double part) {
   return values[static_cast<std::size_t>(place)];
 }
 
-int bench_scheduler(const BenchSchedulerFlags& flags) {
-  begin_process(flags.log_level);
-  int status = 0;
+Outcome bench_scheduler(const SchedulerOptions& flags,
+                        const std::function<void(const std::string& line)>& print) {
+  Outcome made;
+  const auto refuse = [&](std::string_view why) {
+    made.status = 2;
+    made.errors = cat("dibs bench scheduler-perf: ", why, "\n");
+    return made;
+  };
   std::size_t found = 0;
   for (const std::string& file : flags.files) {
     const auto text = runtime::system_files().read(file);
     auto workloads =
         text.ok() ? read_workloads(*text) : Result<std::vector<Workload>>(text.error());
-    if (!workloads.ok()) {
-      return exit_status("bench scheduler-perf", workloads.error().within(file)) == 0 ? 0 : 2;
-    }
+    if (!workloads.ok()) return refuse(workloads.error().within(file).message());
     const auto slash = file.rfind('/');
     BenchRunOptions options;
     options.folder = slash == std::string::npos ? "." : file.substr(0, slash);
@@ -74,27 +78,22 @@ int bench_scheduler(const BenchSchedulerFlags& flags) {
       if (!wanted(workload, flags)) continue;
       ++found;
       if (flags.list) {
-        std::printf("%s [%s]\n", workload.name.c_str(), join(workload.labels, ", ").c_str());
+        print(cat(workload.name, " [", join(workload.labels, ", "), "]"));
         continue;
       }
       auto measured = run_workload(workload, options);
       if (measured.ok()) {
-        print(workload, *measured);
+        print(text_of(workload, *measured));
       } else if (measured.error().code() == Code::not_found) {
-        std::printf("%s: skipped: %s\n", workload.name.c_str(), measured.error().message().c_str());
+        print(cat(workload.name, ": skipped: ", measured.error().message()));
       } else {
-        std::printf("%s: failed: %s\n", workload.name.c_str(), measured.error().message().c_str());
-        status = 1;
+        print(cat(workload.name, ": failed: ", measured.error().message()));
+        made.status = 1;
       }
-      std::fflush(stdout);
     }
   }
-  if (found == 0) {
-    std::fprintf(stderr, "dibs bench scheduler-perf: no workload is named like %s\n",
-                 quoted(flags.workload).c_str());
-    return 2;
-  }
-  return status;
+  if (found == 0) return refuse(cat("no workload is named like ", quoted(flags.workload)));
+  return made;
 }
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/bench_cluster.h"
+#include "bench/cluster.h"
 #include "json/value.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 
 /// One body per object, or a single one where the template makes all of them the same.
 struct Bodies {
@@ -47,4 +47,4 @@ class BenchObjects {
   std::map<std::string, json::Value> served_;  // resource lists by group and version
 };
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench

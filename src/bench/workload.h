@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "json/value.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 
 struct WorkloadOp {
   std::string code;    // "createPods"
@@ -34,4 +34,4 @@ struct Workload {
 /// All workloads of a file, in its order. Errors: bad_request.
 Result<std::vector<Workload>> read_workloads(std::string_view yaml);
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "json/value.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 
 class TextTemplate {
  public:
@@ -34,4 +34,4 @@ class TextTemplate {
   friend class TemplateRun;
 };
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench

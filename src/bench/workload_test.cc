@@ -1,10 +1,10 @@
-#include "cli/bench_workload.h"
+#include "bench/workload.h"
 
 #include <gtest/gtest.h>
 
 #include "json/parse.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 namespace {
 
 constexpr const char* kFile = R"(
@@ -61,4 +61,4 @@ TEST(Workloads, WhatIsNoListIsRefused) {
 }
 
 }  // namespace
-}  // namespace dibs::cli
+}  // namespace dibs::bench

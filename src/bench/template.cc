@@ -1,4 +1,4 @@
-#include "cli/bench_template.h"
+#include "bench/template.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "json/parse.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 
 using json::Value;
 
@@ -462,4 +462,4 @@ bool TextTemplate::mentions(std::string_view field) const {
   return text_.find(cat(".", field)) != std::string::npos;
 }
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench

@@ -1,26 +1,30 @@
 #pragma once
 // `dibs bench scheduler-perf`: upstream's scheduling workloads, on a whole cluster in this process.
 
+#include <functional>
 #include <string>
 #include <vector>
 
-namespace dibs::cli {
+#include "bench/outcome.h"
 
-struct BenchSchedulerFlags {
+namespace dibs::bench {
+
+struct SchedulerOptions {
   std::vector<std::string> files;
   std::string workload = {};  // "TestCase/workload", or a part of it
   std::string label = {};
   std::string release = {};
-  std::string log_level = "error";
   std::string store = "sqlite";
   bool all_controllers = false;
   bool list = false;
 };
 
-/// Prints a line per workload. 0: all ran or were skipped, 1: one failed, 2: a file cannot be read.
-int bench_scheduler(const BenchSchedulerFlags& flags);
+/// Hands over a line per workload as soon as it is there. The status is 0 when all ran or were
+/// skipped, 1 when one failed, 2 when a file cannot be read.
+Outcome bench_scheduler(const SchedulerOptions& options,
+                        const std::function<void(const std::string& line)>& print);
 
 /// The value below which that part of the values lies; 0 for none.
 double percentile(std::vector<double>& values, double part);
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench

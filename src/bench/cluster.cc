@@ -1,4 +1,4 @@
-#include "cli/bench_cluster.h"
+#include "bench/cluster.h"
 
 #include <sys/resource.h>
 
@@ -11,7 +11,7 @@
 #include "base/strings.h"
 #include "store/stores.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 namespace {
 
 constexpr auto kReadyPoll = std::chrono::milliseconds(2);
@@ -99,4 +99,4 @@ double resident_megabytes() {
   return static_cast<double>(pages) * 4096 / 1e6;
 }
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench

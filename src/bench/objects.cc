@@ -1,4 +1,4 @@
-#include "cli/bench_objects.h"
+#include "bench/objects.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,13 +6,13 @@
 #include "alloc/search.h"
 #include "base/finalizers.h"
 #include "base/strings.h"
-#include "cli/bench_load.h"
-#include "cli/bench_template.h"
+#include "bench/load.h"
+#include "bench/template.h"
 #include "json/parse.h"
 #include "json/yaml.h"
 #include "runtime/files.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 namespace {
 
 using json::Value;
@@ -200,4 +200,4 @@ Result<> BenchObjects::allocate_claims(const std::string& name_space) {
   });
 }
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench

@@ -13,12 +13,12 @@
 #include "base/result.h"
 #include "json/value.h"
 
-namespace dibs::alloc {
+namespace dibs::bench {
 
 class CaseReport {
  public:
   using Clock = std::function<std::int64_t()>;
-  explicit CaseReport(Clock nanoseconds, Limits limits = {});
+  explicit CaseReport(Clock nanoseconds, alloc::Limits limits = {});
 
   /// A JSON array of cases, a single one, or one a line. Errors: bad_request, what is no JSON.
   Result<> add_text(std::string_view text);
@@ -39,7 +39,7 @@ class CaseReport {
 
  private:
   Clock clock_;
-  Limits limits_;
+  alloc::Limits limits_;
   int same_ = 0;
   int different_ = 0;
   int unanswered_ = 0;
@@ -49,4 +49,4 @@ class CaseReport {
   std::vector<std::int64_t> kept_;
 };
 
-}  // namespace dibs::alloc
+}  // namespace dibs::bench

@@ -1,4 +1,4 @@
-#include "cli/bench_run.h"
+#include "bench/run.h"
 
 #include <atomic>
 #include <set>
@@ -6,12 +6,12 @@
 
 #include "api/schema/features.h"
 #include "base/strings.h"
-#include "cli/bench_cluster.h"
-#include "cli/bench_load.h"
-#include "cli/bench_objects.h"
+#include "bench/cluster.h"
+#include "bench/load.h"
+#include "bench/objects.h"
 #include "runtime/files.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 namespace {
 
 using json::Value;
@@ -371,4 +371,4 @@ Result<BenchMeasured> run_workload(const Workload& workload, const BenchRunOptio
   return Run(workload, options).all();
 }
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/bench_workload.h"
+#include "bench/workload.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 
 struct BenchMeasured {
   std::size_t pods = 0;     // that got their node while measured
@@ -30,4 +30,4 @@ struct BenchRunOptions {
 /// Errors: not_found for what this server or benchmark does not have, others for what went wrong.
 Result<BenchMeasured> run_workload(const Workload& workload, const BenchRunOptions& options);
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench

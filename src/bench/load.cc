@@ -1,10 +1,10 @@
-#include "cli/bench_load.h"
+#include "bench/load.h"
 
 #include <atomic>
 
 #include "base/strings.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 namespace {
 
 constexpr Duration kNever{-1};
@@ -173,4 +173,4 @@ Duration PodFollower::last_bound() const {
   return state_->last;
 }
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench

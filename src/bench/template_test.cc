@@ -1,10 +1,10 @@
-#include "cli/bench_template.h"
+#include "bench/template.h"
 
 #include <gtest/gtest.h>
 
 #include "json/parse.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 namespace {
 
 struct Case {
@@ -49,4 +49,4 @@ TEST(TextTemplate, FillsInWhatWorkloadFilesUse) {
 }
 
 }  // namespace
-}  // namespace dibs::cli
+}  // namespace dibs::bench

@@ -1,10 +1,10 @@
-#include "cli/bench_load.h"
+#include "bench/load.h"
 
 #include <gtest/gtest.h>
 
-#include "cli/bench_scheduler.h"
+#include "bench/scheduler.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 namespace {
 
 TEST(BenchLoad, FindsTheKeyWithoutReadingAll) {
@@ -23,4 +23,4 @@ TEST(BenchLoad, PercentilesAreOfTheSortedValues) {
 }
 
 }  // namespace
-}  // namespace dibs::cli
+}  // namespace dibs::bench

@@ -1,10 +1,10 @@
-#include "cli/bench_workload.h"
+#include "bench/workload.h"
 
 #include "base/strings.h"
 #include "json/parse.h"
 #include "json/yaml.h"
 
-namespace dibs::cli {
+namespace dibs::bench {
 namespace {
 
 using json::Value;
@@ -92,4 +92,4 @@ Result<std::vector<Workload>> read_workloads(std::string_view yaml) {
   return made;
 }
 
-}  // namespace dibs::cli
+}  // namespace dibs::bench
