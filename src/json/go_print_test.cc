@@ -29,7 +29,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         PrintCase{"null", "<nil>", "interface {}(nil)", "<nil>"},
         PrintCase{"true", "true", "true", "bool"}, PrintCase{"7", "7", "7", "int64"},
-        PrintCase{"0.5", "0.5", "0.5", "float64"}, PrintCase{R"("a b")", "a b", R"("a b")", "string"},
+        PrintCase{"0.5", "0.5", "0.5", "float64"},
+        PrintCase{R"("a b")", "a b", R"("a b")", "string"},
         PrintCase{R"(["x",1])", "[x 1]", R"([]interface {}{"x", 1})", "[]interface {}"},
         PrintCase{R"({"b":[],"a":null})", "map[a:<nil> b:[]]",
                   R"(map[string]interface {}{"a":interface {}(nil), "b":[]interface {}{}})",

@@ -18,7 +18,7 @@ struct Reply {
   Reply(Response response) : response(std::move(response)) {}
   explicit Reply(std::shared_ptr<Write> write) : write(std::move(write)) {}
 
-  Response response;        // where there is no write
+  Response response;             // where there is no write
   std::shared_ptr<Write> write;  // not begun
   /// Where that is not the object.
   std::function<Response(const Write&)> answer = {};

@@ -137,7 +137,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   std::map<std::string, ProbeKind> failed_probes_ DIBS_GUARDED_BY(mutex_);  // by container id
   std::map<std::string, bool> hooks_running_ DIBS_GUARDED_BY(mutex_);       // by container id
   std::vector<std::string> failed_hooks_ DIBS_GUARDED_BY(mutex_);           // container ids
-  json::Value shown_status_ DIBS_GUARDED_BY(mutex_);  // ours, as last put
+  json::Value shown_status_ DIBS_GUARDED_BY(mutex_);                        // ours, as last put
   Stage shown_stage_ DIBS_GUARDED_BY(mutex_) = Stage::running;
   bool taken_ DIBS_GUARDED_BY(mutex_) = false;
 
