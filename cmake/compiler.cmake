@@ -9,6 +9,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Wrong alarms of g++ 12 on inlined std::string and std::variant at -O2 and with sanitizers.
   target_compile_options(dibs_compiler INTERFACE -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow
                          -Wno-array-bounds -Wno-stringop-overread -Wno-dangling-pointer)
+else()
+  target_compile_options(dibs_compiler INTERFACE -Wthread-safety)  # base/mutex.h
 endif()
 
 if(DIBS_SANITIZE)

@@ -1,11 +1,11 @@
 #include "load/load.h"
+#include "base/mutex.h"
 
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <thread>
 
 #include "base/strings.h"
@@ -40,8 +40,8 @@ struct Shared {
   const Work& work;
   double deadline;
   std::atomic<std::uint64_t> next{0};
-  std::mutex mutex;
-  std::vector<float> latencies;  // milliseconds; guarded by mutex
+  Mutex mutex;
+  std::vector<float> latencies DIBS_GUARDED_BY(mutex);  // milliseconds
 
   /// False when there is nothing more to send.
   bool take(std::uint64_t& number, double now) {
@@ -96,7 +96,7 @@ void run_share(std::vector<std::unique_ptr<Connection>>& connections, Shared& sh
       if (!send(i, now)) --open;
     }
   }
-  std::lock_guard lock(shared.mutex);
+  MutexLock lock(shared.mutex);
   shared.latencies.insert(shared.latencies.end(), latencies.begin(), latencies.end());
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::bench {
@@ -29,17 +30,17 @@ Result<> send_many(client::Client& client, std::size_t count, std::size_t window
                    const std::function<client::Request(std::size_t)>& request,
                    const std::function<void(std::size_t, const client::Response&)>& answered) {
   struct Shared {
-    std::mutex mutex;
-    std::condition_variable done;
-    std::size_t next = 0;
-    std::size_t open = 0;
-    Result<> outcome = success();
+    Mutex mutex;
+    CondVar done;
+    std::size_t next DIBS_GUARDED_BY(mutex) = 0;
+    std::size_t open DIBS_GUARDED_BY(mutex) = 0;
+    Result<> outcome DIBS_GUARDED_BY(mutex) = success();
   };
   const auto shared = std::make_shared<Shared>();
   std::function<void()> send = [&, shared] {
     std::size_t index = 0;
     {
-      std::lock_guard lock(shared->mutex);
+      MutexLock lock(shared->mutex);
       if (shared->next >= count || !shared->outcome.ok()) return;
       index = shared->next++;
       ++shared->open;
@@ -55,23 +56,23 @@ Result<> send_many(client::Client& client, std::size_t count, std::size_t window
                                       answered(index, *answer);
                                     }
                                     if (!outcome.ok()) {
-                                      std::lock_guard lock(shared->mutex);
+                                      MutexLock lock(shared->mutex);
                                       if (shared->outcome.ok()) shared->outcome = outcome;
                                     }
                                     send();
-                                    std::lock_guard lock(shared->mutex);
+                                    MutexLock lock(shared->mutex);
                                     // Under the lock: the waiting thread may end this call at once.
                                     if (--shared->open == 0) shared->done.notify_all();
                                   });
   };
   {
-    std::lock_guard lock(shared->mutex);
+    MutexLock lock(shared->mutex);
     ++shared->open;  // so that it does not end while the first ones are sent
   }
   for (std::size_t i = 0; i < std::min(window, count); ++i) send();
-  std::unique_lock lock(shared->mutex);
+  MutexLock lock(shared->mutex);
   --shared->open;
-  shared->done.wait(lock, [&] { return shared->open == 0; });
+  shared->done.wait(lock, [&]() DIBS_REQUIRES(shared->mutex) { return shared->open == 0; });
   return shared->outcome;
 }
 
@@ -93,15 +94,16 @@ struct PodFollower::State {
   };
 
   const runtime::Clock& clock;
-  mutable std::mutex mutex;
-  mutable std::condition_variable changed;
-  std::unordered_map<std::string, Times> pods;  // of which one time is known
-  std::vector<double> times;
-  std::size_t bound = 0;
-  Duration last{0};
-  std::function<void(const std::string&)> on_bound;
+  mutable Mutex mutex;
+  mutable CondVar changed;
+  /// Of which one time is known.
+  std::unordered_map<std::string, Times> pods DIBS_GUARDED_BY(mutex);
+  std::vector<double> times DIBS_GUARDED_BY(mutex);
+  std::size_t bound DIBS_GUARDED_BY(mutex) = 0;
+  Duration last DIBS_GUARDED_BY(mutex){0};
+  std::function<void(const std::string&)> on_bound DIBS_GUARDED_BY(mutex);
 
-  void note(const std::string& key, Duration sent, Duration at) {
+  void note(const std::string& key, Duration sent, Duration at) DIBS_REQUIRES(mutex) {
     const auto [found, fresh] = pods.try_emplace(key);
     Times& pod = found->second;
     if (sent != kNever) pod.sent = sent;
@@ -117,7 +119,7 @@ struct PodFollower::State {
     const Duration now = clock.steady();
     std::function<void(const std::string&)> tell;
     {
-      std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       note(key, kNever, now);
       ++bound;
       last = now;
@@ -144,32 +146,33 @@ PodFollower::PodFollower(client::Client& client, runtime::Runtime& runtime)
 PodFollower::~PodFollower() = default;
 
 void PodFollower::created(const std::string& key, Duration sent) {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   state_->note(key, sent, kNever);
 }
 
 void PodFollower::on_bound(std::function<void(const std::string& key)> bound) {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   state_->on_bound = std::move(bound);
 }
 
 std::size_t PodFollower::bound() const {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   return state_->bound;
 }
 
 bool PodFollower::wait_for(std::size_t bound, Duration timeout) const {
-  std::unique_lock lock(state_->mutex);
-  return state_->changed.wait_for(lock, timeout, [&] { return state_->bound >= bound; });
+  MutexLock lock(state_->mutex);
+  return state_->changed.wait_for(
+      lock, timeout, [&]() DIBS_REQUIRES(state_->mutex) { return state_->bound >= bound; });
 }
 
 std::vector<double> PodFollower::take_times() {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   return std::exchange(state_->times, {});
 }
 
 Duration PodFollower::last_bound() const {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   return state_->last;
 }
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "api/schema/features.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "bench/cluster.h"
 #include "bench/load.h"
@@ -80,8 +81,8 @@ class Run {
     }
     wanted.attempt = [this](Duration took) {
       if (!measuring_) return;
-      std::lock_guard lock(mutex_);
-      measured_.attempt_seconds.push_back(std::chrono::duration<double>(took).count());
+      MutexLock lock(mutex_);
+      attempt_seconds_.push_back(std::chrono::duration<double>(took).count());
     };
     DIBS_TRY(cluster_, BenchCluster::start(wanted));
     objects_ = std::make_unique<BenchObjects>(*cluster_, options_.folder, options_.window);
@@ -109,6 +110,8 @@ class Run {
     measured_.megabytes = resident_megabytes();
     follower_.reset();
     cluster_.reset();
+    MutexLock lock(mutex_);
+    measured_.attempt_seconds = std::move(attempt_seconds_);
   }
 
   Result<> perform(const WorkloadOp& op) {
@@ -352,8 +355,9 @@ class Run {
   std::unique_ptr<BenchCluster> cluster_;
   std::unique_ptr<BenchObjects> objects_;
   std::unique_ptr<PodFollower> follower_;
-  std::mutex mutex_;
-  BenchMeasured measured_;  // attempts guarded by mutex_
+  BenchMeasured measured_;
+  Mutex mutex_;
+  std::vector<double> attempt_seconds_ DIBS_GUARDED_BY(mutex_);
   std::atomic<bool> measuring_{false};
   Duration began_{0};
   double used_before_ = 0;

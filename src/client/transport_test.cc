@@ -5,6 +5,7 @@
 
 #include <future>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/client.h"
 #include "client/https_transport.h"
@@ -223,7 +224,7 @@ struct Https : testing::Test {
   runtime::RealRuntime world;
   std::unique_ptr<runtime::Files> files = runtime::make_memory_files();
   std::vector<std::string> authorizations;
-  std::mutex mutex;
+  Mutex mutex;
   std::unique_ptr<net::HttpServer> server;
   Access access;
 
@@ -234,7 +235,7 @@ struct Https : testing::Test {
         options, [this, inner = api.handler()](net::Request request,
                                                std::unique_ptr<net::Exchange> exchange) {
           {
-            std::lock_guard lock(mutex);
+            MutexLock lock(mutex);
             authorizations.emplace_back(request.headers.get("Authorization"));
           }
           inner({std::move(request)}, calls::over_http(std::move(exchange)));

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <mutex>
 #include <set>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "runtime/real_runtime.h"
 #include "runtime/sim_runtime.h"
@@ -180,7 +180,7 @@ TEST(WorkQueue, the_gate_of_long_work_outlives_the_queue) {
 
 TEST(WorkQueue, never_works_on_a_key_twice_at_a_time) {
   runtime::RealRuntime world;
-  std::mutex mutex;
+  Mutex mutex;
   std::set<std::string> active;
   std::atomic<int> count = 0;
   std::atomic<bool> overlap = false;
@@ -188,12 +188,12 @@ TEST(WorkQueue, never_works_on_a_key_twice_at_a_time) {
   options.concurrency = 8;
   WorkQueue queue(world.runtime(), options, [&](const std::string& key) {
     {
-      std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       if (!active.insert(key).second) overlap = true;
     }
     std::this_thread::yield();
     ++count;
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     active.erase(key);
     return WorkOutcome::done();
   });

@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "net/testing/test_support.h"
 
@@ -63,10 +64,10 @@ TEST(HttpServer, takes_and_gives_large_bodies) {
 }
 
 TEST(HttpServer, answers_many_clients_from_other_threads) {
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<std::thread> threads;
   auto server = test_server(with_tls(), [&](Request request, std::unique_ptr<Exchange> exchange) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     threads.emplace_back([request = std::move(request), exchange = std::move(exchange)] {
       exchange->respond(text(200, request.target));
     });

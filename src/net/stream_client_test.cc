@@ -7,6 +7,7 @@
 
 #include <future>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "net/spdy_connection.h"
 #include "net/testing/test_support.h"
@@ -51,15 +52,15 @@ void echo(Request, std::unique_ptr<Exchange> exchange) {
 
 /// Collects what comes until the end.
 struct Collector {
-  std::mutex mutex;
-  std::string text;  // guarded by mutex
+  Mutex mutex;
+  std::string text DIBS_GUARDED_BY(mutex);
   std::promise<void> closed;
 
   static std::shared_ptr<Collector> on(const std::shared_ptr<ByteStream>& stream) {
     auto self = std::make_shared<Collector>();
     stream->start(
         [self](std::string_view bytes) {
-          std::lock_guard lock(self->mutex);
+          MutexLock lock(self->mutex);
           self->text.append(bytes);
         },
         [self] { self->closed.set_value(); });
@@ -67,7 +68,7 @@ struct Collector {
   }
   std::string wait() {
     EXPECT_EQ(closed.get_future().wait_for(kWait), std::future_status::ready);
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     return text;
   }
 };
@@ -208,7 +209,7 @@ TEST(StreamClient, holds_a_sender_up) {
   answer->upgraded->write(std::string(12'000'000, 'q'));
   answer->upgraded->close();
   {
-    std::lock_guard lock(got->mutex);
+    MutexLock lock(got->mutex);
     EXPECT_EQ(got->text, "");
   }
   stream->hold(false);
@@ -216,13 +217,13 @@ TEST(StreamClient, holds_a_sender_up) {
 }
 
 TEST(StreamClient, is_drained_when_nothing_is_on_its_way_either) {
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<std::size_t> seen;
   auto server = test_server({}, [&](Request, std::unique_ptr<Exchange> exchange) {
     // On the io thread: none of these begins before all are queued.
     exchange->upgrade_to(switching("x"), [&](std::shared_ptr<ByteStream> stream) {
       stream->on_drained([&, raw = stream.get()] {
-        std::lock_guard lock(mutex);
+        MutexLock lock(mutex);
         seen.push_back(raw->queued());
       });
       for (int i = 0; i < 3; ++i) stream->write("piece");
@@ -235,7 +236,7 @@ TEST(StreamClient, is_drained_when_nothing_is_on_its_way_either) {
   const auto got = Collector::on(answer->upgraded);
   answer->upgraded->write("enough");
   EXPECT_EQ(got->wait(), "piecepiecepiece");
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   EXPECT_EQ(seen, std::vector<std::size_t>{0});
 }
 
@@ -287,18 +288,18 @@ TEST(SpdyConnection, carries_streams_between_two_ends) {
   auto answer = client.open(url_of(*server, false), nullptr, asking("/"), kWait);
   ASSERT_TRUE(answer.ok());
   auto spdy = SpdyConnection::make(answer->upgraded, SpdyConnection::End::client);
-  std::mutex mutex;
+  Mutex mutex;
   std::map<std::uint32_t, std::string> got;
   std::promise<void> done;
   std::promise<void> closed;
   int left = 3;
   SpdyConnection::Handlers handlers;
   handlers.data = [&](std::uint32_t id, std::string_view bytes) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     got[id].append(bytes);
   };
   handlers.finished = [&](std::uint32_t id, bool reset) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     if (reset) got[id] = "reset";
     if (--left == 0) done.set_value();
   };
@@ -315,7 +316,7 @@ TEST(SpdyConnection, carries_streams_between_two_ends) {
   spdy->finish(three);
   ASSERT_EQ(done.get_future().wait_for(kWait), std::future_status::ready);
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     EXPECT_EQ(got[one], "hello one: 1");
     EXPECT_EQ(got[two], "reset");
     EXPECT_EQ(got[three].size(), 300'013U);

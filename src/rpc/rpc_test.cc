@@ -9,6 +9,7 @@
 #include <future>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "rpc/channel.h"
 #include "rpc/memory_network.h"
@@ -204,18 +205,18 @@ TEST_F(Rpc, stopping_a_server_ends_its_streams) {
 }
 
 TEST_F(Rpc, a_watch_tells_when_the_peer_comes_goes_and_comes_again) {
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex;
+  CondVar changed;
   std::vector<bool> seen;
   const auto wait_for = [&](std::size_t n) {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     return changed.wait_for(lock, 10s, [&] { return seen.size() >= n; });
   };
   auto server = serve(echo());
   const auto channel = connect_unix(path_);
 
   channel->watch_connection([&](bool connected) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     seen.push_back(connected);
     changed.notify_all();
   });

@@ -1,9 +1,9 @@
 #include "server/access.h"
 
-#include <mutex>
 #include <unordered_map>
 
 #include "api/merge/selectors.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "net/jwt.h"
 #include "server/auth/authorizer.h"
@@ -51,12 +51,12 @@ struct Access::Parts {
 
   /// Claims of tokens whose signature was good: checking one costs more than all the rest of a
   /// small request.
-  std::mutex cache_mutex;
-  std::unordered_map<std::string, Value> cached_claims;  // guarded by cache_mutex
+  Mutex cache_mutex;
+  std::unordered_map<std::string, Value> cached_claims DIBS_GUARDED_BY(cache_mutex);
 
-  std::mutex mutex;
-  std::vector<std::unique_ptr<store::Watch>> watches;  // guarded by mutex
-  bool stopped = false;                                // guarded by mutex
+  Mutex mutex;
+  std::vector<std::unique_ptr<store::Watch>> watches DIBS_GUARDED_BY(mutex);
+  bool stopped DIBS_GUARDED_BY(mutex) = false;
 
   Result<Value> claims_of(std::string_view token);
   Result<auth::VerifiedToken> verify(std::string_view token,
@@ -102,12 +102,12 @@ Result<std::unique_ptr<Access>> Access::open(runtime::Runtime& runtime, Objects&
 
 Result<Value> Access::Parts::claims_of(std::string_view token) {
   {
-    std::lock_guard lock(cache_mutex);
+    MutexLock lock(cache_mutex);
     auto found = cached_claims.find(std::string(token));
     if (found != cached_claims.end()) return found->second;
   }
   DIBS_TRY(Value claims, verifier.verify(token));
-  std::lock_guard lock(cache_mutex);
+  MutexLock lock(cache_mutex);
   if (cached_claims.size() >= kCachedTokens) cached_claims.clear();
   cached_claims.emplace(token, claims);
   return claims;
@@ -159,7 +159,7 @@ Result<> Access::Parts::follow(const ResourcePtr& resource, bool at_once) {
   for (const auto& record : listing.records) take(record.get(), nullptr);
   std::size_t index = 0;
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     index = watches.size();
     watches.emplace_back();
   }
@@ -175,7 +175,7 @@ Result<> Access::Parts::follow(const ResourcePtr& resource, bool at_once) {
   auto watch = objects.store().watch(resource->storage_prefix, listing.revision, ready);
   if (!watch.ok()) return std::move(watch).error();
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     watches[index] = std::move(watch).value();
   }
   pump(index);
@@ -183,7 +183,7 @@ Result<> Access::Parts::follow(const ResourcePtr& resource, bool at_once) {
 }
 
 void Access::Parts::pump(std::size_t index) {
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
   if (stopped || !watches[index]) return;
   for (;;) {
     auto events = watches[index]->next(64);
@@ -195,7 +195,7 @@ void Access::Parts::pump(std::size_t index) {
 void Access::Parts::catch_up() {
   std::size_t count = 0;
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     count = watches.size();
   }
   for (std::size_t index = 0; index < count; ++index) pump(index);
@@ -219,7 +219,7 @@ void Access::Parts::take(const store::Record* now, const store::Record* before) 
 void Access::stop() {
   std::vector<std::unique_ptr<store::Watch>> watches;
   {
-    std::lock_guard lock(parts_->mutex);
+    MutexLock lock(parts_->mutex);
     parts_->stopped = true;
     watches.swap(parts_->watches);
   }

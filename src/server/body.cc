@@ -7,6 +7,7 @@
 #include "api/schema/decode.h"
 #include "api/schema/protobuf.h"
 #include "base/strings.h"
+#include "json/go_print.h"
 #include "json/parse.h"
 #include "json/yaml.h"
 #include "server/custom_kinds.h"
@@ -30,22 +31,6 @@ std::string unrecognized(const Expected& expected, std::string_view why, std::st
              "): ", why, " (", echo(body), ")");
 }
 
-std::string_view go_kind(const Value& value) {
-  switch (value.kind()) {
-    case json::Kind::array:
-      return "array";
-    case json::Kind::string:
-      return "string";
-    case json::Kind::boolean:
-      return "bool";
-    case json::Kind::integer:
-    case json::Kind::number:
-      return "number";
-    default:
-      return "object";
-  }
-}
-
 constexpr std::string_view kTypeMeta =
     "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
     "\"json:\\\"kind,omitempty\\\"\" }";
@@ -54,12 +39,13 @@ constexpr std::string_view kTypeMeta =
 std::string type_meta_fault(const Value& value) {
   if (value.is_null()) return {};
   if (!value.is_object()) {
-    return cat("json: cannot unmarshal ", go_kind(value), " into Go value of type ", kTypeMeta);
+    return cat("json: cannot unmarshal ", json::go_kind(value), " into Go value of type ",
+               kTypeMeta);
   }
   for (std::string_view key : {"apiVersion", "kind"}) {
     const Value& field = value[key];
     if (!field.is_null() && !field.is_string()) {
-      return cat("json: cannot unmarshal ", go_kind(field), " into Go struct field .", key,
+      return cat("json: cannot unmarshal ", json::go_kind(field), " into Go struct field .", key,
                  " of type string");
     }
   }

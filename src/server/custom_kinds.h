@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/kinds/workload/workload.h"
+#include "api/kinds/workload/scale.h"
 #include "api/print/table.h"
 #include "api/schema/kind.h"
 #include "base/result.h"

@@ -88,7 +88,7 @@ void Definitions::publish() {
 }
 
 Result<> Definitions::load() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   resources_.replace(make_resource_set(builtin_, {}, ++generation_));
   resource_ = resources_.get()->find_plural("apiextensions.k8s.io", "customresourcedefinitions");
   if (!resource_) return success();
@@ -116,7 +116,7 @@ Result<> Definitions::load() {
 void Definitions::start() {
   std::vector<std::pair<std::string, Value>> unsettled;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [key, entry] : entries_) {
       if (!entry->kind || entry->definition["metadata"].contains("deletionTimestamp")) {
         unsettled.emplace_back(key, entry->definition);
@@ -131,7 +131,7 @@ void Definitions::stop() {
   std::unique_ptr<store::Watch> watch;
   std::vector<runtime::TimerId> timers;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopped_ = true;
     watch = std::move(watch_);
     timers.swap(timers_);
@@ -147,7 +147,7 @@ void Definitions::follow() {
   for (;;) {
     std::vector<store::EventPtr> events;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (stopped_ || !watch_) return;
       auto next = watch_->next(64);
       if (!next.ok() || next->empty()) return;
@@ -165,7 +165,7 @@ void Definitions::take(const store::Event& event) {
   }
   Value gone;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto found = entries_.find(std::string(event.key()));
     if (found == entries_.end()) return;
     gone = found->second->definition;
@@ -188,7 +188,7 @@ std::vector<Value> Definitions::group_of(const Value& definition) const {
 void Definitions::settle_group(const Value& definition) {
   std::vector<std::pair<std::string, Value>> waiting;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [key, entry] : entries_) {
       const Value& other = entry->definition;
       if (other["spec"]["group"] == definition["spec"]["group"] &&
@@ -204,7 +204,7 @@ void Definitions::settle(const std::string& key, const Value& definition) {
   const bool deleting = definition["metadata"].contains("deletionTimestamp");
   bool replaced = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stopped_) return;
     auto& entry = entries_[key];
     const bool was_served = entry && entry->kind;
@@ -239,7 +239,7 @@ void Definitions::settle(const std::string& key, const Value& definition) {
 void Definitions::settle_names(const std::string& key, const Value& definition) {
   NameVerdict verdict;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     verdict = judge_names(definition, group_of(definition));
   }
   const std::string now = format_rfc3339(runtime_.clock.now());
@@ -316,7 +316,7 @@ void Definitions::finish_deletion(const std::string& key, const Value& definitio
     return;
   }
   // Objects with finalizers of their own go when those who put them there let go.
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stopped_) return;
   timers_.push_back(runtime_.timers.after(kDeletionRetry, [this, key, definition] {
     auto current = objects_.get(*resource_, "", definition["metadata"]["name"].as_string());
@@ -346,7 +346,7 @@ Result<> Definitions::write(const std::string& key, const Value& definition,
   DIBS_CHECK(objects_.run(write));
   const Value written = write.written();
   // Others must see the names at once, not when the event comes.
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto found = entries_.find(key);
   if (found != entries_.end() && found->second->definition["spec"] == written["spec"])
     found->second->definition = written;

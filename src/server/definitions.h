@@ -9,10 +9,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "runtime/runtime.h"
 #include "server/objects.h"
@@ -52,9 +52,9 @@ class Definitions {
   /// Errors: not_found when it is gone.
   Result<> write(const std::string& key, const Value& definition, std::string_view subresource,
                  const std::function<void(Value&)>& change);
-  void publish();
-  /// All definitions of the group, as they were last seen or written. Requires mutex_.
-  std::vector<Value> group_of(const Value& definition) const;
+  void publish() DIBS_REQUIRES(mutex_);
+  /// All definitions of the group, as they were last seen or written.
+  std::vector<Value> group_of(const Value& definition) const DIBS_REQUIRES(mutex_);
 
   runtime::Runtime& runtime_;
   store::Store& store_;
@@ -64,12 +64,12 @@ class Definitions {
   ResourcePtr resource_;  // customresourcedefinitions itself
   std::function<void(const std::string& prefix)> end_;
 
-  std::mutex mutex_;
-  std::unique_ptr<store::Watch> watch_;                    // guarded by mutex_
-  std::map<std::string, std::shared_ptr<Entry>> entries_;  // by key; guarded by mutex_
-  std::uint64_t generation_ = 0;                           // guarded by mutex_
-  std::vector<runtime::TimerId> timers_;                   // guarded by mutex_
-  bool stopped_ = false;                                   // guarded by mutex_
+  Mutex mutex_;
+  std::unique_ptr<store::Watch> watch_ DIBS_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<Entry>> entries_ DIBS_GUARDED_BY(mutex_);  // by key
+  std::uint64_t generation_ DIBS_GUARDED_BY(mutex_) = 0;
+  std::vector<runtime::TimerId> timers_ DIBS_GUARDED_BY(mutex_);
+  bool stopped_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace dibs::server

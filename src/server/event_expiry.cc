@@ -30,7 +30,7 @@ EventExpiry::EventExpiry(runtime::Runtime& runtime, store::Store& store, Resourc
 }
 
 void EventExpiry::schedule() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stopped_) return;
   timer_ = runtime_.timers.after(kEvery, [this] {
     sweep();
@@ -41,7 +41,7 @@ void EventExpiry::schedule() {
 void EventExpiry::stop() {
   runtime::TimerId timer = 0;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stopped_) return;
     stopped_ = true;
     timer = timer_;

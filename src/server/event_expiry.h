@@ -1,6 +1,7 @@
 #pragma once
 // Events are news: they are forgotten after an hour.
 
+#include "base/mutex.h"
 #include "runtime/runtime.h"
 #include "server/resource.h"
 #include "store/store.h"
@@ -26,9 +27,9 @@ class EventExpiry {
   store::Store& store_;
   ResourceTable& resources_;
   Duration life_;
-  std::mutex mutex_;
-  runtime::TimerId timer_ = 0;  // guarded by mutex_
-  bool stopped_ = false;        // guarded by mutex_
+  Mutex mutex_;
+  runtime::TimerId timer_ DIBS_GUARDED_BY(mutex_) = 0;
+  bool stopped_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace dibs::server

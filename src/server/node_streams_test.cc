@@ -3,10 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <future>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "net/http_server.h"
 #include "net/stream_client.h"
@@ -48,7 +47,7 @@ class NodeStreamsTest : public testing::Test {
     node_ = *net::HttpServer::start(
         at_node, [this](net::Request request, std::unique_ptr<net::Exchange> exchange) {
           {
-            std::lock_guard lock(mutex_);
+            MutexLock lock(mutex_);
             asked_.push_back(
                 cat(request.method, " ", request.target, " by ", request.peer.common_name));
           }
@@ -128,15 +127,15 @@ class NodeStreamsTest : public testing::Test {
   }
 
   std::string last_asked() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return asked_.empty() ? "nothing" : asked_.back();
   }
 
   static constexpr const char* kPod = "/api/v1/namespaces/default/pods/p";
 
   net::Credential ca_;
-  std::mutex mutex_;
-  std::vector<std::string> asked_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<std::string> asked_ DIBS_GUARDED_BY(mutex_);
   net::Handler answer_ = [](net::Request, std::unique_ptr<net::Exchange> exchange) {
     exchange->respond(plain(200, "log\n"));
   };
@@ -160,11 +159,11 @@ TEST_F(NodeStreamsTest, asks_the_node_for_logs) {
 }
 
 TEST_F(NodeStreamsTest, passes_a_log_on_as_it_comes) {
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex;
+  CondVar changed;
   std::shared_ptr<net::BodyStream> at_node;
   answer_ = [&](net::Request, std::unique_ptr<net::Exchange> exchange) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     at_node = exchange->stream(plain(200, ""));
     at_node->write(share("one\n"));
     changed.notify_all();
@@ -175,16 +174,16 @@ TEST_F(NodeStreamsTest, passes_a_log_on_as_it_comes) {
   auto got = std::make_shared<std::string>();
   answer->body->start(
       [&, got](std::string piece) {
-        std::lock_guard lock(mutex);
+        MutexLock lock(mutex);
         *got += piece;
         changed.notify_all();
       },
       [&, got](bool whole) {
-        std::lock_guard lock(mutex);
+        MutexLock lock(mutex);
         *got += whole ? "<end>" : "<broken>";
         changed.notify_all();
       });
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   ASSERT_TRUE(changed.wait_for(lock, kWait, [&] { return *got == "one\n"; }));
   at_node->write(share("two\n"));
   ASSERT_TRUE(changed.wait_for(lock, kWait, [&] { return *got == "one\ntwo\n"; }));

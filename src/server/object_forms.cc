@@ -15,7 +15,7 @@ Value at_version(Value object, store::Revision version) {
 
 }  // namespace
 
-// The writer of an object does not know yet which version it will be. Requires mutex_.
+// The writer of an object does not know yet which version it will be.
 void ObjectForms::set_version(store::Revision version) const {
   if (version_ != 0) return;
   version_ = version;
@@ -23,13 +23,13 @@ void ObjectForms::set_version(store::Revision version) const {
 }
 
 Value ObjectForms::whole(store::Revision version) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   set_version(version);
   return version == version_ ? whole_ : at_version(whole_, version);
 }
 
 Value ObjectForms::kept(store::Revision version, json::Pool& trees) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   set_version(version);
   if (kept_.is_null()) {
     Value metadata = trees.share_parts(whole_["metadata"], "managedFields");

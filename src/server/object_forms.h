@@ -9,8 +9,7 @@
 //
 // Thread-safe.
 
-#include <mutex>
-
+#include "base/mutex.h"
 #include "json/share.h"
 #include "json/value.h"
 #include "store/store.h"
@@ -26,12 +25,12 @@ class ObjectForms {
   json::Value kept(store::Revision version, json::Pool& trees) const;
 
  private:
-  void set_version(store::Revision version) const;
+  void set_version(store::Revision version) const DIBS_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  mutable json::Value whole_;            // guarded by mutex_
-  mutable json::Value kept_;             // null until asked for; guarded by mutex_
-  mutable store::Revision version_ = 0;  // in both; 0: not yet known; guarded by mutex_
+  mutable Mutex mutex_;
+  mutable json::Value whole_ DIBS_GUARDED_BY(mutex_);
+  mutable json::Value kept_ DIBS_GUARDED_BY(mutex_);             // null until asked for
+  mutable store::Revision version_ DIBS_GUARDED_BY(mutex_) = 0;  // in both; 0: not yet known
 };
 
 }  // namespace dibs::server

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "api/schema/catalog.h"
 #include "api/schema/features.h"
 #include "api/schema/kind.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "store/value_bytes.h"
 
@@ -71,17 +71,17 @@ using ResourceSetPtr = std::shared_ptr<const ResourceSet>;
 class ResourceTable {
  public:
   ResourceSetPtr get() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return set_;
   }
   void replace(ResourceSetPtr set) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     set_ = std::move(set);
   }
 
  private:
-  mutable std::mutex mutex_;
-  ResourceSetPtr set_ = std::make_shared<const ResourceSet>();
+  mutable Mutex mutex_;
+  ResourceSetPtr set_ DIBS_GUARDED_BY(mutex_) = std::make_shared<const ResourceSet>();
 };
 
 }  // namespace dibs::server

@@ -184,7 +184,7 @@ Response Routes::discovery(const Context& context, std::string_view path) {
       std::string key = cat("discovery/", parts[0], "/", version);
       Cached document;
       {
-        std::lock_guard lock(mutex_);
+        MutexLock lock(mutex_);
         Cached& cached = cache_[key];
         if (cached.generation != context.resources->generation) {
           cached.body = json::write(api::aggregated_discovery(catalog, core, version));
@@ -232,7 +232,7 @@ Response Routes::openapi(const Context& context, std::string_view path) {
   std::string key = cat(path, protobuf ? "|pb" : "");
   Cached document;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     Cached& cached = cache_[key];
     if (cached.generation != context.resources->generation) {
       if (path == "/openapi/v2") {

@@ -3,10 +3,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/metrics.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "net/http.h"
@@ -38,8 +38,9 @@ class Routes {
     std::string body;
     std::string etag;
   };
-  std::mutex mutex_;
-  std::map<std::string, Cached> cache_;  // guarded by mutex_; documents of the current resource set
+  Mutex mutex_;
+  // Documents of the current resource set.
+  std::map<std::string, Cached> cache_ DIBS_GUARDED_BY(mutex_);
 };
 
 }  // namespace dibs::server

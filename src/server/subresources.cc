@@ -1,7 +1,7 @@
 #include "server/subresources.h"
 
 #include "api/kinds/pod/pod.h"
-#include "api/kinds/workload/workload.h"
+#include "api/kinds/workload/scale.h"
 #include "api/merge/managed_fields.h"
 #include "api/schema/builtin.h"
 #include "base/strings.h"

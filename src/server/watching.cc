@@ -61,7 +61,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   void start(std::shared_ptr<net::BodyStream> body, std::shared_ptr<calls::EventStream> events) {
     bool ended = false;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       body_ = std::move(body);
       events_ = std::move(events);
       ended = ended_;
@@ -82,7 +82,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
 
   /// Sends what there is. Called from the owner's task, one at a time.
   void pump() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (ended_ || !watch_) return;
     if (!send_initial()) {
       lock.unlock();
@@ -120,7 +120,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     std::vector<runtime::TimerId> timers;
     std::unique_ptr<store::Watch> watch;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (ended_) return;
       ended_ = true;
       timers.swap(timers_);
@@ -149,7 +149,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     bool from_state =
         options_.send_initial_events.value_or(!options_.version_given || options_.version == 0);
     store::Revision from = options_.version;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (options_.send_initial_events.value_or(false) && options_.version > store.revision()) {
       fail(version_too_large(options_.version, store.revision()));
       return;
@@ -177,8 +177,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   }
 
   /// Sends of the state at the start what the socket has room for. False when the client is gone.
-  /// Requires mutex_.
-  bool send_initial() {
+  bool send_initial() DIBS_REQUIRES(mutex_) {
     while (next_initial_ < initial_.size() && body_->queued() < kQueuedBytes) {
       const store::Record& record = *initial_[next_initial_++];
       if (!may_match(record.key)) continue;
@@ -226,19 +225,19 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     auto id = owner_.runtime_.timers.after(delay, [weak, what] {
       if (auto self = weak.lock()) what(*self);
     });
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (timers_.size() > 4) timers_.erase(timers_.begin() + 2, timers_.end() - 1);
     timers_.push_back(id);
   }
 
   void bookmark() {
     pump();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (ended_ || !watch_ || !initial_.empty()) return;
     if (known_ > skip_until_) write_bookmark(known_, false);
   }
 
-  void write_bookmark(store::Revision revision, bool initial_end) {
+  void write_bookmark(store::Revision revision, bool initial_end) DIBS_REQUIRES(mutex_) {
     std::vector<std::string> ignored;
     Value object = Value::object();
     if (!resource().custom) {
@@ -276,8 +275,8 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
                       key[key.size() - name_->size() - 1] == '/');
   }
 
-  /// False when the client is gone. Requires mutex_.
-  bool send(const store::Event& event) {
+  /// False when the client is gone.
+  bool send(const store::Event& event) DIBS_REQUIRES(mutex_) {
     const auto change = change_of(event);
     if (!change) return true;
     // What leaves the selection is shown as it was, at the version of the change.
@@ -295,9 +294,10 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
       }
     }
     auto bytes = first_ ? encode_value(record, event.revision, *change)
-                        : event.encoded(form_ | static_cast<std::uint64_t>(*change), [&] {
-                            return *encode_value(record, event.revision, *change);
-                          });
+                        : event.encoded(form_ | static_cast<std::uint64_t>(*change),
+                                        [&]() DIBS_REQUIRES(mutex_) {
+                                          return *encode_value(record, event.revision, *change);
+                                        });
     return body_->write(std::move(bytes));
   }
 
@@ -314,12 +314,13 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     return !was ? Change::added : !is ? Change::deleted : Change::modified;
   }
 
-  SharedBytes encode_record(const store::Record& record, Change change) {
+  SharedBytes encode_record(const store::Record& record, Change change) DIBS_REQUIRES(mutex_) {
     if (!selection_.everything() && !matches(record)) return nullptr;
     return encode_value(record, record.modified, change);
   }
 
-  SharedBytes encode_value(const store::Record& record, store::Revision revision, Change change) {
+  SharedBytes encode_value(const store::Record& record, store::Revision revision, Change change)
+      DIBS_REQUIRES(mutex_) {
     if (plain(record)) {
       std::string out = cat("{\"type\":\"", change_name(change), "\",\"object\":");
       append_wire(out, *record.value, cat(revision));
@@ -348,17 +349,17 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   std::shared_ptr<net::BodyStream> body_;
   std::shared_ptr<calls::EventStream> events_;  // null: the client takes bytes
 
-  std::mutex mutex_;
-  std::unique_ptr<store::Watch> watch_;   // guarded by mutex_
-  std::vector<runtime::TimerId> timers_;  // guarded by mutex_
-  std::vector<store::RecordPtr>
-      initial_;                   // the state at the start, until it is sent; guarded by mutex_
-  std::size_t next_initial_ = 0;  // guarded by mutex_
-  store::Revision initial_bookmark_ = 0;  // guarded by mutex_
-  store::Revision known_ = 0;             // guarded by mutex_
-  store::Revision skip_until_ = 0;        // guarded by mutex_
-  bool first_ = false;  // the first event of a Table carries its columns; guarded by mutex_
-  bool ended_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  std::unique_ptr<store::Watch> watch_ DIBS_GUARDED_BY(mutex_);
+  std::vector<runtime::TimerId> timers_ DIBS_GUARDED_BY(mutex_);
+  // The state at the start, until it is sent.
+  std::vector<store::RecordPtr> initial_ DIBS_GUARDED_BY(mutex_);
+  std::size_t next_initial_ DIBS_GUARDED_BY(mutex_) = 0;
+  store::Revision initial_bookmark_ DIBS_GUARDED_BY(mutex_) = 0;
+  store::Revision known_ DIBS_GUARDED_BY(mutex_) = 0;
+  store::Revision skip_until_ DIBS_GUARDED_BY(mutex_) = 0;
+  bool first_ DIBS_GUARDED_BY(mutex_) = false;  // the first event of a Table carries its columns
+  bool ended_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 Watches::Watches(runtime::Runtime& runtime, store::Store& store)
@@ -379,7 +380,7 @@ void Watches::open(std::shared_ptr<Context> context, std::shared_ptr<calls::Exch
   auto stream = std::make_shared<WatchStream>(*this, context, std::move(options).value(),
                                               std::move(selection).value());
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (closed_) {
       exchange->respond(status_response(try_again_error("the server is shutting down")));
       return;
@@ -396,7 +397,7 @@ void Watches::open(std::shared_ptr<Context> context, std::shared_ptr<calls::Exch
 }
 
 void Watches::ready(std::weak_ptr<WatchStream> stream) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ready_.push_back(std::move(stream));
   if (serving_) return;
   serving_ = true;
@@ -407,7 +408,7 @@ void Watches::serve_ready() {
   for (;;) {
     std::vector<std::weak_ptr<WatchStream>> batch;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (ready_.empty()) {
         serving_ = false;
         return;
@@ -421,14 +422,14 @@ void Watches::serve_ready() {
 }
 
 void Watches::forget(const std::shared_ptr<WatchStream>& stream) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   streams_.erase(stream);
 }
 
 void Watches::end(const std::string& prefix) {
   std::vector<std::shared_ptr<WatchStream>> streams;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& stream : streams_) {
       if (stream->is_under(prefix)) streams.push_back(stream);
     }
@@ -442,7 +443,7 @@ void Watches::end(const std::string& prefix) {
 void Watches::close() {
   std::unordered_set<std::shared_ptr<WatchStream>> streams;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     closed_ = true;
     streams = streams_;
   }
@@ -450,7 +451,7 @@ void Watches::close() {
 }
 
 std::size_t Watches::count() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return streams_.size();
 }
 

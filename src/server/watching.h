@@ -6,11 +6,11 @@
 // without holding up anybody.
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
+#include "base/mutex.h"
 #include "runtime/runtime.h"
 #include "server/context.h"
 #include "store/store.h"
@@ -42,11 +42,11 @@ class Watches {
 
   runtime::Runtime& runtime_;
   store::Store& store_;
-  mutable std::mutex mutex_;
-  std::unordered_set<std::shared_ptr<WatchStream>> streams_;  // guarded by mutex_
-  std::vector<std::weak_ptr<WatchStream>> ready_;             // guarded by mutex_
-  bool serving_ = false;                                      // guarded by mutex_
-  bool closed_ = false;                                       // guarded by mutex_
+  mutable Mutex mutex_;
+  std::unordered_set<std::shared_ptr<WatchStream>> streams_ DIBS_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<WatchStream>> ready_ DIBS_GUARDED_BY(mutex_);
+  bool serving_ DIBS_GUARDED_BY(mutex_) = false;
+  bool closed_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace dibs::server

@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <random>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "store/stores.h"
 #include "store/test_support.h"
@@ -26,23 +25,23 @@ using testing::show;
 class Signal {
  public:
   void post() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ++count_;
     changed_.notify_all();
   }
   void wait() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     changed_.wait(lock, [this] { return count_ > 0; });
     --count_;
   }
   int count() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return count_;
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  CondVar changed_;
   int count_ = 0;
 };
 
@@ -497,7 +496,7 @@ TEST_P(Contract, close_refuses_writes_and_keeps_reading) {
 TEST_P(Contract, commit_async_tells_every_outcome_once) {
   constexpr int kWrites = 200;
   Signal finished;
-  std::mutex mutex;
+  Mutex mutex;
   std::map<Revision, std::string> made;
   std::atomic<int> unseen = 0;
 
@@ -506,7 +505,7 @@ TEST_P(Contract, commit_async_tells_every_outcome_once) {
     store_->commit_async({put(key, "x", 0)}, [&, key](Result<Revision> revision) {
       if (!store_->get(key)) ++unseen;
       {
-        std::lock_guard lock(mutex);
+        MutexLock lock(mutex);
         made[revision.ok() ? *revision : -1] = key;
       }
       finished.post();

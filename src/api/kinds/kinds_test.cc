@@ -6,7 +6,7 @@
 #include "api/kinds/rule_table.h"
 #include "api/kinds/workload/cron.h"
 #include "api/kinds/workload/job.h"
-#include "api/kinds/workload/workload.h"
+#include "api/kinds/workload/scale.h"
 #include "json/parse.h"
 
 namespace dibs::api {

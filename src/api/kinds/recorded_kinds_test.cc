@@ -12,7 +12,7 @@
 #include "api/kinds/metadata.h"
 #include "api/kinds/rule_table.h"
 #include "api/kinds/subresource_rules.h"
-#include "api/kinds/workload/workload.h"
+#include "api/kinds/workload/scale.h"
 #include "api/schema/builtin.h"
 #include "api/schema/decode.h"
 #include "api/schema/defaults.h"

@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "api/kinds/workload/workload.h"
+#include "api/kinds/workload/scale.h"
 #include "api/schema/field_error.h"
 #include "api/schema/kind.h"
 #include "api/structural/structural.h"

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "cel/calendar.h"
 
@@ -80,7 +80,7 @@ class ReadZones final : public TimeZones {
  public:
   explicit ReadZones(ReadZone read) : read_(std::move(read)) {}
   bool offset(std::string_view name, std::int64_t at_seconds, std::int64_t& offset) const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const Zone* zone = find(std::string(name));
     if (zone == nullptr) return false;
     offset = zone->offset(at_seconds);
@@ -88,7 +88,7 @@ class ReadZones final : public TimeZones {
   }
 
  private:
-  const Zone* find(const std::string& name) const {
+  const Zone* find(const std::string& name) const DIBS_REQUIRES(mutex_) {
     const auto found = zones_.find(name);
     if (found != zones_.end()) return &found->second;
     const std::optional<std::string> bytes = read_(name);
@@ -97,8 +97,8 @@ class ReadZones final : public TimeZones {
   }
 
   const ReadZone read_;
-  mutable std::mutex mutex_;
-  mutable std::map<std::string, Zone> zones_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  mutable std::map<std::string, Zone> zones_ DIBS_GUARDED_BY(mutex_);
 };
 
 std::optional<std::string> read_system_zone(const std::string& name) {

@@ -6,12 +6,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "runtime/real_runtime.h"
 
@@ -40,12 +39,12 @@ class FolderWatch : public testing::Test {
     ASSERT_TRUE(watcher->start(std::move(handlers)).ok());
   }
   void note(const std::string& line) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     seen.push_back(std::string(1, line[0]) + line.substr(folder.size() + 11));
     changed.notify_all();
   }
   std::vector<std::string> wait_for(std::size_t n) {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     changed.wait_for(lock, 10s, [&] { return seen.size() >= n; });
     return seen;
   }
@@ -64,8 +63,8 @@ class FolderWatch : public testing::Test {
 
   std::string folder;
   runtime::RealRuntime runtime;
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex;
+  CondVar changed;
   std::vector<std::string> seen;
   std::unique_ptr<PluginWatcher> watcher;
 };

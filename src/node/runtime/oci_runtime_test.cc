@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "node/runtime/runtime_contract_test.h"
 #include "runtime/processes.h"
@@ -219,18 +220,18 @@ TEST_P(OciRuntimeTest, ports_are_reached) {
   auto stream = containers().connect_port(sandbox, 8080,
                                           {.data =
                                                [&](std::string_view bytes) {
-                                                 const std::lock_guard lock(mutex_);
+                                                 const MutexLock lock(mutex_);
                                                  got += bytes;
                                                },
                                            .ended =
                                                [&](const Result<>&) {
-                                                 const std::lock_guard lock(mutex_);
+                                                 const MutexLock lock(mutex_);
                                                  over = true;
                                                  changed_.notify_all();
                                                }});
   ASSERT_TRUE(stream.ok()) << stream.error().message();
   (*stream)->close_write();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(20), [&] { return over; }));
   EXPECT_EQ(got, "welcome\n");
   lock.unlock();
@@ -297,7 +298,7 @@ TEST_P(OciRuntimeTest, a_new_agent_finds_everything) {
   EXPECT_EQ(exec(runs, "echo on"), "on\n");
   EXPECT_TRUE(containers().start_container(*created).ok());
   containers().listen([this](const RuntimeEvent& event) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     events_.push_back(event);
     changed_.notify_all();
   });

@@ -1,4 +1,5 @@
 #include "node/runtime/runtime_contract_test.h"
+#include "base/mutex.h"
 
 namespace dibs::node {
 
@@ -176,13 +177,13 @@ TEST_P(RuntimeContract, attach_sees_the_end) {
   const std::string id = start(sandbox, container_config({"sleep", "9999"}));
   std::optional<int> code;
   auto input = containers().attach(id, {.ended = [&](Result<int> result) {
-                                     const std::lock_guard lock(mutex_);
+                                     const MutexLock lock(mutex_);
                                      code = result.ok() ? *result : -1;
                                      changed_.notify_all();
                                    }});
   ASSERT_TRUE(input.ok()) << input.error().message();
   EXPECT_TRUE(containers().stop_container(id, Duration::zero()).ok());
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(20), [&] { return code.has_value(); }));
   EXPECT_EQ(*code, 137);
   lock.unlock();

@@ -5,14 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <mutex>
 #include <optional>
 
+#include "base/mutex.h"
 #include "cdi/spec.h"
 #include "node/runtime/container_runtime.h"
 #include "runtime/real_runtime.h"
@@ -41,7 +40,7 @@ class RuntimeContract : public testing::TestWithParam<MakeRuntimeWorld> {
     world_ = GetParam()(machine_.runtime(), why);
     if (!world_) GTEST_SKIP() << why;
     containers().listen([this](const RuntimeEvent& event) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       events_.push_back(event);
       changed_.notify_all();
     });
@@ -90,7 +89,7 @@ class RuntimeContract : public testing::TestWithParam<MakeRuntimeWorld> {
   }
 
   bool saw(RuntimeEvent::Kind kind, const std::string& container) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(20), [&] {
       for (const auto& event : events_) {
         if (event.kind == kind && event.container_id == container) return true;
@@ -115,19 +114,19 @@ class RuntimeContract : public testing::TestWithParam<MakeRuntimeWorld> {
   ProcessOutput collect(Collected& to) {
     return {.out =
                 [this, &to](std::string_view bytes) {
-                  const std::lock_guard lock(mutex_);
+                  const MutexLock lock(mutex_);
                   to.out += bytes;
                 },
             .err = {},
             .ended =
                 [this, &to](Result<int> result) {
-                  const std::lock_guard lock(mutex_);
+                  const MutexLock lock(mutex_);
                   to.code = result.ok() ? *result : -1;
                   changed_.notify_all();
                 }};
   }
   bool finished(const Collected& process) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(20),
                              [&] { return process.code.has_value(); });
   }
@@ -150,8 +149,8 @@ class RuntimeContract : public testing::TestWithParam<MakeRuntimeWorld> {
     return text;
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  CondVar changed_;
   std::vector<RuntimeEvent> events_;
   // Ends after all that it was asked to run, which uses the above.
   runtime::RealRuntime machine_;

@@ -4,10 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "net/spdy_connection.h"
 #include "net/websocket_stream.h"
 #include "node/streams/test_node.h"
@@ -19,27 +18,27 @@ using ::testing::HasSubstr;
 
 /// What came on each channel.
 struct Channels {
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex;
+  CondVar changed;
   std::map<std::string, std::string> text;
   bool closed = false;
 
   void add(const std::string& channel, std::string_view bytes) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     text[channel].append(bytes);
     changed.notify_all();
   }
   void end() {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     closed = true;
     changed.notify_all();
   }
   bool wait_closed() {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     return changed.wait_for(lock, kWait, [&] { return closed; });
   }
   bool wait_for(const std::string& channel, const std::string& part) {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     return changed.wait_for(lock, kWait,
                             [&] { return text[channel].find(part) != std::string::npos; });
   }

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::node {
@@ -37,11 +38,11 @@ struct Process {
   }
   Mutex mutex;
   pid_t pid = 0;
-  int in = -1;  // guarded by mutex; the terminal's only end with a terminal
+  int in DIBS_GUARDED_BY(mutex) = -1;  // the terminal's only end with a terminal
   int out = -1;
   int err = -1;
   bool tty = false;
-  bool reaped = false;  // guarded by mutex
+  bool reaped DIBS_GUARDED_BY(mutex) = false;
 };
 
 class FakeInput final : public ProcessInput {
@@ -236,7 +237,6 @@ Result<std::unique_ptr<ProcessInput>> FakeRuntime::spawn(const ExecConfig& confi
   if (::pipe2(report, O_CLOEXEC) != 0) return Error::internal("pipe");
   if (config.tty) {
     process->pid = ::forkpty(&process->out, nullptr, nullptr, nullptr);
-    process->in = process->out;
   } else {
     if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0 ||
         ::pipe2(err, O_CLOEXEC) != 0) {
@@ -262,16 +262,20 @@ Result<std::unique_ptr<ProcessInput>> FakeRuntime::spawn(const ExecConfig& confi
     if (fd >= 0) ::close(fd);
   }
   if (!config.tty) {
-    process->in = in[1];
     process->out = out[0];
     process->err = err[0];
-    ::fcntl(process->in, F_SETFL, O_NONBLOCK);
+    ::fcntl(in[1], F_SETFL, O_NONBLOCK);
+  }
+  {
+    const MutexLock lock(process->mutex);
+    process->in = config.tty ? process->out : in[1];
   }
   int error = 0;
   const bool failed = ::read(report[0], &error, sizeof error) == sizeof error;
   ::close(report[0]);
   if (failed) {
     ::waitpid(process->pid, nullptr, 0);
+    const MutexLock lock(process->mutex);
     process->reaped = true;
     return Error::internal(cat(
         "exec: ", quoted(config.command[0]), ": ",
@@ -284,11 +288,11 @@ Result<std::unique_ptr<ProcessInput>> FakeRuntime::spawn(const ExecConfig& confi
     int status = 0;
     ::waitpid(process->pid, &status, 0);
     {
-      std::lock_guard reaped(process->mutex);
+      MutexLock reaped(process->mutex);
       process->reaped = true;
     }
     {
-      std::lock_guard counted(mutex_);
+      MutexLock counted(mutex_);
       --running_;
     }
     changed_.notify_all();

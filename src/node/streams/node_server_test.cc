@@ -5,6 +5,7 @@
 
 #include <future>
 
+#include "base/mutex.h"
 #include "node/streams/node_access.h"
 #include "node/streams/test_node.h"
 
@@ -81,25 +82,25 @@ class Reader {
   explicit Reader(const std::shared_ptr<net::BodySource>& body) : body_(body) {
     body->start(
         [state = state_](std::string piece) {
-          std::lock_guard lock(state->mutex);
+          MutexLock lock(state->mutex);
           state->text += piece;
           state->changed.notify_all();
         },
         [state = state_](bool whole) {
-          std::lock_guard lock(state->mutex);
+          MutexLock lock(state->mutex);
           state->text += whole ? "<end>" : "<broken>";
           state->changed.notify_all();
         });
   }
   bool wait_for(const std::string& text) {
-    std::unique_lock lock(state_->mutex);
+    MutexLock lock(state_->mutex);
     return state_->changed.wait_for(lock, kWait, [&] { return state_->text == text; });
   }
 
  private:
   struct State {
-    std::mutex mutex;
-    std::condition_variable changed;
+    Mutex mutex;
+    CondVar changed;
     std::string text;
   };
   std::shared_ptr<net::BodySource> body_;

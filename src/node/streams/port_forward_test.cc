@@ -3,10 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "net/http_server.h"
 #include "net/websocket_stream.h"
 #include "node/streams/test_node.h"
@@ -19,13 +18,13 @@ using ::testing::StartsWith;
 
 /// What came on each stream, and which ended.
 struct Streams {
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex;
+  CondVar changed;
   std::map<std::uint32_t, std::string> text;
   std::map<std::uint32_t, bool> finished;
 
   bool wait_finished(std::uint32_t stream) {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     return changed.wait_for(lock, kWait, [&] { return finished[stream]; });
   }
 };
@@ -53,11 +52,11 @@ class PortForwardTest : public TestNode {
     out.connection = net::SpdyConnection::make(std::move(stream), net::SpdyConnection::End::client);
     net::SpdyConnection::Handlers handlers;
     handlers.data = [got = out.got](std::uint32_t stream, std::string_view bytes) {
-      std::lock_guard lock(got->mutex);
+      MutexLock lock(got->mutex);
       got->text[stream].append(bytes);
     };
     handlers.finished = [got = out.got](std::uint32_t stream, bool) {
-      std::lock_guard lock(got->mutex);
+      MutexLock lock(got->mutex);
       got->finished[stream] = true;
       got->changed.notify_all();
     };
@@ -78,7 +77,7 @@ class PortForwardTest : public TestNode {
     client.connection->write(data, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     EXPECT_TRUE(client.got->wait_finished(data));
     EXPECT_TRUE(client.got->wait_finished(error));
-    std::lock_guard lock(client.got->mutex);
+    MutexLock lock(client.got->mutex);
     return {client.got->text[data], client.got->text[error]};
   }
 
@@ -120,24 +119,24 @@ TEST_F(PortForwardTest, works_over_a_plain_websocket) {
   ASSERT_EQ(answer->head.status, 101);
   auto socket = net::make_websocket(answer->upgraded, net::WsEnd::client, 1 << 20);
   struct State {
-    std::mutex mutex;
-    std::condition_variable changed;
+    Mutex mutex;
+    CondVar changed;
     std::map<int, std::string> text;
     bool closed = false;
   };
   auto state = std::make_shared<State>();
   socket->start(
       [state](std::string message, bool) {
-        std::lock_guard lock(state->mutex);
+        MutexLock lock(state->mutex);
         state->text[message[0]] += message.substr(1);
       },
       [state] {
-        std::lock_guard lock(state->mutex);
+        MutexLock lock(state->mutex);
         state->closed = true;
         state->changed.notify_all();
       });
   socket->send_binary(cat('\0', "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
-  std::unique_lock lock(state->mutex);
+  MutexLock lock(state->mutex);
   ASSERT_TRUE(state->changed.wait_for(lock, kWait, [&] { return state->closed; }));
   std::string port;
   port.push_back(static_cast<char>(web_->port()));

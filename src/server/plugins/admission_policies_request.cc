@@ -1,6 +1,6 @@
 #include "server/plugins/admission_policies_request.h"
 
-#include "api/kinds/workload/workload.h"
+#include "api/kinds/workload/scale.h"
 #include "api/merge/selectors.h"
 #include "base/strings.h"
 #include "server/custom_kinds.h"

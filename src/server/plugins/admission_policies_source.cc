@@ -56,7 +56,7 @@ PolicySource::~PolicySource() = default;
 std::shared_ptr<const PolicySet> PolicySource::current() {
   bool due = is_due();
   if (!due && !any_.load(std::memory_order_relaxed)) return nullptr;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   // Cleared first: what changes while the watches are read leaves its mark again.
   if (due && stale_.exchange(false)) {
     for (Follower* follower : {&policies_, &bindings_}) {

@@ -11,13 +11,13 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "api/expressions/policy_match.h"
 #include "api/expressions/policy_program.h"
 #include "api/schema/kind.h"
+#include "base/mutex.h"
 #include "runtime/runtime.h"
 #include "store/store.h"
 
@@ -66,11 +66,12 @@ class PolicySource {
     std::string prefix;
     std::unique_ptr<store::Watch> watch;
   };
-  void open(Follower& follower);
+  void open(Follower& follower) DIBS_REQUIRES(mutex_);
   /// False when the watch fell behind.
-  bool pump(Follower& follower);
-  void take(const Follower& follower, const std::string& key, const store::Record* record);
-  void rebuild();
+  bool pump(Follower& follower) DIBS_REQUIRES(mutex_);
+  void take(const Follower& follower, const std::string& key, const store::Record* record)
+      DIBS_REQUIRES(mutex_);
+  void rebuild() DIBS_REQUIRES(mutex_);
 
   void mark();
   /// Something changed, long enough ago.
@@ -81,13 +82,13 @@ class PolicySource {
   std::atomic<Duration> changed_;  // when `stale_` was set
   std::atomic<bool> stale_{true};
   std::atomic<bool> any_{false};
-  std::mutex mutex_;
-  Follower policies_;                              // guarded by mutex_
-  Follower bindings_;                              // guarded by mutex_
-  std::map<std::string, Policy> stored_policies_;  // guarded by mutex_
-  std::map<std::string, std::shared_ptr<const PolicyBinding>>
-      stored_bindings_;                   // guarded by mutex_
-  std::shared_ptr<const PolicySet> set_;  // guarded by mutex_
+  Mutex mutex_;
+  Follower policies_ DIBS_GUARDED_BY(mutex_);
+  Follower bindings_ DIBS_GUARDED_BY(mutex_);
+  std::map<std::string, Policy> stored_policies_ DIBS_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<const PolicyBinding>> stored_bindings_
+      DIBS_GUARDED_BY(mutex_);
+  std::shared_ptr<const PolicySet> set_ DIBS_GUARDED_BY(mutex_);
 };
 
 }  // namespace dibs::server

@@ -4,10 +4,10 @@
 // nothing else would tell its author. Names are counted per slice as slices change, so a request
 // costs its expressions and nothing else.
 #include <map>
-#include <mutex>
 #include <optional>
 
 #include "api/devices/hints.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "server/plugins/plugins.h"
 #include "server/plugins/store_follower.h"
@@ -93,7 +93,7 @@ class DeviceNameHints : public AdmissionPlugin {
     std::vector<std::string_view> expressions;
     if (selects) expressions = expressions_of(write.object);
     if (!slice && expressions.empty()) return success();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     catch_up();
     std::vector<std::string> told;
     for (std::string_view expression : expressions) {
@@ -115,8 +115,7 @@ class DeviceNameHints : public AdmissionPlugin {
   }
 
  private:
-  /// Requires mutex_.
-  void catch_up() {
+  void catch_up() DIBS_REQUIRES(mutex_) {
     if (!slices_) {
       auto resource = sources_.resources.get()->find_plural(kGroup, "resourceslices");
       if (!resource) return;
@@ -124,13 +123,13 @@ class DeviceNameHints : public AdmissionPlugin {
     }
     bool changed = false;
     slices_->catch_up(
-        [&] {
+        [&]() DIBS_REQUIRES(mutex_) {
           by_slice_.clear();
           attributes_.clear();
           capacities_.clear();
           changed = true;
         },
-        [&](const std::string& key, const store::Record* now) {
+        [&](const std::string& key, const store::Record* now) DIBS_REQUIRES(mutex_) {
           forget(key);
           changed = true;
           if (now == nullptr) return;
@@ -140,13 +139,13 @@ class DeviceNameHints : public AdmissionPlugin {
     if (changed) names_ = made_names();
   }
 
-  void learn(const std::string& key, SliceNames names) {
+  void learn(const std::string& key, SliceNames names) DIBS_REQUIRES(mutex_) {
     for (const auto& [name, one] : names.attributes) count(attributes_, name, 1);
     for (const auto& [name, one] : names.capacities) count(capacities_, name, 1);
     by_slice_[key] = std::move(names);
   }
 
-  void forget(const std::string& key) {
+  void forget(const std::string& key) DIBS_REQUIRES(mutex_) {
     auto found = by_slice_.find(key);
     if (found == by_slice_.end()) return;
     for (const auto& [name, one] : found->second.attributes) count(attributes_, name, -1);
@@ -154,7 +153,7 @@ class DeviceNameHints : public AdmissionPlugin {
     by_slice_.erase(found);
   }
 
-  api::DeviceNames made_names() const {
+  api::DeviceNames made_names() const DIBS_REQUIRES(mutex_) {
     api::DeviceNames names;
     for (const auto& [name, slices] : attributes_) names.attributes[name.first].insert(name.second);
     for (const auto& [name, slices] : capacities_) names.capacities[name.first].insert(name.second);
@@ -162,13 +161,12 @@ class DeviceNameHints : public AdmissionPlugin {
   }
 
   PluginSources sources_;
-  std::mutex mutex_;
-  // All guarded by mutex_.
-  std::optional<StoreFollower> slices_;
-  std::map<std::string, SliceNames> by_slice_;
-  Counts attributes_;
-  Counts capacities_;
-  api::DeviceNames names_;
+  Mutex mutex_;
+  std::optional<StoreFollower> slices_ DIBS_GUARDED_BY(mutex_);
+  std::map<std::string, SliceNames> by_slice_ DIBS_GUARDED_BY(mutex_);
+  Counts attributes_ DIBS_GUARDED_BY(mutex_);
+  Counts capacities_ DIBS_GUARDED_BY(mutex_);
+  api::DeviceNames names_ DIBS_GUARDED_BY(mutex_);
 };
 
 }  // namespace

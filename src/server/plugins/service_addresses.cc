@@ -7,9 +7,9 @@
 
 #include <charconv>
 #include <list>
-#include <mutex>
 #include <set>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "server/plugins/plugins.h"
 
@@ -60,7 +60,7 @@ class ServiceAddresses : public AdmissionPlugin {
     bool wants_ports =
         type == "NodePort" ||
         (type == "LoadBalancer" && service["spec"]["allocateLoadBalancerNodePorts"].as_bool(true));
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     Taken taken = read_taken(write);
     api::FieldErrors errors;
     if (wants_address) give_address(write, service, taken, errors);
@@ -76,7 +76,7 @@ class ServiceAddresses : public AdmissionPlugin {
     Hold(ServiceAddresses& owner, const Value& service)
         : owner_(owner), place_(owner.on_their_way_.insert(owner.on_their_way_.end(), service)) {}
     ~Hold() override {
-      std::lock_guard lock(owner_.mutex_);
+      MutexLock lock(owner_.mutex_);
       owner_.on_their_way_.erase(place_);
     }
 
@@ -85,8 +85,8 @@ class ServiceAddresses : public AdmissionPlugin {
     std::list<Value>::iterator place_;
   };
 
-  /// What others have, and will have. Requires mutex_.
-  Taken read_taken(const Write& write) {
+  /// What others have, and will have.
+  Taken read_taken(const Write& write) DIBS_REQUIRES(mutex_) {
     Taken taken;
     auto add_other = [&](const Value& service) {
       const Value& metadata = service["metadata"];
@@ -199,8 +199,8 @@ class ServiceAddresses : public AdmissionPlugin {
 
   PluginSources sources_;
   Range range_;
-  std::mutex mutex_;
-  std::list<Value> on_their_way_;  // guarded by mutex_
+  Mutex mutex_;
+  std::list<Value> on_their_way_ DIBS_GUARDED_BY(mutex_);
 };
 
 }  // namespace

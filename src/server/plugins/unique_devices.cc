@@ -5,9 +5,9 @@
 // write to its end, and from then on by the stored claim. Shares of a device that is published as
 // shareable may be many, as long as what they consume fits; access for administration takes
 // nothing. The index is made from the store, so a restart begins with what is stored.
-#include <mutex>
 #include <optional>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "server/plugins/device_index.h"
 #include "server/plugins/plugins.h"
@@ -32,7 +32,7 @@ class UniqueDevices : public AdmissionPlugin {
     if (holds.empty() || write.object["status"]["allocation"] == write.old["status"]["allocation"])
       return TicketPtr();
     std::string key = cat(write.name_space, "/", write.name);
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     catch_up();
     if (auto conflict = index_.conflict(key, holds)) {
       std::string text = cat("device ", conflict->device, " cannot be allocated to claim ", key,
@@ -50,7 +50,7 @@ class UniqueDevices : public AdmissionPlugin {
     Hold(UniqueDevices& owner, DeviceIndex::Reservation reservation)
         : owner_(owner), reservation_(reservation) {}
     ~Hold() override {
-      std::lock_guard lock(owner_.mutex_);
+      MutexLock lock(owner_.mutex_);
       owner_.index_.release(reservation_);
     }
 
@@ -59,29 +59,29 @@ class UniqueDevices : public AdmissionPlugin {
     DeviceIndex::Reservation reservation_;
   };
 
-  /// Requires mutex_.
-  void catch_up() {
+  void catch_up() DIBS_REQUIRES(mutex_) {
     follow("resourceclaims", claims_);
     follow("resourceslices", slices_);
     if (claims_) {
-      claims_->catch_up(
-          [this] { index_.clear_claims(); },
-          [this](const std::string& key, const store::Record* now) { take(key, now, true); });
+      claims_->catch_up([this]() DIBS_REQUIRES(mutex_) { index_.clear_claims(); },
+                        [this](const std::string& key, const store::Record* now)
+                            DIBS_REQUIRES(mutex_) { take(key, now, true); });
     }
     if (slices_) {
-      slices_->catch_up(
-          [this] { index_.clear_slices(); },
-          [this](const std::string& key, const store::Record* now) { take(key, now, false); });
+      slices_->catch_up([this]() DIBS_REQUIRES(mutex_) { index_.clear_slices(); },
+                        [this](const std::string& key, const store::Record* now)
+                            DIBS_REQUIRES(mutex_) { take(key, now, false); });
     }
   }
 
-  void follow(std::string_view plural, std::optional<StoreFollower>& follower) {
+  void follow(std::string_view plural, std::optional<StoreFollower>& follower)
+      DIBS_REQUIRES(mutex_) {
     if (follower) return;
     auto resource = sources_.resources.get()->find_plural(kGroup, plural);
     if (resource) follower.emplace(sources_.store, resource->storage_prefix);
   }
 
-  void take(const std::string& key, const store::Record* now, bool claim) {
+  void take(const std::string& key, const store::Record* now, bool claim) DIBS_REQUIRES(mutex_) {
     if (now == nullptr) {
       claim ? index_.remove_claim(key) : index_.remove_slice(key);
       return;
@@ -92,11 +92,10 @@ class UniqueDevices : public AdmissionPlugin {
   }
 
   PluginSources sources_;
-  std::mutex mutex_;
-  // All guarded by mutex_.
-  DeviceIndex index_;
-  std::optional<StoreFollower> claims_;
-  std::optional<StoreFollower> slices_;
+  Mutex mutex_;
+  DeviceIndex index_ DIBS_GUARDED_BY(mutex_);
+  std::optional<StoreFollower> claims_ DIBS_GUARDED_BY(mutex_);
+  std::optional<StoreFollower> slices_ DIBS_GUARDED_BY(mutex_);
 };
 
 }  // namespace

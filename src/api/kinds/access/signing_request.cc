@@ -1,3 +1,5 @@
+#include "api/kinds/access/signing_request.h"
+
 #include <openssl/err.h>
 #include <openssl/x509.h>
 
@@ -5,7 +7,6 @@
 #include <memory>
 #include <set>
 
-#include "api/kinds/access/access.h"
 #include "api/kinds/checks.h"
 #include "api/kinds/names.h"
 #include "base/strings.h"

@@ -162,6 +162,13 @@ void check_service(const Value& service, const Path& path, FieldErrors& errors) 
 
 }  // namespace
 
+KindRules admission_rules() {
+  KindRules rules;
+  rules.tracks_generation = true;
+  rules.allow_unconditional_update = false;
+  return rules;
+}
+
 void set_rule_defaults(Value& object, std::string_view list) {
   if (object[list].empty()) return;
   Value& rules = object.mut(list);

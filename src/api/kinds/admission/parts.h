@@ -1,6 +1,6 @@
 #pragma once
-// What webhook configurations, admission policies and their bindings have in common. For
-// admission_*.cc only.
+// What webhook configurations, admission policies and their bindings have in common. For this
+// folder only.
 //
 // Where a judge of expressions is asked for, it may be null: expressions then need only be there.
 
@@ -13,6 +13,10 @@
 #include "api/schema/kind.h"
 
 namespace dibs::api::admission {
+
+/// Where the rules of all these kinds begin.
+KindRules admission_rules();
+KindRules webhook_rules(bool is_mutating, const MakeJudge& make);
 
 /// scope "*" for every rule of a list.
 void set_rule_defaults(Value& object, std::string_view list);

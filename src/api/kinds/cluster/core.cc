@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <set>
 
-#include "api/kinds/access/access.h"
 #include "api/kinds/access/secret.h"
+#include "api/kinds/access/signing_request.h"
 #include "api/kinds/checks.h"
 #include "api/kinds/metadata.h"
 #include "api/kinds/names.h"

@@ -8,7 +8,7 @@
 #include "api/kinds/metadata.h"
 #include "api/kinds/pod/resources.h"
 #include "api/kinds/pod/spec.h"
-#include "api/kinds/storage/storage.h"
+#include "api/kinds/storage/volumes.h"
 #include "base/image_reference.h"
 #include "base/strings.h"
 

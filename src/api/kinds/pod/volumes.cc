@@ -6,7 +6,7 @@
 #include "api/kinds/metadata.h"
 #include "api/kinds/names.h"
 #include "api/kinds/pod/resources.h"
-#include "api/kinds/storage/storage.h"
+#include "api/kinds/storage/volumes.h"
 #include "base/strings.h"
 
 namespace dibs::api {

@@ -7,7 +7,7 @@
 #include "api/kinds/pod/scheduling.h"
 #include "api/kinds/pod/volumes.h"
 #include "api/kinds/storage/parts.h"
-#include "api/kinds/storage/storage.h"
+#include "api/kinds/storage/volumes.h"
 #include "base/quantity.h"
 #include "base/strings.h"
 #include "base/time.h"

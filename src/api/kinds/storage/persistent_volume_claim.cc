@@ -5,7 +5,7 @@
 #include "api/kinds/metadata.h"
 #include "api/kinds/names.h"
 #include "api/kinds/storage/parts.h"
-#include "api/kinds/storage/storage.h"
+#include "api/kinds/storage/volumes.h"
 #include "base/strings.h"
 
 namespace dibs::api {

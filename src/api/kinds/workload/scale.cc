@@ -1,16 +1,14 @@
-#include <limits>
+#include "api/kinds/workload/scale.h"
+
 #include <string>
 #include <vector>
 
 #include "api/kinds/checks.h"
-#include "api/kinds/workload/workload.h"
 #include "base/strings.h"
 #include "json/go_print.h"
 
 namespace dibs::api {
 namespace {
-
-constexpr std::int64_t kMaxReplicas = std::numeric_limits<std::int32_t>::max();
 
 Value make_scale(const Value& object, Value spec, std::int64_t current, std::string selector) {
   const Value& from = object["metadata"];

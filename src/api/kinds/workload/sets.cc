@@ -7,7 +7,7 @@
 #include "api/kinds/metadata.h"
 #include "api/kinds/names.h"
 #include "api/kinds/pod/spec.h"
-#include "api/kinds/storage/storage.h"
+#include "api/kinds/storage/volumes.h"
 #include "api/kinds/workload/parts.h"
 #include "base/strings.h"
 

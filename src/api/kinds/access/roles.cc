@@ -1,5 +1,4 @@
-#include "api/kinds/access/access.h"
-
+#include "api/kinds/access/signing_request.h"
 #include "api/kinds/checks.h"
 #include "api/kinds/metadata.h"
 #include "api/kinds/names.h"

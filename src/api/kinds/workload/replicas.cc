@@ -1,5 +1,3 @@
-#include "api/kinds/workload/workload.h"
-
 #include "api/kinds/checks.h"
 #include "api/kinds/metadata.h"
 #include "api/kinds/names.h"

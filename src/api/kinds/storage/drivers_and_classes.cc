@@ -1,5 +1,3 @@
-#include "api/kinds/storage/storage.h"
-
 #include <set>
 #include <vector>
 
@@ -8,6 +6,7 @@
 #include "api/kinds/names.h"
 #include "api/kinds/rule_table.h"
 #include "api/kinds/storage/parts.h"
+#include "api/kinds/storage/volumes.h"
 #include "base/strings.h"
 
 namespace dibs::api {
