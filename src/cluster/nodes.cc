@@ -74,7 +74,7 @@ struct Nodes::State {
     out.root_flag = "--data-dir";
     out.runtime = options.fleet && options.runtime == "auto" ? "sim" : options.runtime;
     out.images = options.images;
-    out.network = "dibs";
+    out.network = options.folder;
     out.cdi_directories = {"/etc/cdi", cat(root, "/cdi")};
     out.host = "";
     out.port = options.fleet ? -1 : 0;

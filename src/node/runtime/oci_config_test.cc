@@ -166,6 +166,8 @@ TEST(PodNetworkRange, avoids_the_machines_routes) {
   std::snprintf(route, sizeof route, "eth0\t0000%02X0A\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\n",
                 static_cast<unsigned>(second));
   EXPECT_NE(pick_range("name", route), free);
+  EXPECT_NE(pick_range("name", "", {"10.7.0.0/16", free}), free);
+  EXPECT_EQ(pick_range("name", "", {"10.7.0.0/16"}), free);
   EXPECT_EQ(pick_range("name", "eth0\t0000000A\t00000000\t0001\t0\t0\t0\t000000FF\t0\n"), "");
 }
 

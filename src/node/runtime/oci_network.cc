@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <filesystem>
@@ -17,6 +18,9 @@
 #include "runtime/processes.h"
 
 namespace dibs::node {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 using json::Value;
@@ -44,7 +48,8 @@ std::uint32_t hex_number(std::string_view text) {
 
 }  // namespace
 
-std::string pick_range(const std::string& name, const std::string& routes) {
+std::string pick_range(const std::string& name, const std::string& routes,
+                       const std::vector<std::string>& others) {
   constexpr unsigned kFirst = 64, kCount = 128;
   std::vector<bool> taken(256, false);
   for (const auto line : split(routes, '\n')) {
@@ -67,7 +72,9 @@ std::string pick_range(const std::string& name, const std::string& routes) {
   const unsigned start = hex_number(digest_of(name).substr(7, 4));
   for (unsigned i = 0; i < kCount; ++i) {
     const unsigned second = kFirst + (start + i) % kCount;
-    if (!taken[second]) return cat("10.", second, ".0.0/16");
+    std::string range = cat("10.", second, ".0.0/16");
+    const bool other = std::find(others.begin(), others.end(), range) != others.end();
+    if (!taken[second] && !other) return range;
   }
   return "";
 }
@@ -125,14 +132,44 @@ Result<std::string> PodNetwork::range() {
   const std::string path = options_.state + "/range";
   if (auto known = runtime::system_files().read(path); known.ok()) return known;
   DIBS_CHECK(runtime::system_files().make_dirs(options_.state, 0755));
-  DIBS_TRY(const auto lock, wait_for_lock(options_.state + "/lock"));
+  // One at a time on the machine: two that look at the same moment would find the same one free.
+  DIBS_TRY(const auto lock, wait_for_lock(options_.state + "/../ranges.lock"));
   if (auto known = runtime::system_files().read(path); known.ok()) return known;
+  DIBS_CHECK(runtime::system_files().write(options_.state + "/owner", options_.name, 0644));
+  const auto others = ranges_of_others();
   auto routes = runtime::system_files().read("/proc/net/route");
-  const std::string range = pick_range(options_.name, routes.ok() ? *routes : "");
+  const std::string range = pick_range(options_.name, routes.ok() ? *routes : "", others);
   if (range.empty())
-    return Error::unavailable("no free range of addresses for pods in 10.64.0.0/9");
+    return Error::unavailable("no free range of addresses for pods from 10.64.0.0 to 10.191.0.0");
   DIBS_CHECK(runtime::system_files().write(path, range, 0644));
   return range;
+}
+
+std::vector<std::string> PodNetwork::ranges_of_others() const {
+  const fs::path own(options_.state);
+  std::vector<std::string> found;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(own.parent_path(), failed)) {
+    const std::string folder = entry.path().string();
+    if (!entry.path().filename().string().starts_with("net-") || folder == options_.state) continue;
+    auto range = runtime::system_files().read(folder + "/range");
+    auto owner = runtime::system_files().read(folder + "/owner");
+    if (!range.ok() || !owner.ok()) continue;
+    PodNetwork other({.name = *owner, .state = folder});
+    if (other.is_orphan()) {
+      other.destroy();
+    } else {
+      found.push_back(std::move(*range));
+    }
+  }
+  return found;
+}
+
+bool PodNetwork::is_orphan() const {
+  std::error_code failed;
+  if (!options_.name.starts_with('/') || fs::exists(options_.name, failed) || failed) return false;
+  // Without a bridge, too, there is nothing to begin with.
+  return fs::is_empty(cat("/sys/class/net/", bridge_, "/brif"), failed) || failed;
 }
 
 Result<Value> PodNetwork::default_configuration() {
@@ -338,7 +375,7 @@ void PodNetwork::destroy() {
   }
   (void)runtime::run({.argv = {"ip", "link", "delete", bridge_}}).ok();
   std::error_code failed;
-  std::filesystem::remove_all(options_.state, failed);
+  fs::remove_all(options_.state, failed);
 }
 
 }  // namespace dibs::node

@@ -3,9 +3,11 @@
 //
 // A machine's own configuration (the first file in /etc/cni/net.d) counts; without one there is a
 // bridge with addresses of its own, made at the first pod. Its range is picked so that it does not
-// meet a route of the machine, and kept as long as the machine is up; nodes with the same network
-// name share it.
+// meet a route of the machine or another network of ours, and kept as long as the machine is up;
+// nodes with the same network name share it. Who picks a range takes away the networks whose owner
+// is gone: an agent that is killed cannot.
 //
+//     <state>/owner       the network's name
 //     <state>/range       "10.97.0.0/16"
 //     <state>/ipam/       addresses given out, by the host-local plugin
 //     <state>/adding/ID   locked by whoever adds that sandbox, plugins and their children included
@@ -26,8 +28,8 @@
 namespace dibs::node {
 
 struct NetworkOptions {
-  std::string name = {};
-  std::string state = {};  // folder, gone after a reboot
+  std::string name = {};   // the folder of the node, or of the cluster whose nodes share it
+  std::string state = {};  // folder, gone after a reboot; networks of ours are siblings, net-…
   std::string config_folder = "/etc/cni/net.d";
   std::vector<std::string> plugin_folders = {"/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"};
 };
@@ -61,6 +63,9 @@ class PodNetwork {
   Result<json::Value> configuration();
   Result<json::Value> default_configuration();
   Result<std::string> range();
+  /// The ranges of the other networks here, less those that can be taken away.
+  std::vector<std::string> ranges_of_others() const;
+  bool is_orphan() const;
   std::string find_plugin(const std::string& type) const;
   Result<json::Value> call(const std::string& command, const json::Value& plugin,
                            const std::string& sandbox_id, const std::string& network_namespace,
@@ -75,8 +80,10 @@ class PodNetwork {
   bool masqueraded_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
-/// The first range of 10.64.0.0/10 to 10.191.0.0 of 16 bits, from a start that `name` decides, that
-/// no route of /proc/net/route (given as its text) meets. "" when all are taken.
-std::string pick_range(const std::string& name, const std::string& routes);
+/// The first range of 16 bits from 10.64.0.0 to 10.191.0.0, from a start that `name` decides, that
+/// no route of /proc/net/route (given as its text) meets and no other network has. "" when all are
+/// taken.
+std::string pick_range(const std::string& name, const std::string& routes,
+                       const std::vector<std::string>& others = {});
 
 }  // namespace dibs::node

@@ -80,6 +80,35 @@ TEST_F(PodNetworkTest, adds_as_planned_and_removes_what_was_added) {
   EXPECT_TRUE(fs::is_empty(root_ + "/state/adding"));
 }
 
+TEST_F(PodNetworkTest, a_new_network_takes_away_those_whose_owner_is_gone) {
+  fs::remove_all(root_ + "/net.d");
+  for (const char* type : {"bridge", "host-local", "portmap"}) write(cat("/plugins/", type), "");
+  for (const char* type : {"bridge", "host-local", "portmap"}) {
+    ::chmod(cat(root_, "/plugins/", type).c_str(), 0755);
+  }
+  const auto make = [&](const std::string& owner) {
+    NetworkOptions options = options_in(root_);
+    options.name = root_ + "/" + owner;
+    options.state = root_ + "/net-" + owner;
+    fs::create_directories(options.name);
+    EXPECT_TRUE(PodNetwork(options).ready().ok());
+  };
+  make("one");
+  make("two");
+  const std::string range = read("/net-one/range");
+  EXPECT_NE(range, "");
+  EXPECT_NE(range, read("/net-two/range"));
+  fs::remove_all(root_ + "/one");
+  make("two");
+  EXPECT_TRUE(exists("/net-one"));
+
+  make("three");
+
+  EXPECT_FALSE(exists("/net-one"));
+  EXPECT_TRUE(exists("/net-two"));
+  EXPECT_TRUE(exists("/net-three"));
+}
+
 TEST_F(PodNetworkTest, a_failed_addition_is_taken_back_at_once) {
   make_plugin("echo kept > $d/address; echo '{\"msg\": \"no more\"}'; exit 1");
   PodNetwork network(options_in(root_));

@@ -24,10 +24,17 @@ namespace dibs::node {
 
 namespace fs = std::filesystem;
 
-std::string oci_run_folder(const std::string& root) {
+namespace {
+
+std::string full_path(const std::string& folder) {
   std::error_code failed;
-  const std::string full = fs::weakly_canonical(fs::absolute(root, failed), failed).string();
-  return cat("/run/dibs/", digest_of(full).substr(7, 8));
+  return fs::weakly_canonical(fs::absolute(folder, failed), failed).string();
+}
+
+}  // namespace
+
+std::string oci_run_folder(const std::string& root) {
+  return cat("/run/dibs/", digest_of(full_path(root)).substr(7, 8));
 }
 
 namespace {
@@ -94,6 +101,7 @@ OciRuntime::OciRuntime(OciOptions options, runtime::Runtime& machine)
         if (all.cdi_directories.empty()) {
           all.cdi_directories = {cdi::kStaticDirectory, cdi::kDynamicDirectory};
         }
+        all.network.name = full_path(all.network.name);
         if (all.network.state.empty()) {
           all.network.state = cat("/run/dibs/net-", digest_of(all.network.name).substr(7, 8));
         }

@@ -28,8 +28,8 @@ struct RuntimeOptions {
   std::vector<std::string> cdi_directories = {};
   /// The image store; nodes share it. Empty: default_image_folder().
   std::string images = {};
-  /// Nodes with the same name are on one network: one bridge, one range of addresses. Empty: one
-  /// made from `root`.
+  /// A folder. Nodes that have the same here are on one network: one bridge, one range of
+  /// addresses, as long as the folder is there. Empty: `root`.
   std::string network = {};
   /// Folders of CNI configuration and plugins; empty: the usual ones.
   std::string cni_config = {};

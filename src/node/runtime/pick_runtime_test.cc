@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "node/runtime/oci_network.h"
 #include "node/runtime/oci_runtime.h"
 #include "runtime/real_runtime.h"
 
@@ -20,7 +19,6 @@ class PickRuntime : public testing::Test {
     root_ = ::mkdtemp(pattern.data());
   }
   ~PickRuntime() override {
-    PodNetwork({.name = root_, .state = root_ + "/net"}).destroy();
     std::filesystem::remove_all(oci_run_folder(root_));
     std::filesystem::remove_all(root_);
   }
