@@ -8,15 +8,15 @@ namespace {
 using driver::Environment;
 
 constexpr DriverKind kDrivers[] = {
-    {"gpu", "make-believe GPUs",
+    {"gpu", "gpu.example.com", "make-believe GPUs",
      [](Environment environment, const std::string& node, const std::string& folder) {
        return start_gpu_driver(std::move(environment), options_for_node(node, folder, "gpu"));
      }},
-    {"net", "make-believe network interfaces",
+    {"net", "net.example.com", "make-believe network interfaces",
      [](Environment environment, const std::string& node, const std::string& folder) {
        return start_gpu_driver(std::move(environment), options_for_node(node, folder, "net"));
      }},
-    {"cpu", "make-believe CPUs",
+    {"cpu", "cpu.example.com", "make-believe CPUs",
      [](Environment environment, const std::string& node, const std::string& folder) {
        return start_gpu_driver(std::move(environment), options_for_node(node, folder, "cpu"));
      }},

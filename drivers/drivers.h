@@ -12,7 +12,8 @@
 namespace dibs::drivers {
 
 struct DriverKind {
-  std::string_view name;  // in --drivers
+  std::string_view name;    // in --drivers
+  std::string_view driver;  // in the API
   std::string_view description;
   /// For this node, below the root folder of its agent. Does not wait for the API server. Errors
   /// name the folder.

@@ -21,6 +21,11 @@ Result<std::unique_ptr<Cluster>> Cluster::start(World world, std::unique_ptr<sto
 
 Result<> Cluster::open(Options options) {
   compactor_ = std::make_unique<store::Compactor>(*store_, world_.runtime.timers);
+  if (options.controllers) options.server.accounts = controllers::controller_accounts();
+  if (options.nodes) {
+    options.server.fleet = options.nodes->fleet;
+    DIBS_TRY(options.server.drivers, driver_accounts(options.nodes->drivers));
+  }
   DIBS_CHECK(open_server(options.server, std::move(options.port)));
   DIBS_TRY(const api::Features gates,
            api::Features::parse(options.server.answers_as(), options.server.feature_gates));
@@ -28,9 +33,10 @@ Result<> Cluster::open(Options options) {
   if (options.controllers) start_controllers(options.server, std::move(*options.controllers));
   if (options.scheduler) start_scheduler(std::move(*options.scheduler));
   if (options.nodes) {
-    DIBS_TRY(nodes_,
-             Nodes::start(std::move(*options.nodes), options.server, world_,
-                          [this](const client::InProcessIdentity& who) { return connect(who); }));
+    DIBS_TRY(nodes_, Nodes::start(std::move(*options.nodes), options.server, world_,
+                                  [this](const client::InProcessIdentity& who) {
+                                    return connect_part(who);
+                                  }));
   }
   return success();
 }
@@ -42,10 +48,29 @@ Result<> Cluster::open_server(server::Options options, std::optional<net::Server
   }
   DIBS_TRY(server_, server::ApiServer::open(world_.runtime, *store_, std::move(options)));
   if (port_) port_->admit(*server_);
-  admin_.emplace();
-  admin_->transport = connect();
-  admin_->client = std::make_unique<client::Client>(*admin_->transport);
   return success();
+}
+
+client::Client& Cluster::client() {
+  std::call_once(admin_made_, [this] {
+    admin_.transport = connect();
+    admin_.client = std::make_unique<client::Client>(*admin_.transport);
+  });
+  return *admin_.client;
+}
+
+std::vector<client::InProcessIdentity> Cluster::parts() const {
+  const MutexLock lock(parts_mutex_);
+  return parts_;
+}
+
+std::unique_ptr<client::Transport> Cluster::connect_part(
+    const client::InProcessIdentity& identity) {
+  {
+    const MutexLock lock(parts_mutex_);
+    parts_.push_back(identity);
+  }
+  return connect(identity);
 }
 
 std::unique_ptr<client::Transport> Cluster::connect(const client::InProcessIdentity& identity) {
@@ -66,7 +91,10 @@ client::Client& Cluster::add_caller(std::unique_ptr<client::Transport> transport
 void Cluster::start_controllers(const server::Options& server,
                                 controllers::ControllersOptions options) {
   options.ca_pem = server.ca_pem;
-  auto& client = add_caller(connect({"system:kube-controller-manager", {"system:masters"}}));
+  auto& client = add_caller(connect_part({"system:kube-controller-manager", {}}));
+  for (const std::string& account : controllers::controller_accounts()) {
+    options.clients[account] = &add_caller(connect_part(account_identity(account)));
+  }
   controllers_ =
       std::make_unique<controllers::Controllers>(client, world_.runtime, std::move(options));
   controllers_->start();
@@ -76,8 +104,8 @@ void Cluster::start_scheduler(scheduler::Options options) {
   options.features = features_;
   options.metrics = &server_->metrics();
   // It is written against v1 of the device API; an older release serves others.
-  auto& client = add_caller(
-      client::make_resource_transport(connect({"system:kube-scheduler", {"system:masters"}})));
+  auto& client =
+      add_caller(client::make_resource_transport(connect_part({"system:kube-scheduler", {}})));
   scheduler_ = std::make_unique<scheduler::Scheduler>(client, world_.runtime, std::move(options));
   scheduler_->start();
 }

@@ -3,7 +3,8 @@
 //
 // The parts meet through the API server alone. What is decided here is which of them there are, as
 // whom each reaches the server, and the order in which they begin and end, which is written down
-// nowhere else.
+// nowhere else. None of them is more than its role allows: controllers, scheduler and nodes are who
+// they are in Kubernetes, with the roles that it has for them.
 //
 // Beginning:
 //   1. compactor     history is bounded from the first write on
@@ -27,11 +28,13 @@
 // no socket, are the same to it.
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "alloc/features.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "client/client.h"
 #include "client/transport.h"
@@ -77,8 +80,10 @@ class Cluster {
 
   /// A way to the server without a socket. It must not be used once stop() has returned.
   std::unique_ptr<client::Transport> connect(const client::InProcessIdentity& identity = {});
-  /// As system:admin, who may do everything.
-  client::Client& client() { return *admin_->client; }
+  /// As system:admin, who may do everything. For who owns the cluster: none of its parts uses it.
+  client::Client& client();
+  /// As whom its parts reach the server.
+  std::vector<client::InProcessIdentity> parts() const;
   runtime::Runtime& runtime() { return world_.runtime; }
   /// Null where there are none.
   controllers::Controllers* controllers() { return controllers_.get(); }
@@ -96,6 +101,7 @@ class Cluster {
   explicit Cluster(World world, std::unique_ptr<store::Store> store);
   Result<> open(Options options);
   Result<> open_server(server::Options options, std::optional<net::ServerOptions> port);
+  std::unique_ptr<client::Transport> connect_part(const client::InProcessIdentity& identity);
   client::Client& add_caller(std::unique_ptr<client::Transport> transport);
   void start_controllers(const server::Options& server, controllers::ControllersOptions options);
   void start_scheduler(scheduler::Options options);
@@ -107,8 +113,11 @@ class Cluster {
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<server::ApiServer> server_;
   std::unique_ptr<FrontDoor> port_;
-  std::optional<Caller> admin_;
+  std::once_flag admin_made_;
+  Caller admin_;
   std::vector<Caller> callers_;
+  mutable Mutex parts_mutex_;
+  std::vector<client::InProcessIdentity> parts_ DIBS_GUARDED_BY(parts_mutex_);
   std::unique_ptr<store::Compactor> compactor_;
   std::unique_ptr<controllers::Controllers> controllers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;

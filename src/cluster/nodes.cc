@@ -14,7 +14,57 @@ namespace {
 
 const client::Gvr kServices{"", "v1", "services"};
 
+/// The way of a driver: says on which node it is, as the token of its pod there would.
+class OnNode final : public client::Transport {
+ public:
+  OnNode(std::unique_ptr<client::Transport> inner, std::string node)
+      : inner_(std::move(inner)), node_(std::move(node)) {}
+
+  Result<client::Response> send(client::Request request) override {
+    return inner_->send(signed_by_node(std::move(request)));
+  }
+  void send_async(client::Request request,
+                  std::function<void(Result<client::Response>)> done) override {
+    inner_->send_async(signed_by_node(std::move(request)), std::move(done));
+  }
+  std::unique_ptr<client::TransportStream> open_stream(client::Request request,
+                                                       client::StreamHandlers handlers) override {
+    return inner_->open_stream(signed_by_node(std::move(request)), std::move(handlers));
+  }
+  bool protects_allocations() const override { return inner_->protects_allocations(); }
+  json::Pool& trees() override { return inner_->trees(); }
+
+ private:
+  client::Request signed_by_node(client::Request request) const {
+    request.headers.set("X-Remote-Extra-Authentication.kubernetes.io%2fnode-name", node_);
+    return request;
+  }
+
+  std::unique_ptr<client::Transport> inner_;
+  const std::string node_;
+};
+
 }  // namespace
+
+client::InProcessIdentity account_identity(const std::string& name) {
+  return {cat("system:serviceaccount:kube-system:", name),
+          {"system:serviceaccounts", "system:serviceaccounts:kube-system"}};
+}
+
+std::string driver_account(std::string_view name) { return cat("dibs-driver-", name); }
+
+Result<std::vector<server::DriverAccount>> driver_accounts(const std::vector<std::string>& names) {
+  std::vector<server::DriverAccount> out;
+  for (const std::string& name : names) {
+    const auto* kind = find_named(drivers::driver_kinds(), name);
+    if (kind == nullptr) {
+      return Error::bad_request(
+          cat("--drivers ", quoted(name), ": must be ", any_name_of(drivers::driver_kinds())));
+    }
+    out.push_back({driver_account(name), std::string(kind->driver)});
+  }
+  return out;
+}
 
 struct Nodes::State {
   State(NodesOptions how, const server::Options& of_server, const World& world, Connect way)
@@ -24,12 +74,17 @@ struct Nodes::State {
         files(world.files),
         connect(std::move(way)) {}
 
+  struct Driver {
+    std::unique_ptr<client::Transport> transport;
+    std::unique_ptr<client::Client> client;
+    driver::Running running;
+  };
   struct Node {
     std::unique_ptr<metrics::Registry> metrics;
     std::unique_ptr<client::Transport> transport;
     std::unique_ptr<client::Client> client;
     std::unique_ptr<node::Agent> agent;
-    std::vector<driver::Running> drivers;
+    std::vector<Driver> drivers;
   };
 
   const NodesOptions options;
@@ -37,8 +92,8 @@ struct Nodes::State {
   runtime::Runtime& runtime;
   runtime::Files& files;
   const Connect connect;
-  std::unique_ptr<client::Transport> own_transport;  // of drivers and of what nodes share
-  std::unique_ptr<client::Client> own_client;
+  std::unique_ptr<client::Transport> shared_transport;  // of what the nodes of a fleet share
+  std::unique_ptr<client::Client> shared_client;
   std::unique_ptr<node::SharedPods> pods;
   std::unique_ptr<client::Informer> services;
   rpc::MemoryNetwork network;
@@ -47,19 +102,13 @@ struct Nodes::State {
   std::string explanation;
 
   Result<> start() {
-    for (const auto& driver : options.drivers) {
-      if (find_named(drivers::driver_kinds(), driver) == nullptr) {
-        return Error::bad_request(
-            cat("--drivers ", quoted(driver), ": must be ", any_name_of(drivers::driver_kinds())));
-      }
-    }
-    own_transport = connect({"system:dibs:nodes", {"system:masters", "system:authenticated"}});
-    own_client = std::make_unique<client::Client>(*own_transport);
     if (options.fleet) {
-      pods = std::make_unique<node::SharedPods>(*own_client, runtime);
+      shared_transport = connect({std::string(server::kFleetUser), {}});
+      shared_client = std::make_unique<client::Client>(*shared_transport);
+      pods = std::make_unique<node::SharedPods>(*shared_client, runtime);
       client::InformerOptions how;
       how.gvr = kServices;
-      services = std::make_unique<client::Informer>(*own_client, runtime, std::move(how));
+      services = std::make_unique<client::Informer>(*shared_client, runtime, std::move(how));
       services->start();
     }
     nodes.reserve(options.count);
@@ -116,7 +165,11 @@ struct Nodes::State {
 
   Result<> start_driver(Node& node, const std::string& driver, const std::string& name,
                         const std::string& root) {
-    driver::Environment environment{*own_client, runtime, files};
+    Driver& made = node.drivers.emplace_back();
+    made.transport =
+        std::make_unique<OnNode>(connect(account_identity(driver_account(driver))), name);
+    made.client = std::make_unique<client::Client>(*made.transport);
+    driver::Environment environment{*made.client, runtime, files};
     if (options.fleet) {
       environment.serve = [this](const std::string& path,
                                  rpc::Methods methods) -> Result<std::unique_ptr<rpc::Server>> {
@@ -124,8 +177,7 @@ struct Nodes::State {
       };
     }
     const auto* kind = find_named(drivers::driver_kinds(), driver);
-    DIBS_TRY(auto started, kind->start(std::move(environment), name, root));
-    node.drivers.push_back(std::move(started));
+    DIBS_TRY(made.running, kind->start(std::move(environment), name, root));
     return success();
   }
 
@@ -134,7 +186,10 @@ struct Nodes::State {
     for (auto& node : nodes) {
       if (node.agent) node.agent->stop();
     }
-    for (auto& node : nodes) node.drivers.clear();
+    // What a driver has asked may still be answered: its way there stays.
+    for (auto& node : nodes) {
+      for (auto& driver : node.drivers) driver.running = {};
+    }
     if (pods) pods->stop();
     if (services) services->stop();
   }

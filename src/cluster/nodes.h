@@ -2,13 +2,14 @@
 // The nodes of a cluster in one process: agents and drivers.
 //
 // Each node speaks to the API as itself (system:node:NAME), so that it may do what a node may, and
-// nothing else. Nodes are like machines: each with its folders, its port, its watches and its
-// drivers behind sockets; or they are a fleet, which shares one watch, has no ports, and meets its
-// drivers in memory.
+// nothing else; each driver as a service account of its own, on that node. Nodes are like machines:
+// each with its folders, its port, its watches and its drivers behind sockets; or they are a fleet,
+// which shares one watch, has no ports, and meets its drivers in memory.
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -28,6 +29,13 @@ struct NodesOptions {
   std::string folder = {};
   bool fleet = false;
 };
+
+/// As a token of an account in kube-system would say it.
+client::InProcessIdentity account_identity(const std::string& name);
+/// The account in kube-system of a driver named in `--drivers`.
+std::string driver_account(std::string_view name);
+/// What the server has to know of these drivers. Errors name the flag.
+Result<std::vector<server::DriverAccount>> driver_accounts(const std::vector<std::string>& names);
 
 /// More than this are no machines to look into, but a load to look at.
 inline constexpr unsigned kMostMachines = 16;

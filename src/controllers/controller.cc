@@ -58,6 +58,11 @@ bool SharedInformers::synced() const {
                      [](const auto& item) { return item.second.informer->synced(); });
 }
 
+client::Client& Environment::as(std::string_view account) const {
+  const auto found = options.clients.find(account);
+  return found == options.clients.end() ? client : *found->second;
+}
+
 Recorders::Recorders(client::Client& client, runtime::Runtime& runtime)
     : client_(client), runtime_(runtime) {}
 

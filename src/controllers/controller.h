@@ -68,9 +68,12 @@ struct ControllersOptions {
   unsigned concurrency = 4;
   /// Of all controllers only that of resource claims: enough for a benchmark of scheduling.
   bool claims_only = false;
+  /// Who speaks for an account (controller_accounts()); they must outlive the controllers. An
+  /// account without one speaks through the client that all share.
+  std::map<std::string, client::Client*, std::less<>> clients = {};
 };
 
-/// Events of all controllers, each under its own component name.
+/// Events of one account, each under the name of a component.
 class Recorders {
  public:
   Recorders(client::Client& client, runtime::Runtime& runtime);
@@ -89,12 +92,15 @@ class Recorders {
 
 /// What a controller is given. Everything outlives it.
 struct Environment {
-  client::Client& client;
+  client::Client& client;  // as the controller's own account, with the rights of that
   runtime::Runtime& runtime;
   SharedInformers& informers;
   Discovery& discovery;
   Recorders& events;
   const ControllersOptions& options;
+
+  /// For the part of a controller's work that has an account of its own.
+  client::Client& as(std::string_view account) const;
 };
 
 class Controller {

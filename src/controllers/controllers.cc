@@ -1,5 +1,6 @@
 #include "controllers/controllers.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/log.h"
@@ -13,50 +14,89 @@ namespace {
 
 constexpr Duration kServerRetry = std::chrono::milliseconds(500);
 
+struct Kind {
+  const char* account;
+  ControllerPtr (*make)(Environment& environment);
+};
+
+constexpr Kind kKinds[] = {
+    {"namespace-controller", make_namespace_controller},
+    {"service-account-controller", make_service_account_controller},
+    {"generic-garbage-collector", make_garbage_collector},
+    {"resource-claim-controller", make_resource_claim_controller},
+    {"resourcequota-controller", make_quota_controller},
+    {"pod-garbage-collector", make_pod_collector},
+    {"node-controller", make_node_lifecycle_controller},
+    {"node-controller", make_taint_eviction_controller},
+    {"device-taint-eviction-controller", make_device_taint_controller},
+    {"replicaset-controller", make_replica_set_controller},
+    {"replication-controller", make_replication_controller},
+    {"deployment-controller", make_deployment_controller},
+    {"statefulset-controller", make_stateful_set_controller},
+    {"daemon-set-controller", make_daemon_set_controller},
+    {"job-controller", make_job_controller},
+    {"cronjob-controller", make_cron_job_controller},
+};
+
 /// Everything that lives from one start() to the next stop().
 struct Running {
   Running(client::Client& api, runtime::Runtime& world, const ControllersOptions& what)
-      : client(api),
-        runtime(world),
-        informers(api, world),
-        recorders(api, world),
-        environment{client, runtime, informers, discovery, recorders, what} {}
+      : shared(api), runtime(world), options(what), informers(api, world) {}
 
-  client::Client& client;
+  /// A controller, and what it has for itself.
+  struct Part {
+    Part(Running& all, client::Client& own)
+        : recorders(own, all.runtime), environment{own,           all.runtime, all.informers,
+                                                   all.discovery, recorders,   all.options} {}
+
+    Recorders recorders;
+    Environment environment;
+    ControllerPtr controller;
+  };
+
+  client::Client& shared;
   runtime::Runtime& runtime;
+  const ControllersOptions& options;
   SharedInformers informers;
   Discovery discovery;
-  Recorders recorders;
-  Environment environment;
-  std::vector<ControllerPtr> controllers;
+  std::vector<std::unique_ptr<Part>> parts;
 
   void make_all() {
-    for (const auto make :
-         {make_namespace_controller, make_service_account_controller, make_garbage_collector,
-          make_resource_claim_controller, make_quota_controller, make_pod_collector,
-          make_node_lifecycle_controller, make_taint_eviction_controller,
-          make_device_taint_controller}) {
-      if (environment.options.claims_only && make != make_resource_claim_controller) continue;
+    for (const Kind& kind : kKinds) {
+      if (options.claims_only && kind.make != make_resource_claim_controller) continue;
+      const auto own = options.clients.find(std::string_view(kind.account));
+      auto part =
+          std::make_unique<Part>(*this, own == options.clients.end() ? shared : *own->second);
+      part->controller = kind.make(part->environment);
       // None where the server does not serve what it is about.
-      if (auto controller = make(environment)) controllers.push_back(std::move(controller));
-    }
-    if (!environment.options.claims_only) {
-      for (auto& controller : make_workload_controllers(environment))
-        controllers.push_back(std::move(controller));
+      if (part->controller) parts.push_back(std::move(part));
     }
     informers.start();
-    for (auto& controller : controllers) controller->start();
+    for (auto& part : parts) part->controller->start();
   }
 
   void end() {
-    for (auto& controller : controllers) controller->stop();
+    for (auto& part : parts) part->controller->stop();
     informers.stop();
-    controllers.clear();
-    recorders.stop();
+    for (auto& part : parts) {
+      part->controller.reset();
+      part->recorders.stop();
+    }
   }
 };
 
 }  // namespace
+
+std::vector<std::string> controller_accounts() {
+  // Parts of the work of others: the second writes kube-root-ca.crt, the first removes Jobs whose
+  // time after their end is up.
+  std::vector<std::string> out = {"ttl-after-finished-controller", "root-ca-cert-publisher"};
+  for (const Kind& kind : kKinds) {
+    if (std::find(out.begin(), out.end(), kind.account) == out.end())
+      out.emplace_back(kind.account);
+  }
+  return out;
+}
 
 struct Controllers::State : std::enable_shared_from_this<Controllers::State> {
   State(client::Client& api, runtime::Runtime& world, ControllersOptions what)

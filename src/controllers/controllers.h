@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "client/client.h"
 #include "controllers/controller.h"
@@ -14,9 +15,13 @@
 
 namespace dibs::controllers {
 
+/// The service accounts of kube-system that controllers act as, named as Kubernetes names them; it
+/// has a role for each.
+std::vector<std::string> controller_accounts();
+
 class Controllers {
  public:
-  /// `client` and `runtime` must outlive it.
+  /// `client`, which reads for all of them, and `runtime` must outlive it.
   Controllers(client::Client& client, runtime::Runtime& runtime, ControllersOptions options);
   /// As stop().
   ~Controllers();

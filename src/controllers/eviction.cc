@@ -3,8 +3,8 @@
 namespace dibs::controllers {
 namespace {
 
-/// The pod with its condition DisruptionTarget set.
-Value disrupted(Value pod, const Eviction& eviction, Time now) {
+/// Sets the condition DisruptionTarget of the pod as it is known, and of no other.
+Value disruption(const Value& pod, const Eviction& eviction, Time now) {
   Value condition = Value::object({{"type", "DisruptionTarget"},
                                    {"status", "True"},
                                    {"lastTransitionTime", format_rfc3339(now)},
@@ -13,36 +13,30 @@ Value disrupted(Value pod, const Eviction& eviction, Time now) {
   if (!pod["metadata"]["generation"].is_null()) {
     condition.set("observedGeneration", pod["metadata"]["generation"]);
   }
-  Value& conditions = pod.mut("status").mut("conditions");
-  std::size_t index = 0;
-  while (index < conditions.size() && !(conditions[index]["type"] == condition["type"])) ++index;
-  if (index < conditions.size()) {
-    conditions.mut(index) = condition;
-  } else {
-    conditions.push(condition);
-  }
-  if (eviction.fail && !is_pod_terminal(pod)) pod.mut("status").set("phase", "Failed");
-  return pod;
+  Value status = Value::object({{"conditions", Value::array({condition})}});
+  if (eviction.fail && !is_pod_terminal(pod)) status.set("phase", "Failed");
+  return Value::object(
+      {{"metadata", Value::object({{"uid", pod["metadata"]["uid"]},
+                                   {"resourceVersion", pod["metadata"]["resourceVersion"]}})},
+       {"status", std::move(status)}});
 }
 
 }  // namespace
 
 Result<bool> evict(Environment& environment, const Value& pod, const Eviction& eviction) {
-  auto live = environment.client.get(kPods, namespace_of(pod), name_of(pod));
-  if (!live) {
-    if (is_gone(live.error())) return false;
-    return live.error();
-  }
-  if (uid_of(*live) != uid_of(pod)) return false;
-  if (is_deleting(*live) && eviction.grace_period_seconds != 0) return false;
-  auto marked = environment.client.update_status(
-      kPods, namespace_of(pod), disrupted(*live, eviction, environment.runtime.clock.now()));
+  if (is_deleting(pod) && eviction.grace_period_seconds != 0) return false;
+  // Who collects pods may neither read one nor write more of its status than a patch.
+  client::WriteOptions status;
+  status.subresource = "status";
+  auto marked =
+      environment.client.patch(kPods, namespace_of(pod), name_of(pod), client::PatchType::strategic,
+                               disruption(pod, eviction, environment.runtime.clock.now()), status);
   if (!marked) {
     if (is_gone(marked.error())) return false;
     return marked.error();
   }
   if (!eviction.component.empty()) {
-    environment.events.event(eviction.component, *live, false, eviction.event_reason,
+    environment.events.event(eviction.component, pod, false, eviction.event_reason,
                              eviction.event_note);
   }
   client::DeleteOptions options;

@@ -93,9 +93,9 @@ class JobController : public Workload {
   }
 
   Result<WorkOutcome> remove_job(const Value& job) {
-    auto removed =
-        environment_.client.remove(kJobResource, namespace_of(job), name_of(job),
-                                   {.propagation = "Foreground", .uid = std::string(uid_of(job))});
+    auto removed = environment_.as("ttl-after-finished-controller")
+                       .remove(kJobResource, namespace_of(job), name_of(job),
+                               {.propagation = "Foreground", .uid = std::string(uid_of(job))});
     if (!removed.ok() && !is_gone(removed.error())) return std::move(removed).error();
     return done();
   }

@@ -101,14 +101,10 @@ class Quotas : public Controller {
 
   Result<WorkOutcome> reconcile(const std::string& key) {
     const auto [name_space, name] = client::split_key(key);
-    if (!quotas_.get(key)) return done();
-    // Read before the objects: a charge that comes in between makes the write below fail.
-    auto read = environment_.client.get(kQuotas, name_space, name);
-    if (!read) {
-      if (is_gone(read.error())) return done();
-      return read.error();
-    }
-    Value quota = std::move(read).value();
+    // Known before the objects are read: a charge that came since then makes the write below fail.
+    auto known = quotas_.get(key);
+    if (!known) return done();
+    Value quota = std::move(*known);
     std::set<GroupResource> resources;
     for (const auto& [hard, amount] : quota["spec"]["hard"].members()) {
       resources.insert(counted_by(hard));

@@ -20,6 +20,7 @@ class ServiceAccounts : public Controller {
  public:
   explicit ServiceAccounts(Environment& environment)
       : environment_(environment),
+        publisher_(environment.as("root-ca-cert-publisher")),
         namespaces_(environment.informers.of(kNamespaces)),
         accounts_(environment.informers.of(kAccounts)),
         config_maps_(environment.informers.of(kConfigMaps)),
@@ -42,7 +43,7 @@ class ServiceAccounts : public Controller {
     const auto object = namespaces_.get(name_space);
     if (!object || is_deleting(*object)) return done();
     if (!accounts_.get(client::key_of(name_space, kAccount))) {
-      DIBS_CHECK(create(kAccounts, name_space,
+      DIBS_CHECK(create(environment_.client, kAccounts, name_space,
                         Value::object({{"apiVersion", "v1"},
                                        {"kind", "ServiceAccount"},
                                        {"metadata", Value::object({{"name", kAccount}})}})));
@@ -58,7 +59,7 @@ class ServiceAccounts : public Controller {
     const auto found = config_maps_.get(client::key_of(name_space, kRootCa));
     if (!found) {
       return create(
-          kConfigMaps, name_space,
+          publisher_, kConfigMaps, name_space,
           Value::object(
               {{"apiVersion", "v1"},
                {"kind", "ConfigMap"},
@@ -70,14 +71,15 @@ class ServiceAccounts : public Controller {
     if ((*found)["data"] == data) return success();
     Value object = *found;
     object.set("data", data);
-    auto written = environment_.client.update(kConfigMaps, name_space, object);
+    auto written = publisher_.update(kConfigMaps, name_space, object);
     if (!written && !is_gone(written.error())) return written.error();
     return success();
   }
 
   /// A namespace on its way out takes nothing new, which is as good as done.
-  Result<> create(const Gvr& gvr, const std::string& name_space, const Value& object) {
-    auto made = environment_.client.create(gvr, name_space, object);
+  static Result<> create(client::Client& client, const Gvr& gvr, const std::string& name_space,
+                         const Value& object) {
+    auto made = client.create(gvr, name_space, object);
     if (made || made.error().code() == Code::already_exists || is_gone(made.error()) ||
         made.error().code() == Code::forbidden) {
       return success();
@@ -86,6 +88,7 @@ class ServiceAccounts : public Controller {
   }
 
   Environment& environment_;
+  client::Client& publisher_;  // of kube-root-ca.crt
   client::Informer& namespaces_;
   client::Informer& accounts_;
   client::Informer& config_maps_;

@@ -265,16 +265,4 @@ Result<> Workload::forget_revisions(const Value& owner, const RevisionPlan& plan
   return success();
 }
 
-std::vector<ControllerPtr> make_workload_controllers(Environment& environment) {
-  std::vector<ControllerPtr> controllers;
-  controllers.push_back(make_replica_set_controller(environment));
-  controllers.push_back(make_replication_controller(environment));
-  controllers.push_back(make_deployment_controller(environment));
-  controllers.push_back(make_stateful_set_controller(environment));
-  controllers.push_back(make_daemon_set_controller(environment));
-  controllers.push_back(make_job_controller(environment));
-  controllers.push_back(make_cron_job_controller(environment));
-  return controllers;
-}
-
 }  // namespace dibs::controllers

@@ -97,9 +97,6 @@ class Workload : public Controller {
 /// The refusal that says that the namespace is going away: nothing to tell, nothing to retry.
 bool is_namespace_ending(const Error& error);
 
-/// All of them.
-std::vector<ControllerPtr> make_workload_controllers(Environment& environment);
-
 ControllerPtr make_replica_set_controller(Environment& environment);
 ControllerPtr make_replication_controller(Environment& environment);
 ControllerPtr make_deployment_controller(Environment& environment);

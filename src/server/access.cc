@@ -1,8 +1,10 @@
 #include "server/access.h"
 
+#include <atomic>
 #include <unordered_map>
 
 #include "api/merge/selectors.h"
+#include "base/log.h"
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "net/jwt.h"
@@ -57,7 +59,10 @@ struct Access::Parts {
   Mutex mutex;
   std::vector<std::unique_ptr<store::Watch>> watches DIBS_GUARDED_BY(mutex);
   bool stopped DIBS_GUARDED_BY(mutex) = false;
+  std::atomic<std::uint64_t> own_refusals{0};
 
+  /// The outcome, told to the log when a part of this process was refused.
+  Result<> told(const Context& context, Result<> outcome);
   Result<Value> claims_of(std::string_view token);
   Result<auth::VerifiedToken> verify(std::string_view token,
                                      const std::vector<std::string>& audiences);
@@ -227,6 +232,7 @@ void Access::stop() {
 
 Result<UserInfo> Access::identify(const net::Request& request) {
   DIBS_TRY(UserInfo user, parts_->authenticator->authenticate(request));
+  if (is_inside(request)) take_extra(request, user);
   return impersonate(request, user,
                      [this](const RequestAttributes& what) { return authorize(what); });
 }
@@ -238,6 +244,18 @@ Decision Access::authorize(const RequestAttributes& attributes) {
   // the graph has.
   parts_->catch_up();
   return parts_->authorizer.authorize(attributes);
+}
+
+std::uint64_t Access::own_refusals() const { return parts_->own_refusals; }
+
+Result<> Access::Parts::told(const Context& context, Result<> outcome) {
+  if (!outcome.ok() && is_inside(context.request) &&
+      !auth::may_have_lost_a_pod(context.user, context.info.resource, outcome.error().message())) {
+    ++own_refusals;
+    log::warn("a part of this process was refused",
+              {{"user", context.user.name}, {"error", outcome.error()}});
+  }
+  return outcome;
 }
 
 Result<> Access::authorize_request(const Context& context) {
@@ -262,7 +280,7 @@ Result<> Access::authorize_request(const Context& context) {
   }
   Decision decision = authorize(what);
   if (decision.allowed) return success();
-  return auth::refusal_error(what, decision.reason);
+  return parts_->told(context, auth::refusal_error(what, decision.reason));
 }
 
 Value Access::review_token(std::string_view token, const std::vector<std::string>& audiences) {
@@ -310,8 +328,10 @@ Result<> Access::check_node(const Write& write) {
   auth::NodeOperation operation = auth::NodeOperation::update;
   if (write.operation == Operation::create) operation = auth::NodeOperation::create;
   if (write.operation == Operation::remove) operation = auth::NodeOperation::remove;
-  return check_node_write(write.context.user, operation, write.resource, write.subresource,
-                          write.name_space, write.name, write.object_if_any(), write.old_if_any());
+  return parts_->told(
+      write.context,
+      check_node_write(write.context.user, operation, write.resource, write.subresource,
+                       write.name_space, write.name, write.object_if_any(), write.old_if_any()));
 }
 
 Result<> Access::check_node_write(const UserInfo& user, auth::NodeOperation operation,

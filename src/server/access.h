@@ -4,6 +4,7 @@
 // Keeps roles, bindings and what nodes may see in memory, brought up to date by watching the store:
 // a decision never reads the store. Thread-safe.
 
+#include <cstdint>
 #include <memory>
 
 #include "base/result.h"
@@ -33,6 +34,9 @@ class Access {
   /// Errors: forbidden, in the words of the API.
   Result<> authorize_request(const Context& context);
   auth::Decision authorize(const auth::RequestAttributes& attributes);
+  /// How often a part of this process was refused what it asked for: never, unless its role was
+  /// changed or it asks for too much. Each time is in the log.
+  std::uint64_t own_refusals() const;
 
   /// The status of a TokenReview, for one of the audiences (none: this server's own).
   Value review_token(std::string_view token, const std::vector<std::string>& audiences);

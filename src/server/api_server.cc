@@ -163,6 +163,9 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
       &p.options, &p.metrics, [&p] { return p.store.sync(); }, [&p] { return p.access->jwks(); }});
   p.metrics.gauge_function("apiserver_registered_watchers", "Watches that are open now.",
                            [&p] { return static_cast<double>(p.watches.count()); });
+  p.metrics.gauge_function("dibs_own_requests_refused",
+                           "Requests of parts of this process that were refused.",
+                           [&p] { return static_cast<double>(p.access->own_refusals()); });
   DIBS_CHECK(write_bootstrap_objects(runtime, p.objects, p.resources, p.options));
   DIBS_CHECK(p.access->load());
   p.definitions->start();

@@ -52,6 +52,19 @@ Error refused(const UserInfo& user, const RequestAttributes& what, const auth::D
 
 }  // namespace
 
+bool is_inside(const net::Request& request) { return request.peer.address == "in-process"; }
+
+void take_extra(const net::Request& request, UserInfo& user) {
+  constexpr std::string_view kExtra = "x-remote-extra-";
+  for (const auto& [key, value] : request.headers.fields()) {
+    const std::string lower = to_lower(key);
+    std::string name;
+    if (lower.starts_with(kExtra) && percent_decode(lower.substr(kExtra.size()), false, name)) {
+      user.extra[name].push_back(value);
+    }
+  }
+}
+
 Error unauthorized_error() { return Error(Code::unauthorized, "Unauthorized"); }
 
 Result<UserInfo> Authenticator::authenticate_token(std::string_view token) const {

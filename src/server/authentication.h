@@ -19,6 +19,13 @@ using TokenVerifier = std::function<Result<auth::UserInfo>(std::string_view toke
 /// Decides whether the attributes are allowed.
 using Authorize = std::function<auth::Decision(const auth::RequestAttributes&)>;
 
+/// From a part of this process: its transport says so in place of an address, which nobody outside
+/// can.
+bool is_inside(const net::Request& request);
+/// What a token would say of a part beside its name and groups, from X-Remote-Extra-KEY headers. Of
+/// strangers they are never read.
+void take_extra(const net::Request& request, auth::UserInfo& user);
+
 class Authenticator {
  public:
   explicit Authenticator(std::vector<TokenVerifier> tokens) : tokens_(std::move(tokens)) {}

@@ -90,6 +90,24 @@ Value kubernetes_slice(const Options& options) {
         Value::array({Value::object({{"name", "https"}, {"protocol", "TCP"}, {"port", port}})})}});
 }
 
+/// Accounts and roles of what runs in this process beside the server.
+void add_own_parts(const Options& options, std::vector<Named>& out) {
+  const auto add_account = [&](const std::string& name) {
+    out.push_back({"", "ServiceAccount",
+                   Value::object({{"metadata", Value::object({{"name", name},
+                                                              {"namespace", "kube-system"}})}})});
+  };
+  const auto add_roles = [&](const std::vector<Value>& roles) {
+    for (const Value& object : roles) out.push_back({"rbac.authorization.k8s.io", {}, object});
+  };
+  for (const std::string& account : options.accounts) add_account(account);
+  for (const DriverAccount& driver : options.drivers) {
+    add_account(driver.account);
+    add_roles(auth::driver_roles(driver.account, driver.driver));
+  }
+  if (options.fleet) add_roles(auth::fleet_roles(kFleetUser));
+}
+
 std::vector<Named> wanted_objects(const Options& options) {
   std::vector<Named> out;
   for (std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
@@ -116,6 +134,7 @@ std::vector<Named> wanted_objects(const Options& options) {
   for (const Value& object : auth::bootstrap_roles(models)) {
     out.push_back({"rbac.authorization.k8s.io", {}, object});
   }
+  add_own_parts(options, out);
   return out;
 }
 

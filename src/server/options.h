@@ -8,6 +8,15 @@
 
 namespace dibs::server {
 
+/// Whose watches are those of all nodes of a fleet.
+inline constexpr std::string_view kFleetUser = "system:dibs:nodes";
+
+/// A driver that runs in this process.
+struct DriverAccount {
+  std::string account;  // in kube-system
+  std::string driver;   // the name in its slices
+};
+
 struct Options {
   /// The release to answer as, exactly; "" is the newest, with all that is older beside it.
   std::string release;
@@ -31,6 +40,11 @@ struct Options {
   std::string node_client_certificate_pem;
   std::string node_client_key_pem;
   std::string node_ca_pem;
+  /// What else runs in this process and has to be somebody: service accounts of kube-system, and
+  /// those whose roles are not among Kubernetes' own (auth::own_roles).
+  std::vector<std::string> accounts = {};
+  std::vector<DriverAccount> drivers = {};
+  bool fleet = false;
   /// host:port that clients reach, for discovery and the kubernetes Service.
   std::string advertise = "127.0.0.1:6443";
 

@@ -197,6 +197,11 @@ def impersonation(suite):
     with suite.server.client(token=None) as client:
         answer = client.get(CONFIGMAPS, headers={"X-Remote-User": "admin", "X-Remote-Group": "system:masters", "X-Forwarded-User": "admin"})
     suite.refused(answer, "names in headers of proxies", 401, 403)
+    # Nor say on which node somebody is: that is for parts of the server's own process.
+    review = suite.client.expect(201, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {},
+                                 headers={"X-Remote-Extra-Authentication.kubernetes.io%2fnode-name": "node-0"})
+    if "extra" in review["status"]["userInfo"]:
+        raise Failure("a header gave its sender more than his token says: %r" % review["status"])
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ STOP_DEADLINE = 60.0
 READY = re.compile(r"ready at (https://(\S+):(\d+)) .*export KUBECONFIG=(\S+)")
 SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|UndefinedBehaviorSanitizer|runtime error:")
 
+# No part of a cluster asks for what its role does not allow.
+OWN_REFUSAL = "a part of this process was refused"
 
 LIBC = ctypes.CDLL(None)
 
@@ -287,6 +289,9 @@ class Server:
         found = SANITIZER.search(text)
         if found:
             raise Failure("a sanitizer reports:\n" + text[max(0, found.start() - 200):found.start() + 6000])
+        refused = [line for line in text.splitlines() if OWN_REFUSAL in line]
+        if refused:
+            raise Failure("parts of the cluster were refused what they asked for:\n" + "\n".join(refused[:10]))
 
     def kill(self):
         """Ends the process as a power cut would, SIGKILL."""

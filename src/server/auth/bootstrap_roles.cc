@@ -151,4 +151,35 @@ std::vector<Value> bootstrap_roles(DeviceModels models) {
   return objects;
 }
 
+std::vector<Value> driver_roles(std::string_view account, std::string_view driver) {
+  std::vector<Value> objects;
+  read_into(objects,
+            cat("cluster-role dibs:driver:", driver,
+                "\n"
+                "  read resource.k8s.io resourceclaims\n"
+                "  patch,update resource.k8s.io resourceclaims/status\n"
+                "  associated-node:patch,associated-node:update resource.k8s.io "
+                "resourceclaims/driver named ",
+                driver,
+                "\n"
+                "  create,delete,get,list,patch,update,watch resource.k8s.io resourceslices\n"
+                "  create resource.k8s.io deviceclasses\n"
+                "  get core nodes\n"
+                "cluster-binding dibs:driver:",
+                driver, " = account:kube-system/", account, "\n"),
+            DeviceModels::both);
+  return objects;
+}
+
+std::vector<Value> fleet_roles(std::string_view user) {
+  std::vector<Value> objects;
+  read_into(objects,
+            cat("cluster-role dibs:nodes\n"
+                "  list,watch core pods,services\n"
+                "cluster-binding dibs:nodes = user:",
+                user, "\n"),
+            DeviceModels::both);
+  return objects;
+}
+
 }  // namespace dibs::server::auth

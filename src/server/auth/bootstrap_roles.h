@@ -1,6 +1,7 @@
 #pragma once
 // The roles and bindings that a new cluster begins with.
 
+#include <string_view>
 #include <vector>
 
 #include "json/value.h"
@@ -13,5 +14,11 @@ enum class DeviceModels : char { structured, classic, both };
 /// ClusterRoles, ClusterRoleBindings, Roles and RoleBindings, each with apiVersion, kind and
 /// metadata.
 std::vector<json::Value> bootstrap_roles(DeviceModels models = DeviceModels::structured);
+
+/// Of a driver in this process, which is `account` in kube-system: what the chart of a driver gives
+/// it, for the devices of `driver` alone, and the right to create its DeviceClass.
+std::vector<json::Value> driver_roles(std::string_view account, std::string_view driver);
+/// Of `user`, who watches pods and services for all nodes of a fleet.
+std::vector<json::Value> fleet_roles(std::string_view user);
 
 }  // namespace dibs::server::auth

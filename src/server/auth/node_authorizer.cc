@@ -51,6 +51,12 @@ std::optional<std::string> node_identity(const UserInfo& user) {
   return user.name.substr(kNodePrefix.size());
 }
 
+bool may_have_lost_a_pod(const UserInfo& user, std::string_view resource,
+                         std::string_view refusal) {
+  if (!node_identity(user)) return false;
+  return resource == "pods" || refusal.find("no relationship found") != std::string_view::npos;
+}
+
 NodeAuthorizer::NodeAuthorizer(int release) : claims_by_graph_(release >= kClaimGraphSince) {
   for (const Value& object : bootstrap_roles()) {
     if (object["kind"].as_string() == "ClusterRole" &&

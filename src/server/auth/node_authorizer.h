@@ -28,6 +28,9 @@ namespace dibs::server::auth {
 /// The name of the node that the user is, "" for a node that does not say; nullopt for any other
 /// user.
 std::optional<std::string> node_identity(const UserInfo& user);
+/// A node asks for what a pod needs, or writes about it, while the pod goes elsewhere: then it is
+/// refused without a fault of its own.
+bool may_have_lost_a_pod(const UserInfo& user, std::string_view resource, std::string_view refusal);
 
 class NodeAuthorizer {
  public:

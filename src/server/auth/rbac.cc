@@ -9,6 +9,27 @@ namespace dibs::server::auth {
 namespace {
 
 constexpr std::string_view kGroup = "rbac.authorization.k8s.io";
+constexpr std::size_t kMostAnswers = 4096;
+
+/// What a decision that holds for every name depends on. Each part is told with its length: paths
+/// and names may hold any character.
+std::string question_of(const RequestAttributes& what) {
+  std::string key;
+  key.reserve(256);
+  auto add = [&key](const std::string& part) { append(key, part.size(), ':', part); };
+  add(what.verb);
+  add(what.group);
+  add(what.resource);
+  add(what.subresource);
+  add(what.user.name);
+  for (const std::string& group : what.user.groups) add(group);
+  return key;
+}
+
+bool is_role(std::string_view kind) { return kind == "Role" || kind == "ClusterRole"; }
+bool is_binding(std::string_view kind) {
+  return kind == "RoleBinding" || kind == "ClusterRoleBinding";
+}
 
 std::string subject_key(std::string_view kind, std::string_view name) {
   return cat(kind == "Group" ? "group:" : "user:", name);
@@ -34,24 +55,28 @@ void Rbac::upsert(const Value& object) {
   const Value& metadata = object["metadata"];
   Key key{metadata["namespace"].str(), metadata["name"].str()};
   std::string_view kind = object["kind"].as_string();
+  if (!is_role(kind) && !is_binding(kind)) return;
   const WriterLock lock(mutex_);
-  if (kind == "Role" || kind == "ClusterRole") {
+  forget_answers();
+  if (is_role(kind)) {
     if (kind == "ClusterRole") key.first.clear();
     put_role(kind == "ClusterRole", key, object);
-  } else if (kind == "RoleBinding" || kind == "ClusterRoleBinding") {
+  } else {
     if (kind == "ClusterRoleBinding") key.first.clear();
     put_binding(key, object);
   }
 }
 
 void Rbac::remove(std::string_view kind, std::string_view name_space, std::string_view name) {
+  if (!is_role(kind) && !is_binding(kind)) return;
   bool is_cluster = kind == "ClusterRole" || kind == "ClusterRoleBinding";
   Key key{is_cluster ? std::string() : std::string(name_space), std::string(name)};
   const WriterLock lock(mutex_);
-  if (kind == "Role" || kind == "ClusterRole") {
+  forget_answers();
+  if (is_role(kind)) {
     roles_.erase(key);
     if (is_cluster) aggregate();
-  } else if (kind == "RoleBinding" || kind == "ClusterRoleBinding") {
+  } else {
     drop_binding(key);
   }
 }
@@ -221,10 +246,32 @@ void Rbac::visit(const UserInfo& user, std::string_view name_space, const Visit&
   }
 }
 
+void Rbac::forget_answers() {
+  const MutexLock lock(answers_mutex_);
+  answers_.clear();
+}
+
 Decision Rbac::authorize(const RequestAttributes& attributes) const {
+  bool keep = false;
+  const ReaderLock lock(mutex_);
+  if (!attributes.is_resource) return look_through(attributes, keep);
+  std::string question = question_of(attributes);
+  {
+    const MutexLock inner(answers_mutex_);
+    if (auto found = answers_.find(question); found != answers_.end()) return found->second;
+  }
+  Decision decision = look_through(attributes, keep);
+  if (!keep) return decision;
+  const MutexLock inner(answers_mutex_);
+  if (answers_.size() >= kMostAnswers) answers_.clear();
+  answers_.emplace(std::move(question), decision);
+  return decision;
+}
+
+Decision Rbac::look_through(const RequestAttributes& attributes, bool& keep) const {
   Decision decision;
   std::vector<std::string> faults;
-  const ReaderLock lock(mutex_);
+  bool names_matter = false;
   visit(attributes.user, attributes.name_space,
         [&](const Binding* binding, const Subject* subject, const PolicyRule* rule,
             const std::string& fault) {
@@ -232,8 +279,11 @@ Decision Rbac::authorize(const RequestAttributes& attributes) const {
             faults.push_back(fault);
             return true;
           }
+          if (!matches_but_for_name(*rule, attributes)) return true;
+          names_matter = names_matter || !rule->names.empty();
           if (!matches(*rule, attributes)) return true;
           decision.allowed = true;
+          keep = binding->name_space.empty() && !names_matter;
           bool is_cluster = binding->name_space.empty();
           std::string name =
               is_cluster ? binding->name : cat(binding->name, "/", binding->name_space);

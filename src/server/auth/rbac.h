@@ -7,6 +7,9 @@
 // that the reason given for a decision is always the same one. A ClusterRole with an
 // aggregationRule has the rules of those it selects.
 //
+// What a cluster binding allows whatever the object's name is kept with its reason until a role or
+// binding changes: the parts of a cluster ask the same few questions all day.
+//
 // Thread-safe: decisions run beside each other, changes wait for them.
 
 #include <functional>
@@ -15,6 +18,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/mutex.h"
@@ -67,6 +71,11 @@ class Rbac {
   using Visit = std::function<bool(const Binding*, const Subject*, const PolicyRule*,
                                    const std::string& fault)>;
 
+  /// Looks through the rules; `keep` tells whether the answer is the same for every name and
+  /// namespace.
+  Decision look_through(const RequestAttributes& attributes, bool& keep) const
+      DIBS_REQUIRES_SHARED(mutex_);
+  void forget_answers() DIBS_REQUIRES(mutex_);
   void put_role(bool is_cluster, const Key& key, const Value& object) DIBS_REQUIRES(mutex_);
   void put_binding(const Key& key, const Value& object) DIBS_REQUIRES(mutex_);
   void drop_binding(const Key& key) DIBS_REQUIRES(mutex_);
@@ -87,6 +96,9 @@ class Rbac {
   /// "user:x", "group:x" to the bindings that name it, by their namespace.
   std::map<std::string, std::map<std::string, std::set<std::string>>, std::less<>> by_subject_
       DIBS_GUARDED_BY(mutex_);
+  /// Taken inside of `mutex_`.
+  mutable Mutex answers_mutex_;
+  mutable std::unordered_map<std::string, Decision> answers_ DIBS_GUARDED_BY(answers_mutex_);
 };
 
 /// "system:serviceaccount:ns:name"

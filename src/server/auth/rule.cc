@@ -17,9 +17,19 @@ bool has_or_all(const std::vector<std::string>& list, std::string_view text) {
 
 bool resource_matches(const std::vector<std::string>& resources, std::string_view resource,
                       std::string_view subresource) {
-  std::string full = subresource.empty() ? std::string(resource) : cat(resource, "/", subresource);
-  if (has_or_all(resources, full)) return true;
-  return !subresource.empty() && has(resources, cat("*/", subresource));
+  for (std::string_view one : resources) {
+    if (one == "*") return true;
+    if (subresource.empty()) {
+      if (one == resource) return true;
+      continue;
+    }
+    if (one.size() <= subresource.size() || !one.ends_with(subresource)) continue;
+    one.remove_suffix(subresource.size());
+    if (one.back() != '/') continue;
+    one.remove_suffix(1);
+    if (one == resource || one == "*") return true;
+  }
+  return false;
 }
 
 bool url_matches(const std::vector<std::string>& urls, std::string_view path) {
@@ -89,12 +99,16 @@ std::vector<PolicyRule> rules_of(const Value& object) {
   return rules;
 }
 
-bool matches(const PolicyRule& rule, const RequestAttributes& attributes) {
+bool matches_but_for_name(const PolicyRule& rule, const RequestAttributes& attributes) {
   if (!has_or_all(rule.verbs, attributes.verb)) return false;
   if (!attributes.is_resource) return url_matches(rule.urls, attributes.path);
   return has_or_all(rule.groups, attributes.group) &&
-         resource_matches(rule.resources, attributes.resource, attributes.subresource) &&
-         (rule.names.empty() || has(rule.names, attributes.name));
+         resource_matches(rule.resources, attributes.resource, attributes.subresource);
+}
+
+bool matches(const PolicyRule& rule, const RequestAttributes& attributes) {
+  return matches_but_for_name(rule, attributes) &&
+         (!attributes.is_resource || rule.names.empty() || has(rule.names, attributes.name));
 }
 
 std::vector<PolicyRule> missing_rights(const std::vector<PolicyRule>& held,

@@ -27,6 +27,8 @@ PolicyRule rule_of(const Value& rule);
 std::vector<PolicyRule> rules_of(const Value& object);
 
 bool matches(const PolicyRule& rule, const RequestAttributes& attributes);
+/// Or would, were the object one of `rule.names`.
+bool matches_but_for_name(const PolicyRule& rule, const RequestAttributes& attributes);
 
 /// What of `asked` is in none of the `held` rules, in small pieces put together again by verb;
 /// empty when all of it is held.
