@@ -124,6 +124,8 @@ Flags up_flags(ServeFlags& flags) {
                    described("Device drivers of each node, with commas between them",
                              drivers::driver_kinds()),
                    kCommas},
+                  {"--node-address", &flags.node_address,
+                   "Address where the agents of nodes listen (default: the host of --bind)"},
                   runtime(flags.runtime),
                   images(flags.images),
                   grace_period(flags.node_monitor_grace_period),

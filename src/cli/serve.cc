@@ -99,6 +99,7 @@ void add_other_parts(cluster::Options& options, const ServeFlags& flags,
   nodes.drivers = flags.drivers;
   nodes.runtime = flags.runtime;
   nodes.images = flags.images;
+  nodes.host = flags.node_address;
   nodes.folder = std::filesystem::absolute(folder).lexically_normal();
   nodes.fleet = flags.nodes > cluster::kMostMachines;
 }

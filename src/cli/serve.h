@@ -29,6 +29,7 @@ struct ServeFlags {
   unsigned nodes = 1;
   std::vector<std::string> drivers = {};  // of each node: "gpu", …
   std::string runtime = "auto";           // of containers
+  std::string node_address;               // where agents listen; "": the host of `bind`
   std::string images;                     // folder of images; "": the machine's own
   Duration node_monitor_grace_period = std::chrono::seconds(50);
   bool explain_events = false;  // of the scheduler

@@ -7,6 +7,24 @@
 
 namespace dibs::cluster {
 
+namespace {
+
+/// Agents listen where the server does, unless told otherwise, and the server reaches them there.
+void place_agents(Options& options) {
+  NodesOptions& nodes = *options.nodes;
+  if (nodes.fleet) return;
+  if (nodes.host.empty()) nodes.host = options.port ? options.port->host : "127.0.0.1";
+  const std::string& host = nodes.host;
+  options.server.own_nodes_host = host == "0.0.0.0" || host.empty() ? "127.0.0.1"
+                                  : host == "::"                    ? "::1"
+                                                                    : host;
+  for (unsigned i = 0; i < nodes.count; ++i) {
+    options.server.own_nodes.push_back(nodes.name_of(i));
+  }
+}
+
+}  // namespace
+
 Cluster::Cluster(World world, std::unique_ptr<store::Store> store)
     : world_(std::move(world)), store_(std::move(store)) {}
 
@@ -25,6 +43,7 @@ Result<> Cluster::open(Options options) {
   if (options.nodes) {
     options.server.fleet = options.nodes->fleet;
     DIBS_TRY(options.server.drivers, driver_accounts(options.nodes->drivers));
+    place_agents(options);
   }
   DIBS_CHECK(open_server(options.server, std::move(options.port)));
   DIBS_TRY(const api::Features gates,

@@ -260,6 +260,14 @@ TEST_F(ClusterTest, ends_what_had_begun_when_a_part_cannot) {
                                 *store::open_store("memory", {}), std::move(options));
   ASSERT_FALSE(started.ok());
   EXPECT_EQ(started.error().message(), "--drivers \"nosuch\": must be gpu, net or cpu");
+
+  // One that is found out when all others run already.
+  options = everything(1);
+  options.nodes->folder += "/" + std::string(80, 'x');
+  started = Cluster::start(sim_world(sim, runtime::system_files()),
+                           *store::open_store("memory", {}), std::move(options));
+  ASSERT_FALSE(started.ok());
+  EXPECT_THAT(started.error().message(), testing::HasSubstr("--data-dir"));
 }
 
 TEST_F(ClusterTest, has_a_server_alone) {

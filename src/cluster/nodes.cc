@@ -46,6 +46,8 @@ class OnNode final : public client::Transport {
 
 }  // namespace
 
+std::string NodesOptions::name_of(unsigned index) const { return cat("node-", index); }
+
 client::InProcessIdentity account_identity(const std::string& name) {
   return {cat("system:serviceaccount:kube-system:", name),
           {"system:serviceaccounts", "system:serviceaccounts:kube-system"}};
@@ -112,7 +114,7 @@ struct Nodes::State {
       services->start();
     }
     nodes.reserve(options.count);
-    for (unsigned i = 0; i < options.count; ++i) DIBS_CHECK(start_node(cat("node-", i)));
+    for (unsigned i = 0; i < options.count; ++i) DIBS_CHECK(start_node(options.name_of(i)));
     return success();
   }
 
@@ -125,7 +127,7 @@ struct Nodes::State {
     out.images = options.images;
     out.network = options.folder;
     out.cdi_directories = {"/etc/cdi", cat(root, "/cdi")};
-    out.host = "";
+    out.host = options.host;
     out.port = options.fleet ? -1 : 0;
     out.tls.client_ca_pem = server.ca_pem;
     out.release = server.release;

@@ -28,6 +28,10 @@ struct NodesOptions {
   /// The cluster's data folder, absolute: a node's is nodes/NAME in it.
   std::string folder = {};
   bool fleet = false;
+  /// Where agents listen; "": where the API server does.
+  std::string host = {};
+
+  std::string name_of(unsigned index) const;
 };
 
 /// As a token of an account in kube-system would say it.

@@ -1,5 +1,7 @@
 #include "server/node_client.h"
 
+#include <algorithm>
+
 #include "base/strings.h"
 #include "server/status.h"
 
@@ -35,7 +37,14 @@ Result<std::unique_ptr<NodeClient>> NodeClient::open(const Options& options) {
   net::TlsClientOptions other;
   other.insecure = true;
   DIBS_TRY(out->other_tls_, net::TlsContext::client(other));
+  out->own_nodes_ = options.own_nodes;
+  out->own_nodes_host_ = options.own_nodes_host;
   return out;
+}
+
+std::string NodeClient::own_host(std::string_view node) const {
+  const bool own = std::find(own_nodes_.begin(), own_nodes_.end(), node) != own_nodes_.end();
+  return own ? own_nodes_host_ : std::string();
 }
 
 Result<net::StreamAnswer> NodeClient::open(const StreamPlace& place, const net::Request& request) {

@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
@@ -35,11 +37,15 @@ class NodeClient {
   /// Nodes are shown this server's certificate. Others are reached by http, or by https without any
   /// check.
   Result<net::StreamAnswer> open(const StreamPlace& place, const net::Request& request);
+  /// Where a node of this process listens; "" for any other, whose address is what it says.
+  std::string own_host(std::string_view node) const;
   /// Breaks off every stream.
   void close() { client_.close(); }
 
  private:
   NodeClient() = default;
+  std::vector<std::string> own_nodes_;
+  std::string own_nodes_host_;
   net::StreamClient client_;
   std::shared_ptr<net::TlsContext> tls_;
   std::shared_ptr<net::TlsContext> unchecked_tls_;

@@ -192,7 +192,7 @@ Result<std::string> Subresources::node_url(const Context& context, const std::st
   // Upstream names the node but calls it a pod; clients only look at the code.
   if (!node.ok()) return not_found_error("", "pods", name);
   const Value& addresses = (*node)["status"]["addresses"];
-  std::string address;
+  std::string address = nodes_.own_host(name);
   // Addresses before names: a node's name is rarely known to the resolver.
   for (std::string_view type :
        {"InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname"}) {

@@ -45,6 +45,10 @@ struct Options {
   std::vector<std::string> accounts = {};
   std::vector<DriverAccount> drivers = {};
   bool fleet = false;
+  /// Nodes in this process, and the host where they listen; others are reached at the address that
+  /// they tell.
+  std::vector<std::string> own_nodes = {};
+  std::string own_nodes_host = {};
   /// host:port that clients reach, for discovery and the kubernetes Service.
   std::string advertise = "127.0.0.1:6443";
 

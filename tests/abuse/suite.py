@@ -61,13 +61,13 @@ def raise_file_limit():
     return hard
 
 
-def run(checks, flags=()):
+def run(checks, flags=(), command="apiserver"):
     """Runs the checks on one server and returns the exit status of the test."""
     failed = 0
     only = sys.argv[1:]
     checks = [check for check in checks if not only or check.__name__ in only]
     try:
-        with cluster.Server(flags=flags) as server:
+        with cluster.Server(flags=flags, command=command) as server:
             suite = Suite(server)
             suite.probe()
             for check in checks:

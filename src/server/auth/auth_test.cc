@@ -141,6 +141,58 @@ TEST(Rbac, forgets_what_is_removed_and_replaced) {
   EXPECT_EQ(rbac.authorize(wants(user("bob"), "get", "pods")).reason, "");
 }
 
+TEST(Rbac, remembers_only_what_holds_for_every_name_and_namespace) {
+  Rbac rbac;
+  rbac.upsert(role("ClusterRole", "", "one", R"([{"verbs":["get"],"apiGroups":[""],
+      "resources":["secrets"],"resourceNames":["mine"]}])"));
+  rbac.upsert(role("ClusterRole", "", "all", R"([{"verbs":["get"],"apiGroups":[""],
+      "resources":["pods"]}])"));
+  rbac.upsert(binding("", "one", "ClusterRole", "one", R"([{"kind":"User","name":"ann"}])"));
+  rbac.upsert(binding("", "all", "ClusterRole", "all", R"([{"kind":"Group","name":"g"}])"));
+  rbac.upsert(binding("here", "all", "ClusterRole", "all", R"([{"kind":"User","name":"bob"}])"));
+  // Each twice: the second time out of memory, if at all.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(rbac.authorize(wants(user("ann"), "get", "secrets", "x", "mine")).allowed);
+    EXPECT_FALSE(rbac.authorize(wants(user("ann"), "get", "secrets", "x", "yours")).allowed);
+    EXPECT_TRUE(rbac.authorize(wants(user("ann", {"g"}), "get", "pods", "x", "a")).allowed);
+    EXPECT_TRUE(rbac.authorize(wants(user("ann", {"g"}), "get", "pods", "y", "b")).allowed);
+    EXPECT_FALSE(rbac.authorize(wants(user("ann"), "get", "pods", "x", "a")).allowed);
+    EXPECT_FALSE(rbac.authorize(wants(user("ann", {"g"}), "list", "pods", "x")).allowed);
+    EXPECT_TRUE(rbac.authorize(wants(user("bob"), "get", "pods", "here", "a")).allowed);
+    EXPECT_FALSE(rbac.authorize(wants(user("bob"), "get", "pods", "there", "a")).allowed);
+  }
+  // Parts that run into each other are other questions.
+  EXPECT_FALSE(rbac.authorize(wants(user("ann", {"g1:x"}), "get", "pods", "x")).allowed);
+  RequestAttributes odd = wants(user("ann", {"g"}), "get", "pods0:3:ann1:g", "x");
+  EXPECT_FALSE(rbac.authorize(odd).allowed);
+
+  rbac.remove("ClusterRoleBinding", "", "all");
+  EXPECT_FALSE(rbac.authorize(wants(user("ann", {"g"}), "get", "pods", "x", "a")).allowed);
+}
+
+TEST(BootstrapRoles, of_drivers_are_for_their_own_devices) {
+  Rbac rbac;
+  for (const Value& object : driver_roles("dibs-driver-gpu", "gpu.example.com"))
+    rbac.upsert(object);
+  auto driver = user("system:serviceaccount:kube-system:dibs-driver-gpu");
+  auto may = [&](std::string verb, std::string resource, std::string sub, std::string name) {
+    RequestAttributes what = wants(driver, std::move(verb), std::move(resource), "", name);
+    what.group = what.resource == "nodes" || what.resource == "secrets" ? "" : "resource.k8s.io";
+    what.subresource = std::move(sub);
+    return rbac.authorize(what).allowed;
+  };
+  EXPECT_TRUE(may("create", "resourceslices", "", ""));
+  EXPECT_TRUE(may("update", "resourceclaims", "status", "c"));
+  EXPECT_TRUE(may("associated-node:update", "resourceclaims", "driver", "gpu.example.com"));
+  EXPECT_TRUE(may("get", "nodes", "", "n"));
+  EXPECT_FALSE(may("associated-node:update", "resourceclaims", "driver", "net.example.com"));
+  EXPECT_FALSE(may("arbitrary-node:update", "resourceclaims", "driver", "gpu.example.com"));
+  EXPECT_FALSE(may("update", "resourceclaims", "binding", "c"));
+  EXPECT_FALSE(may("update", "resourceclaims", "", "c"));
+  EXPECT_FALSE(may("delete", "nodes", "", "n"));
+  EXPECT_FALSE(may("get", "secrets", "", "s"));
+}
+
 TEST(Rbac, gives_an_account_of_the_bindings_namespace_its_rights) {
   Rbac rbac;
   rbac.upsert(
