@@ -13,7 +13,10 @@
 #include "cli/process.h"
 #include "cluster/cluster.h"
 #include "runtime/files.h"
+#include "server/audit.h"
+#include "server/builtin_resources.h"
 #include "server/credentials.h"
+#include "server/encryption.h"
 #include "store/stores.h"
 
 namespace dibs::cli {
@@ -66,11 +69,38 @@ Result<server::Options> server_options(const ServeFlags& flags,
     if (!tokens.ok()) return tokens.error().within("--token-auth-file");
     options.static_tokens = std::move(tokens).value();
   }
+  if (!flags.audit_policy_file.empty()) {
+    auto policy = runtime::system_files().read(flags.audit_policy_file);
+    if (!policy.ok()) return policy.error().within("--audit-policy-file");
+    // An empty one is not the same as none.
+    options.audit_policy = policy->empty() ? "\n" : std::move(policy).value();
+  }
+  for (const auto& [flag, value] : {std::pair("--audit-log-maxsize", flags.audit_log_maxsize),
+                                    {"--audit-log-maxage", flags.audit_log_maxage},
+                                    {"--audit-log-maxbackup", flags.audit_log_maxbackup}}) {
+    if (value < 0) return Error::bad_request(cat(flag, " ", value, ": must be 0 or more"));
+  }
+  options.audit_log = {flags.audit_log_path, flags.audit_log_maxsize, flags.audit_log_maxage,
+                       flags.audit_log_maxbackup};
+  DIBS_CHECK(server::check_audit_options(options));
   options.account_key_pem = credentials.account_key_pem;
   options.ca_pem = credentials.ca.certificate_pem;
   options.node_client_certificate_pem = credentials.node_client.certificate_pem;
   options.node_client_key_pem = credentials.node_client.key_pem;
   return options;
+}
+
+/// Null where nothing is to be encrypted.
+Result<std::shared_ptr<const store::AtRest>> encryption(const ServeFlags& flags,
+                                                        const server::Options& options,
+                                                        runtime::Random& random) {
+  if (flags.encryption_provider_config.empty()) return std::shared_ptr<const store::AtRest>();
+  auto text = runtime::system_files().read(flags.encryption_provider_config);
+  if (!text.ok()) return text.error().within("--encryption-provider-config");
+  DIBS_TRY(const auto builtin, server::builtin_resources(options));
+  auto made = server::make_encryption(*text, builtin, random);
+  if (!made.ok()) return made.error().within("--encryption-provider-config");
+  return made;
 }
 
 net::TlsServerOptions tls_of(const server::Credentials& credentials) {
@@ -140,7 +170,10 @@ class Served {
     DIBS_TRY(options.server, server_options(flags, credentials));
     options.port = port_options(flags, address, credentials);
     if (flags.whole_cluster) add_other_parts(options, flags, folder);
-    DIBS_TRY(auto store, store::open_store(flags.store, {.folder = folder}));
+    store::StoreOptions place;
+    place.folder = folder;
+    DIBS_TRY(place.at_rest, encryption(flags, options.server, world.runtime.random));
+    DIBS_TRY(auto store, store::open_store(flags.store, place));
     DIBS_TRY(cluster_,
              cluster::Cluster::start(std::move(world), std::move(store), std::move(options)));
     renew_later();

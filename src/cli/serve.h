@@ -20,6 +20,12 @@ struct ServeFlags {
   std::vector<std::string> enabled_plugins;
   std::vector<std::string> disabled_plugins;
   std::string token_auth_file;
+  std::string audit_policy_file;
+  std::string audit_log_path;
+  int audit_log_maxsize = 100;    // megabytes
+  int audit_log_maxage = 366;     // days
+  int audit_log_maxbackup = 100;  // files
+  std::string encryption_provider_config;
   std::string service_range = "10.0.0.0/24";
   std::string issuer = "https://kubernetes.default.svc";
   std::string log_level = "info";

@@ -8,6 +8,7 @@
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "net/jwt.h"
+#include "server/audit.h"
 #include "server/auth/authorizer.h"
 #include "server/auth/escalation.h"
 #include "server/auth/node_restriction.h"
@@ -230,11 +231,15 @@ void Access::stop() {
   }
 }
 
-Result<UserInfo> Access::identify(const net::Request& request) {
+Result<UserInfo> Access::authenticate(const net::Request& request) {
   DIBS_TRY(UserInfo user, parts_->authenticator->authenticate(request));
   if (is_inside(request)) take_extra(request, user);
-  return impersonate(request, user,
-                     [this](const RequestAttributes& what) { return authorize(what); });
+  return user;
+}
+
+Result<UserInfo> Access::impersonate(const net::Request& request, const UserInfo& sender) {
+  return server::impersonate(request, sender,
+                             [this](const RequestAttributes& what) { return authorize(what); });
 }
 
 Decision Access::authorize(const RequestAttributes& attributes) {
@@ -279,6 +284,10 @@ Result<> Access::authorize_request(const Context& context) {
     if (selector.ok()) what.name = selector->exact("metadata.name").value_or("");
   }
   Decision decision = authorize(what);
+  if (context.audit) {
+    context.audit->annotate("authorization.k8s.io/decision", decision.allowed ? "allow" : "forbid");
+    context.audit->annotate("authorization.k8s.io/reason", decision.reason);
+  }
   if (decision.allowed) return success();
   return parts_->told(context, auth::refusal_error(what, decision.reason));
 }

@@ -29,8 +29,10 @@ class Access {
   Result<> load();
   void stop();
 
-  /// Who sends the request, impersonation included. Errors: unauthorized, forbidden.
-  Result<auth::UserInfo> identify(const net::Request& request);
+  /// Who sends the request. Errors: unauthorized.
+  Result<auth::UserInfo> authenticate(const net::Request& request);
+  /// Who `sender` wants to be: himself, unless he says otherwise and may. Errors: forbidden.
+  Result<auth::UserInfo> impersonate(const net::Request& request, const auth::UserInfo& sender);
   /// Errors: forbidden, in the words of the API.
   Result<> authorize_request(const Context& context);
   auth::Decision authorize(const auth::RequestAttributes& attributes);

@@ -6,6 +6,7 @@
 #include "json/yaml.h"
 #include "server/access.h"
 #include "server/admission.h"
+#include "server/audit.h"
 #include "server/authentication.h"
 #include "server/bootstrap.h"
 #include "server/builtin_resources.h"
@@ -44,6 +45,7 @@ struct ApiServer::Parts {
   Options options;
   metrics::Registry metrics;
   const std::shared_ptr<json::Pool> trees = std::make_shared<json::Pool>();
+  std::unique_ptr<Auditor> auditor;  // null: nothing is audited. Outlives whatever holds an entry
   RequestMetrics requests;
   ResourceTable resources;
   AdmissionChain admission;
@@ -72,6 +74,8 @@ struct ApiServer::Parts {
   Result<ResourcePtr> find_resource(const Context& context) const;
   Result<> check_verb(const Context& context, const Resource& resource) const;
   void respond(const ContextPtr& context, calls::Exchange& exchange, Result<Response> outcome);
+  /// Answers somebody who could not be made out.
+  void refuse_stranger(const ContextPtr& context, calls::Exchange& exchange, const Error& error);
 };
 
 namespace {
@@ -152,6 +156,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
       std::make_unique<Definitions>(runtime, store, p.objects, p.resources, std::move(builtin));
   p.definitions->on_end([&p](const std::string& prefix) { p.watches.end(prefix); });
   DIBS_CHECK(p.definitions->load());
+  DIBS_TRY(p.auditor, Auditor::open(p.options, runtime, p.metrics));
   DIBS_TRY(p.access, Access::open(runtime, p.objects, p.resources, p.options));
   add_admission_plugins(p.admission,
                         {runtime, store, p.objects, p.resources, *p.access, p.options});
@@ -218,12 +223,23 @@ void ApiServer::handle(Request request, std::unique_ptr<calls::Exchange> exchang
     return;
   }
 
-  auto user = p.access->identify(context->request);
+  auto sender = p.access->authenticate(context->request);
+  if (!sender.ok()) {
+    p.refuse_stranger(context, *exchange, sender.error());
+    return;
+  }
+  if (p.auditor && (context->audit = p.auditor->begin(*context, &*sender)) != nullptr) {
+    context->audit->received();
+  }
+  auto user = p.access->impersonate(context->request, *sender);
   if (!user.ok()) {
     p.respond(context, *exchange, std::move(user).error());
     return;
   }
   context->user = std::move(user).value();
+  if (context->audit && context->request.headers.has("Impersonate-User")) {
+    context->audit->impersonates(context->user);
+  }
   if (auto allowed = p.access->authorize_request(*context); !allowed.ok()) {
     p.respond(context, *exchange, std::move(allowed).error());
     return;
@@ -236,6 +252,20 @@ void ApiServer::Parts::respond(const ContextPtr& context, calls::Exchange& excha
   Response response =
       outcome.ok() ? std::move(outcome).value() : error_response(*context, outcome.error());
   requests.count(*context, response.status, runtime.clock.now() - context->now);
+  if (const auto entry = std::exchange(context->audit, nullptr)) {
+    entry->answered(*context, response);
+    response.headers.set("Audit-Id", entry->id());
+  }
+  exchange.answer(std::move(response));
+}
+
+void ApiServer::Parts::refuse_stranger(const ContextPtr& context, calls::Exchange& exchange,
+                                       const Error& error) {
+  Response response = error_response(*context, error);
+  requests.count(*context, response.status, runtime.clock.now() - context->now);
+  if (const auto entry = auditor ? auditor->begin(*context, nullptr) : nullptr) {
+    entry->not_known(*context, response);
+  }
   exchange.answer(std::move(response));
 }
 
@@ -254,7 +284,7 @@ void ApiServer::Parts::dispatch(const ContextPtr& context,
     return respond(context, *exchange, std::move(reply->response));
   }
 
-  ExchangePtr shared = std::move(exchange);
+  ExchangePtr shared = audited(std::move(exchange), context);
   runtime.executor.post([this, context, shared] {
     if (context->info.verb == "watch" && context->info.is_resource) {
       auto resource = find_resource(*context);

@@ -19,6 +19,8 @@ namespace dibs::server {
 using calls::Request;
 using calls::Response;
 
+class AuditEntry;
+
 enum class FieldValidation : char { ignore, warn, strict };
 
 struct Context {
@@ -32,6 +34,7 @@ struct Context {
   Time now;
   json::Pool* trees = nullptr;  // the server's
   std::vector<std::string> warnings;
+  std::shared_ptr<AuditEntry> audit;  // null: nothing is told of it (audit.h)
 
   // Options of writes.
   bool dry_run = false;

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "server/audit_log.h"
+
 namespace dibs::server {
 
 /// Whose watches are those of all nodes of a fleet.
@@ -49,6 +51,9 @@ struct Options {
   /// they tell.
   std::vector<std::string> own_nodes = {};
   std::string own_nodes_host = {};
+  /// Contents of an --audit-policy-file, and where to write what it wants written.
+  std::string audit_policy = {};
+  AuditLogOptions audit_log = {};
   /// host:port that clients reach, for discovery and the kubernetes Service.
   std::string advertise = "127.0.0.1:6443";
 

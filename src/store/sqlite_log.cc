@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/strings.h"
@@ -144,6 +145,9 @@ struct SqliteLog::Impl {
   Statement begin, commit, rollback, insert, erase, set_compacted;
   Revision noted_compacted = 0;
   std::size_t wal_pages = 0;
+  std::shared_ptr<const AtRest> at_rest;
+  std::vector<std::int64_t> stale;        // positions of values to be written anew
+  mutable std::optional<Error> unsealed;  // why the last write failed, where it was not SQLite
 
   ~Impl() {
     for (Statement* statement : {&begin, &commit, &rollback, &insert, &erase, &set_compacted}) {
@@ -200,6 +204,8 @@ struct SqliteLog::Impl {
   Result<> prepare_file(int max_pages);
   Result<> prepare_statements();
   Result<> load(const Loader& loader);
+  Result<std::string> opened(std::string_view key, std::string_view bytes, std::int64_t position);
+  Result<> rewrite_stale();
   int put(const Change& change, std::int64_t position) const;
   int write(const std::vector<Change>& changes, std::span<const Garbage> garbage,
             Revision compacted);
@@ -228,6 +234,8 @@ Result<> SqliteLog::Impl::prepare_file(int max_pages) {
   DIBS_CHECK(run("PRAGMA synchronous = FULL"));
   DIBS_CHECK(run("PRAGMA wal_autocheckpoint = 0"));
   DIBS_CHECK(run("PRAGMA journal_size_limit = 67108864"));
+  // What is deleted or written anew is overwritten, so that no copy in plain text stays behind.
+  if (at_rest) DIBS_CHECK(run("PRAGMA secure_delete = ON"));
   // Kilobytes. Rows are added at one end, so few pages are needed again.
   DIBS_CHECK(run("PRAGMA cache_size = -8192"));
   if (tables == 0) {
@@ -288,14 +296,59 @@ Result<> SqliteLog::Impl::load(const Loader& loader) {
     } else {
       const auto* bytes = static_cast<const char*>(sqlite3_column_blob(row, 2));
       const auto size = static_cast<std::size_t>(sqlite3_column_bytes(row, 2));
-      change.now = std::make_shared<const Record>(
-          loader.commons, std::string_view(key, key_size),
-          bytes == nullptr ? std::string_view() : std::string_view(bytes, size), created,
-          change.revision);
+      std::string_view value =
+          bytes == nullptr ? std::string_view() : std::string_view(bytes, size);
+      std::string plain;
+      if (at_rest || value.starts_with(kSealed)) {
+        DIBS_TRY(plain, opened({key, key_size}, value, sqlite3_column_int64(row, 0)));
+        value = plain;
+      }
+      change.now = std::make_shared<const Record>(loader.commons, std::string_view(key, key_size),
+                                                  value, created, change.revision);
     }
     loader.change(std::move(change));
   }
   if (result != SQLITE_DONE) return fail(result);
+  return success();
+}
+
+Result<std::string> SqliteLog::Impl::opened(std::string_view key, std::string_view bytes,
+                                            std::int64_t position) {
+  if (!at_rest) {
+    return Error::invalid(cat(path, ": ", key,
+                              " is encrypted: give the --encryption-provider-config that it was "
+                              "written with"));
+  }
+  auto found = at_rest->open(key, bytes);
+  if (!found.ok()) return found.error().within(cat(path, ": ", key));
+  if (found->stale) stale.push_back(position);
+  return std::move(found->value);
+}
+
+Result<> SqliteLog::Impl::rewrite_stale() {
+  if (stale.empty()) return success();
+  DIBS_TRY(auto read, prepare("SELECT key, value FROM log WHERE position = ?1"));
+  DIBS_TRY(auto replace, prepare("UPDATE log SET value = ?2 WHERE position = ?1"));
+  DIBS_CHECK(run("BEGIN IMMEDIATE"));
+  for (const std::int64_t position : stale) {
+    sqlite3_bind_int64(read.get(), 1, position);
+    if (const int result = sqlite3_step(read.get()); result != SQLITE_ROW) return fail(result);
+    const auto text = [&](int column) {
+      const auto* bytes = static_cast<const char*>(sqlite3_column_blob(read.get(), column));
+      return std::string(bytes, static_cast<std::size_t>(sqlite3_column_bytes(read.get(), column)));
+    };
+    const std::string key = text(0);
+    DIBS_TRY(const auto found, at_rest->open(key, text(1)));
+    sqlite3_reset(read.get());
+    DIBS_TRY(const std::string sealed, at_rest->seal(key, found.value));
+    sqlite3_bind_int64(replace.get(), 1, position);
+    sqlite3_bind_blob64(replace.get(), 2, sealed.data(), sealed.size(), SQLITE_STATIC);
+    if (const int result = step(replace); result != SQLITE_DONE) return fail(result);
+  }
+  DIBS_CHECK(run("COMMIT"));
+  stale.clear();
+  // The pages that held the old values are in the write-ahead log, too: both are cleared of them.
+  sqlite3_wal_checkpoint_v2(writer.get(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
   return success();
 }
 
@@ -307,6 +360,14 @@ int SqliteLog::Impl::put(const Change& change, std::int64_t position) const {
     thread_local std::string value;  // until the statement has run
     value.clear();
     change.now->value->append_to(value);
+    if (at_rest) {
+      auto sealed = at_rest->seal(change.key(), value);
+      if (!sealed.ok()) {
+        unsealed = sealed.error();
+        return SQLITE_ERROR;
+      }
+      value = std::move(sealed).value();
+    }
     sqlite3_bind_blob64(statement, 3, value.data(), value.size(), SQLITE_STATIC);
     sqlite3_bind_int64(statement, 4, change.now->created);
   } else {
@@ -344,10 +405,12 @@ Result<std::unique_ptr<SqliteLog>> SqliteLog::open(const SqliteLogOptions& optio
                                                    const Loader& loader) {
   auto impl = std::make_unique<Impl>();
   impl->path = options.path;
+  impl->at_rest = options.at_rest;
   DIBS_TRY(impl->lock, lock_file(options.path));
   DIBS_CHECK(make_private(options.path));
   DIBS_CHECK(impl->prepare_file(options.max_pages));
   DIBS_CHECK(impl->load(loader));
+  DIBS_CHECK(impl->rewrite_stale());
   DIBS_CHECK(impl->prepare_statements());
   return std::unique_ptr<SqliteLog>(new SqliteLog(std::move(impl)));
 }
@@ -361,7 +424,8 @@ Result<> SqliteLog::write(const std::vector<Change>& changes, std::span<const Ga
     return success();
   }
   // The text must be taken before the rollback overwrites it.
-  Error error = impl_->fail(result);
+  Error error =
+      impl_->unsealed ? *std::exchange(impl_->unsealed, std::nullopt) : impl_->fail(result);
   if (sqlite3_get_autocommit(impl_->writer.get()) == 0) Impl::step(impl_->rollback);
   return error;
 }

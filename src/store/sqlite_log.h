@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "store/at_rest.h"
 #include "store/mvcc.h"
 #include "store/store.h"
 
@@ -21,6 +22,8 @@ struct SqliteLogOptions {
   std::string path;
   /// Bounds the file, for tests of a full disk; 0: no bound.
   int max_pages = 0;
+  /// How values are written; null: as they are.
+  std::shared_ptr<const AtRest> at_rest = {};
 };
 
 class SqliteLog {
@@ -32,7 +35,8 @@ class SqliteLog {
     Commons& commons;  // of the records
   };
 
-  /// Opens or makes the file and hands its content to `loader`. Errors say what is wrong with which
+  /// Opens or makes the file and hands its content to `loader`. Values that at_rest calls stale are
+  /// written anew, and nothing of them is left behind. Errors say what is wrong with which
   /// file and what to do: unavailable (in use, read-only, disk full), invalid (not ours, newer
   /// format), internal (damaged).
   static Result<std::unique_ptr<SqliteLog>> open(const SqliteLogOptions& options,

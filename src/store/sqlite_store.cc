@@ -63,7 +63,7 @@ class SqliteStore : public Store {
         .begin = [&](Revision compacted) { mvcc_->start_at(compacted); },
         .change = [&](Change change) { mvcc_->load(std::move(change), garbage); },
         .commons = mvcc_->commons()};
-    DIBS_TRY(log_, SqliteLog::open({options_.path, options_.max_pages}, loader));
+    DIBS_TRY(log_, SqliteLog::open({options_.path, options_.max_pages, options_.at_rest}, loader));
     if (mvcc_->revision() == 0) mvcc_->start_at(options_.first_revision - 1);
     if (options_.check) DIBS_CHECK(log_->check());
     {

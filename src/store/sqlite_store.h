@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "store/at_rest.h"
 #include "store/mvcc.h"
 #include "store/store.h"
 
@@ -23,6 +24,8 @@ struct SqliteOptions {
   std::string path = {};  // the file; PATH-wal, PATH-shm and PATH.lock stand beside it
   std::size_t max_transaction_bytes = std::size_t{8} << 20;
   HistoryLimits history = {};
+  /// What was written in another way than it would be today is written anew when it is opened.
+  std::shared_ptr<const AtRest> at_rest = {};
   /// Of an empty store. Servers begin high, so that a version is not taken for a small number of
   /// another kind.
   Revision first_revision = 1;

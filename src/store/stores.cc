@@ -13,6 +13,7 @@ Result<std::unique_ptr<Store>> open_sqlite(const StoreOptions& options) {
   sqlite.first_revision = options.first_revision;
   sqlite.max_transaction_bytes = options.max_transaction_bytes;
   sqlite.history = options.history;
+  sqlite.at_rest = options.at_rest;
   return open_sqlite_store(sqlite);
 }
 

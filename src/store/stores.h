@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "store/at_rest.h"
 #include "store/mvcc.h"
 #include "store/store.h"
 
@@ -20,6 +21,8 @@ struct StoreOptions {
   Revision first_revision = 1000;
   std::size_t max_transaction_bytes = std::size_t{8} << 20;
   HistoryLimits history = {};
+  /// Of what is on a disk; null: values as they are.
+  std::shared_ptr<const AtRest> at_rest = {};
 };
 
 struct StoreKind {

@@ -1,0 +1,28 @@
+#pragma once
+// How values look on the disk: as they are, or encrypted. In memory they are always as they are.
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace dibs::store {
+
+/// Thread-safe.
+class AtRest {
+ public:
+  virtual ~AtRest() = default;
+  /// What is written for the value of a key.
+  virtual Result<std::string> seal(std::string_view key, std::string_view value) const = 0;
+  struct Opened {
+    std::string value;
+    bool stale = false;  // seal() would write it in another way today
+  };
+  /// The value of what was read. Errors: invalid, with what is missing.
+  virtual Result<Opened> open(std::string_view key, std::string_view bytes) const = 0;
+};
+
+/// What every encrypted value begins with, and no other: the rest says by what and which key.
+inline constexpr std::string_view kSealed = "k8s:enc:";
+
+}  // namespace dibs::store
