@@ -151,6 +151,8 @@ Flags controllers_flags(ControllersFlags& flags) {
   return {
       kubeconfig(flags.kubeconfig),
       context(flags.context),
+      {"--use-service-account-credentials", &flags.use_accounts,
+       "Let each controller act as its own service account of kube-system"},
       grace_period(flags.grace_period),
       log_level(flags.log_level),
   };

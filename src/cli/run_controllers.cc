@@ -1,6 +1,7 @@
 #include "cli/run_controllers.h"
 
 #include "base/strings.h"
+#include "cli/account_clients.h"
 #include "cli/process.h"
 #include "client/https_transport.h"
 #include "controllers/controllers.h"
@@ -22,6 +23,12 @@ Result<> run_until_signal(const ControllersFlags& flags) {
   controllers::ControllersOptions options;
   options.ca_pem = access.tls.ca_pem;
   options.node_monitor_grace_period = flags.grace_period;
+  std::unique_ptr<AccountClients> accounts;
+  if (flags.use_accounts) {
+    DIBS_TRY(accounts, AccountClients::open(client, access, files, runtime.runtime(),
+                                            controllers::controller_accounts()));
+    options.clients = accounts->clients();
+  }
   controllers::LeadingControllers controllers(
       client, runtime.runtime(), options,
       cat(host_name(), '_', runtime::make_uuid(runtime.runtime().random)));

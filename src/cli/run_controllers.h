@@ -12,6 +12,8 @@ struct ControllersFlags {
   std::string kubeconfig;
   std::string context;
   Duration grace_period = std::chrono::seconds(50);
+  /// Each controller as its own service account, not all as who the kubeconfig says.
+  bool use_accounts = false;
   std::string log_level = "info";
 };
 
