@@ -60,6 +60,17 @@ Flag images(std::string& folder) {
   return {"--images", &folder, "Folder of images (default: as `dibs image`)", env("DIBS_IMAGES")};
 }
 
+Flag image_alias(std::vector<std::string>& names) {
+  return {"--image-alias", &names,
+          "Names under which the image that comes with dibs is there, with commas between them",
+          kCommas};
+}
+
+Flag insecure_registries(std::vector<std::string>& registries) {
+  return {"--insecure-registries", &registries,
+          "HOST:PORT of registries to ask without TLS, or whatever their certificate is", kCommas};
+}
+
 Flag store(std::string& name) {
   return {"--store", &name, described("Where objects are kept", store::store_kinds()),
           one_of(names_of(store::store_kinds()))};
@@ -142,6 +153,8 @@ Flags up_flags(ServeFlags& flags) {
                    "Address where the agents of nodes listen (default: the host of --bind)"},
                   runtime(flags.runtime),
                   images(flags.images),
+                  image_alias(flags.image_aliases),
+                  insecure_registries(flags.insecure_registries),
                   grace_period(flags.node_monitor_grace_period),
                   explain_events(flags.explain_events),
               });
@@ -180,6 +193,8 @@ Flags node_flags(NodeFlags& flags) {
       {"--root-dir", &flags.root_dir, "Folder for pods, plugins and checkpoints"},
       runtime(flags.runtime),
       images(flags.images),
+      image_alias(flags.image_aliases),
+      insecure_registries(flags.insecure_registries),
       {"--cdi-dirs", &flags.cdi_dirs, "Folders of CDI files (default: /etc/cdi,/var/run/cdi)"},
       {"--log-dir", &flags.log_dir,
        "Folder of containers' logs (default: logs in the root folder)"},

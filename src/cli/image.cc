@@ -28,6 +28,13 @@ std::string human_size(std::uint64_t bytes) {
   return text;
 }
 
+/// Built in: not the image of that name, and used only where nobody can give the real one.
+std::string origin_of(const node::StoredImage& image) {
+  std::string origin(node::name_of(image.origin));
+  if (image.origin == node::ImageOrigin::builtin) origin += ", where no registry can be reached";
+  return origin;
+}
+
 }  // namespace
 
 int import_image(const ImageFlags& flags) {
@@ -42,18 +49,27 @@ int import_image(const ImageFlags& flags) {
 
 int list_images(const ImageFlags& flags) {
   node::ImageStore store = open_store(flags);
-  const auto images = store.list();
+  auto images = store.list();
   if (!images) return fail(images.error());
-  std::vector<std::array<std::string, 4>> rows = {{"IMAGE", "TAG", "ID", "SIZE"}};
+  for (const auto& builtin : node::builtin_names()) {
+    auto found = store.stand_in(builtin.name);
+    if (!found) return fail(found.error());
+    if (*found) images->push_back(std::move(**found));
+  }
+  std::vector<std::array<std::string, 5>> rows = {{"IMAGE", "TAG", "ID", "SIZE", "ORIGIN"}};
   for (const auto& image : *images) {
+    if (image.info.tags.empty()) {
+      rows.push_back({"<none>", "<none>", image.info.id.substr(7, 13), human_size(image.info.size),
+                      origin_of(image)});
+    }
     for (const auto& tag : image.info.tags) {
       const auto reference = parse_image_reference(tag);
       if (!reference) continue;
       rows.push_back({reference->repository, reference->tag.empty() ? "<none>" : reference->tag,
-                      image.info.id.substr(7, 13), human_size(image.info.size)});
+                      image.info.id.substr(7, 13), human_size(image.info.size), origin_of(image)});
     }
   }
-  std::array<std::size_t, 4> widths = {};
+  std::array<std::size_t, 5> widths = {};
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }

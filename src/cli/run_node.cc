@@ -32,6 +32,8 @@ Result<node::AgentOptions> agent_options(const NodeFlags& flags, runtime::Files&
   out.root = absolute(flags.root_dir);
   out.runtime = flags.runtime;
   out.images = absolute(flags.images);
+  out.image_aliases = flags.image_aliases;
+  out.insecure_registries = flags.insecure_registries;
   if (!flags.cdi_dirs.empty()) {
     for (const auto folder : split(flags.cdi_dirs, ','))
       out.cdi_directories.push_back(absolute(folder));

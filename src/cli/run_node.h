@@ -13,6 +13,8 @@ struct NodeFlags {
   std::string root_dir = "/var/lib/kubelet";
   std::string runtime = "auto";
   std::string images;
+  std::vector<std::string> image_aliases;
+  std::vector<std::string> insecure_registries;
   std::string cdi_dirs;  // "": /etc/cdi,/var/run/cdi
   std::string log_dir;
   std::string address = "0.0.0.0";

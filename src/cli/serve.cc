@@ -130,6 +130,8 @@ void add_other_parts(cluster::Options& options, const ServeFlags& flags,
   nodes.runtime = flags.runtime;
   nodes.images = flags.images;
   nodes.host = flags.node_address;
+  nodes.image_aliases = flags.image_aliases;
+  nodes.insecure_registries = flags.insecure_registries;
   nodes.folder = std::filesystem::absolute(folder).lexically_normal();
   nodes.fleet = flags.nodes > cluster::kMostMachines;
 }

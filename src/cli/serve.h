@@ -37,6 +37,8 @@ struct ServeFlags {
   std::string runtime = "auto";           // of containers
   std::string node_address;               // where agents listen; "": the host of `bind`
   std::string images;                     // folder of images; "": the machine's own
+  std::vector<std::string> image_aliases;
+  std::vector<std::string> insecure_registries;
   Duration node_monitor_grace_period = std::chrono::seconds(50);
   bool explain_events = false;  // of the scheduler
 };

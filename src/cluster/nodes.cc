@@ -125,6 +125,8 @@ struct Nodes::State {
     out.root_flag = "--data-dir";
     out.runtime = options.fleet && options.runtime == "auto" ? "sim" : options.runtime;
     out.images = options.images;
+    out.image_aliases = options.image_aliases;
+    out.insecure_registries = options.insecure_registries;
     out.network = options.folder;
     out.cdi_directories = {"/etc/cdi", cat(root, "/cdi")};
     out.host = options.host;

@@ -25,6 +25,8 @@ struct NodesOptions {
   std::vector<std::string> drivers = {};
   std::string runtime = "auto";  // of containers (node/runtime/pick_runtime.h)
   std::string images = {};       // folder of images; "": the machine's own
+  std::vector<std::string> image_aliases = {};
+  std::vector<std::string> insecure_registries = {};
   /// The cluster's data folder, absolute: a node's is nodes/NAME in it.
   std::string folder = {};
   bool fleet = false;

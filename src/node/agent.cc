@@ -37,6 +37,21 @@ Result<> make_folders(const AgentOptions& options, runtime::Files& files) {
   return success();
 }
 
+Result<ImageStoreOptions> image_options(const AgentOptions& options) {
+  ImageStoreOptions out;
+  auto aliases = builtin_aliases(options.image_aliases);
+  if (!aliases) return aliases.error().within("--image-alias");
+  out.aliases = std::move(aliases).value();
+  for (const auto& registry : options.insecure_registries) {
+    if (registry.empty() || registry.find('/') != std::string::npos) {
+      return Error::bad_request(
+          cat("--insecure-registries ", quoted(registry), ": must be HOST or HOST:PORT"));
+    }
+  }
+  out.insecure_registries = options.insecure_registries;
+  return out;
+}
+
 }  // namespace
 
 struct Agent::State {
@@ -74,6 +89,7 @@ struct Agent::State {
     how.root = cat(options.root, "/containers");
     how.cdi_directories = options.cdi_directories;
     how.images = options.images;
+    DIBS_TRY(how.image_options, image_options(options));
     how.network = options.network;
     how.sim_addresses = shared.sim_addresses;
     DIBS_TRY(picked, pick_runtime(how, runtime));

@@ -44,6 +44,9 @@ struct AgentOptions {
   /// Of containers, and where it keeps its own: see pick_runtime.h.
   std::string runtime = "auto";
   std::string images = {};
+  /// Names under which the built-in image is there, and registries without TLS: image_store.h.
+  std::vector<std::string> image_aliases = {};
+  std::vector<std::string> insecure_registries = {};
   std::string network = {};
   std::vector<std::string> cdi_directories = {};
   std::string log_root = {};  // "" : <root>/logs

@@ -21,6 +21,7 @@ import tempfile
 import time
 
 ADMIN_TOKEN = "administrator-of-the-test"
+ALIASES = "busybox,ubuntu"  # images that are there, because tests ask no registry
 START_DEADLINE = 60.0
 STOP_DEADLINE = 60.0
 READY = re.compile(r"ready at (https://(\S+):(\d+)) .*export KUBECONFIG=(\S+)")
@@ -221,6 +222,8 @@ class Server:
         assert self.process is None
         arguments = [binary(), self.command, "--data-dir", self.data, "--bind", "%s:%d" % (self.host, self.port),
                      "--token-auth-file", self.tokens, "--log-level", self.log_level] + self.flags
+        if self.command == "up" and "--image-alias" not in self.flags:
+            arguments += ["--image-alias", ALIASES]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL,
                                             env=dict(os.environ, **self.environment), preexec_fn=die_with_parent)

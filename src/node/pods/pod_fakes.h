@@ -55,6 +55,8 @@ struct FakeMachine {
   std::map<std::string, Container> containers;
   std::set<std::string> images = {"busybox:1.36"};
   std::map<std::string, Error> pull_errors;
+  std::set<std::string> stand_ins;             // images that no registry gives
+  std::map<std::string, int> pulls;            // how often, by image
   std::map<std::string, Error> start_errors;   // by container name
   std::map<std::string, Error> create_errors;  // by container name
   /// What a container does when it is started: ends at once with this code. By name; absent: runs.
@@ -268,10 +270,12 @@ class FakeRuntime : public ContainerRuntime {
     if (const auto found = machine_.pull_errors.find(image); found != machine_.pull_errors.end()) {
       return found->second;
     }
+    ++machine_.pulls[image];
     machine_.images.insert(image);
     ImageInfo info;
     info.id = image;
     info.size = 7;
+    if (machine_.stand_ins.contains(image)) info.stands_in_because = "nobody answers";
     return info;
   }
   Result<std::vector<ImageInfo>> list_images() override { return std::vector<ImageInfo>(); }

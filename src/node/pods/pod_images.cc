@@ -42,6 +42,9 @@ ImageOutcome PodImages::ensure(const Value& pod, const Value& container) {
     events_.warning(pod, name, "InspectFailed", message);
     return problem(pod, container, "InvalidImageName", message, kLookAgain);
   }
+  const std::string_view policy = container["imagePullPolicy"].as_string("IfNotPresent");
+  // What is here says nothing of what the registry has now.
+  if (policy == "Always") return pull(pod, container);
   auto there = containers_.image_status(image);
   if (!there) {
     const std::string message =
@@ -49,8 +52,7 @@ ImageOutcome PodImages::ensure(const Value& pod, const Value& container) {
     events_.warning(pod, name, "InspectFailed", message);
     return problem(pod, container, "ImageInspectError", message, kLookAgain);
   }
-  const std::string_view policy = container["imagePullPolicy"].as_string("IfNotPresent");
-  if (there->has_value() && policy != "Always") {
+  if (there->has_value()) {
     events_.normal(pod, name, "Pulled",
                    cat("Container image ", quoted(image),
                        " already present on machine and can be accessed by the pod"));
@@ -98,6 +100,12 @@ ImageOutcome PodImages::pull(const Value& pod, const Value& container) {
   backoff_.forget(key);
   last_failure_.erase(key);
   lock.unlock();
+  if (!pulled->stands_in_because.empty()) {
+    events_.warning(pod, name, "BuiltinImage",
+                    cat("Image ", quoted(image), " was not pulled, the one that comes with dibs ",
+                        "stands in for it: ", pulled->stands_in_because));
+    return {std::move(pulled).value(), {}, Duration(0)};
+  }
   events_.normal(pod, name, "Pulled",
                  cat("Successfully pulled image ", quoted(image), " in ", took, " (", took,
                      " including waiting). Image size: ", pulled->size, " bytes."));

@@ -253,6 +253,29 @@ TEST(PodWorkers, say_why_an_image_is_missing) {
   EXPECT_EQ(node.line("pull"), "Running; c running ready");
 }
 
+TEST(PodWorkers, pull_an_image_as_the_policy_says) {
+  TestNode node;
+  node.machine.images.insert("here:1");
+  node.machine.stand_ins.insert("known:1");
+
+  node.create("always",
+              "'containers': [{'name': 'c', 'image': 'here:1', 'imagePullPolicy': 'Always'}]");
+  node.create("again",
+              "'containers': [{'name': 'c', 'image': 'here:1', 'imagePullPolicy': 'Always'}]");
+  node.create("once", "'containers': [{'name': 'c', 'image': 'here:1'}]");
+  node.create("made-up", "'containers': [{'name': 'c', 'image': 'known:1'}]");
+  node.settle();
+
+  EXPECT_EQ(node.machine.pulls["here:1"], 2);
+  EXPECT_THAT(node.events("always"), Contains("Normal Pulling: Pulling image \"here:1\""));
+  EXPECT_THAT(node.events("always"), Contains(HasSubstr("Image size: 7 bytes.")));
+  EXPECT_THAT(node.events("once"), Contains(HasSubstr("already present on machine")));
+  EXPECT_THAT(node.events("made-up"),
+              Contains("Warning BuiltinImage: Image \"known:1\" was not pulled, the one that comes "
+                       "with dibs stands in for it: nobody answers"));
+  EXPECT_THAT(node.events("made-up"), testing::Not(Contains(HasSubstr("Pulled"))));
+}
+
 TEST(PodWorkers, show_a_command_that_cannot_be_started) {
   TestNode node;
   node.machine.start_errors.emplace("c", Error::internal("exec: \"nosuch\": not found"));

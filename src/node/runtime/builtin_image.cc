@@ -11,8 +11,10 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/image_reference.h"
 #include "base/strings.h"
 #include "node/runtime/image_store.h"
+#include "runtime/files.h"
 #include "runtime/processes.h"
 
 namespace dibs::node {
@@ -125,6 +127,28 @@ const std::vector<BuiltinName>& builtin_names() {
   return names;
 }
 
+Result<std::vector<BuiltinName>> builtin_aliases(const std::vector<std::string>& names) {
+  std::vector<BuiltinName> out;
+  for (const auto& name : names) {
+    auto reference = parse_image_reference(name);
+    if (!reference.ok()) return reference.error().within(dibs::quoted(name));
+    if (!reference->digest.empty()) {
+      return Error::invalid(cat(dibs::quoted(name), ": a digest names one image, not this one"));
+    }
+    const bool tagged = name.ends_with(':' + reference->tag);
+    std::vector<std::string> command = {"sh"};
+    bool known = false;
+    for (const auto& builtin : builtin_names()) {
+      if (!builtin.name.starts_with(reference->repository + ':')) continue;
+      command = builtin.command;
+      known = true;
+      if (!tagged) out.push_back(builtin);
+    }
+    if (tagged || !known) out.push_back({reference->text(), command});
+  }
+  return out;
+}
+
 json::Value builtin_config(const BuiltinName& name) {
   using json::Value;
   Value command = Value::array();
@@ -140,6 +164,14 @@ json::Value builtin_config(const BuiltinName& name) {
              {"Cmd", command}})}});
 }
 
+Result<> make_private_folder(const std::string& path) {
+  DIBS_CHECK(runtime::system_files().make_dirs(path, 0700));
+  if (::chmod(path.c_str(), 0700) != 0) {
+    return Error::internal(cat("close ", path, " to others: ", std::strerror(errno)));
+  }
+  return success();
+}
+
 Result<std::optional<std::string>> make_builtin_layer(const std::string& layers) {
   static const std::string busybox = find_busybox();
   if (busybox.empty()) return std::optional<std::string>();
@@ -148,11 +180,11 @@ Result<std::optional<std::string>> make_builtin_layer(const std::string& layers)
   const std::string name = cat("builtin-", kRevision, "-", digest->substr(7, 16));
   std::error_code failed;
   const fs::path target = fs::path(layers) / name;
+  DIBS_CHECK(make_private_folder(layers));
   if (fs::exists(target, failed)) return std::optional(name);
   // Made aside and moved: another node or process may be doing the same.
   std::string aside = cat(target.string(), ".XXXXXX");
   try {
-    fs::create_directories(layers);
     if (::mkdtemp(aside.data()) == nullptr) {
       return Error::internal(cat("make the built-in image: ", std::strerror(errno)));
     }

@@ -2,7 +2,8 @@
 // The image that comes with the program, for machines without a registry.
 //
 // It is made from the machine's static busybox, with printenv and a bash that is its shell, and
-// answers to the names in builtin_names(): those that examples use.
+// stands in for the names in builtin_names(), those that examples use, where no registry can be
+// reached; under the names of builtin_aliases() it is there like an image that was imported.
 
 #include <optional>
 #include <string>
@@ -21,8 +22,19 @@ struct BuiltinName {
 
 const std::vector<BuiltinName>& builtin_names();
 
+/// In front of the id where others show repository and digest: nobody takes it for the real image.
+inline constexpr const char* kBuiltinRepository = "dibs.dev/built-in";
+
+/// What `--image-alias` says: a name with a tag is that one, a name without one all tags that
+/// builtin_names() has of it, or :latest.
+Result<std::vector<BuiltinName>> builtin_aliases(const std::vector<std::string>& names);
+
 /// The OCI image configuration of one of them.
 json::Value builtin_config(const BuiltinName& name);
+
+/// A folder that only its owner gets into: images bring programs that run as root for whoever can
+/// reach them.
+Result<> make_private_folder(const std::string& path);
 
 /// Makes the layer below `layers` where it is not there yet; its folder's name. Nothing when this
 /// machine has no static busybox.

@@ -165,6 +165,9 @@ struct ImageInfo {
   /// From the image's config.
   std::optional<std::int64_t> user_id = {};
   std::string user_name = {};
+  /// Of an image that was pulled: "", or why it is the one that comes with the program and not
+  /// what the registry has.
+  std::string stands_in_because = {};
 };
 
 struct ExecResult {
@@ -275,6 +278,7 @@ class ContainerRuntime {
 
   /// Nothing when the image is not here.
   virtual Result<std::optional<ImageInfo>> image_status(const std::string& image) = 0;
+  /// Asks the registry, whatever is here.
   virtual Result<ImageInfo> pull_image(const std::string& image) = 0;
   virtual Result<std::vector<ImageInfo>> list_images() = 0;
   virtual Result<> remove_image(const std::string& image) = 0;

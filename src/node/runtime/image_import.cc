@@ -37,7 +37,14 @@ Result<std::string> inside(const std::string& folder, const std::string& name) {
       return Error::invalid(cat("the archive names a file outside of it: ", dibs::quoted(name)));
     }
   }
-  return cat(folder, '/', name);
+  // Links count by where they lead.
+  std::error_code failed;
+  const fs::path real = fs::canonical(cat(folder, '/', name), failed);
+  const std::string root = fs::canonical(folder, failed).string() + '/';
+  if (failed || !real.string().starts_with(root)) {
+    return Error::invalid(cat("the archive holds no file ", dibs::quoted(name)));
+  }
+  return real.string();
 }
 
 Result<std::string> blob(const std::string& layout, const Value& descriptor) {
@@ -98,26 +105,61 @@ std::string system_message(std::string_view what, const std::string& path) {
   return cat(what, " ", path, ": ", std::strerror(errno));
 }
 
-class Temporary {
- public:
-  explicit Temporary(std::string path) : path_(std::move(path)) {
-    std::error_code failed;
-    fs::remove_all(path_, failed);
-    fs::create_directories(path_, failed);
-  }
-  ~Temporary() {
-    std::error_code failed;
-    fs::remove_all(path_, failed);
-  }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
-  const std::string& path() const { return path_; }
+/// The program that a packed layer is unpacked with, by its first bytes; "" for one that is plain.
+const char* unpacker_of(std::string_view head) {
+  if (head.starts_with("\x1f\x8b")) return "gzip";
+  if (head.starts_with("\x28\xb5\x2f\xfd")) return "zstd";
+  if (head.starts_with("BZh")) return "bzip2";
+  if (head.starts_with("\xfd"
+                       "7zXZ"))
+    return "xz";
+  return "";
+}
 
- private:
-  std::string path_;
-};
+/// Writes the archive that a layer's file holds to `target`; its digest, which is the layer's
+/// diff_id if the image is honest.
+Result<std::string> unpack_archive(const std::string& file, const std::string& target) {
+  const runtime::Fd packed(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!packed.ok()) return Error::internal(system_message("open", file));
+  char head[8] = {};
+  const ssize_t got = ::pread(packed.get(), head, sizeof head, 0);
+  const std::string program =
+      unpacker_of({head, static_cast<std::size_t>(std::max<ssize_t>(got, 0))});
+  if (program.empty()) return copy_with_digest(packed.get(), target);
+  DIBS_TRY(auto process,
+           runtime::Process::start({.argv = {program, "-dc", file}, .out = runtime::Stdio::pipe}));
+  DIBS_TRY(const std::string digest, copy_with_digest(process->out().get(), target));
+  const auto ended = process->wait();
+  if (!ended || ended->code != 0) {
+    return Error::invalid(cat("the layer cannot be unpacked: ", program, " ended with status ",
+                              ended ? ended->code : -1));
+  }
+  return digest;
+}
+
+/// What a mark .wh.NAME deletes. It lies beside the mark, or the image is refused: a NAME of dots
+/// would reach the folder above, and with it all of the machine.
+Result<std::string> deleted_name(const std::string& mark) {
+  std::string name = mark.substr(4);
+  if (name.empty() || name == "." || name == "..") {
+    return Error::invalid(cat("the layer holds a deletion mark ", dibs::quoted(mark),
+                              ", which would delete outside of its folder"));
+  }
+  return name;
+}
 
 }  // namespace
+
+TemporaryFolder::TemporaryFolder(std::string path) : path_(std::move(path)) {
+  std::error_code failed;
+  fs::remove_all(path_, failed);
+  fs::create_directories(path_, failed);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code failed;
+  fs::remove_all(path_, failed);
+}
 
 Result<runtime::Fd> wait_for_lock(const std::string& path) {
   runtime::Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
@@ -131,10 +173,15 @@ Result<runtime::Fd> wait_for_lock(const std::string& path) {
 Result<> convert_whiteouts(const std::string& layer) {
   std::vector<fs::path> marks;
   std::error_code failed;
-  for (fs::recursive_directory_iterator at(layer, failed), end; at != end; at.increment(failed)) {
-    if (failed) return Error::internal(cat("read ", layer, ": ", failed.message()));
-    if (at->path().filename().string().starts_with(".wh.")) marks.push_back(at->path());
+  for (fs::recursive_directory_iterator at(layer, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with(".wh.")) continue;
+    // Before anything is touched: a layer is taken whole or not at all.
+    DIBS_CHECK(deleted_name(name));
+    marks.push_back(at->path());
   }
+  if (failed) return Error::internal(cat("read ", layer, ": ", failed.message()));
   for (const auto& mark : marks) {
     const std::string name = mark.filename().string();
     fs::remove_all(mark, failed);
@@ -145,7 +192,8 @@ Result<> convert_whiteouts(const std::string& layer) {
       continue;
     }
     if (name.starts_with(".wh..wh.")) continue;  // bookkeeping of another storage driver
-    const fs::path deleted = mark.parent_path() / name.substr(4);
+    DIBS_TRY(const std::string deleted_here, deleted_name(name));
+    const fs::path deleted = mark.parent_path() / deleted_here;
     fs::remove_all(deleted, failed);
     if (::mknod(deleted.c_str(), S_IFCHR, makedev(0, 0)) != 0) {
       return Error::internal(system_message("mark", deleted));
@@ -154,43 +202,60 @@ Result<> convert_whiteouts(const std::string& layer) {
   return success();
 }
 
-Result<> ImageStore::unpack_layer(const std::string& file, const std::string& layer) {
+Result<> ImageStore::unpack_layer(const std::string& file, const std::string& diff_id) {
+  const std::string layer = diff_id.substr(7);
   const std::string target = cat(folder_, "/layers/", layer);
+  DIBS_CHECK(make_private_folder(folder_ + "/layers"));
+  DIBS_CHECK(make_private_folder(folder_ + "/tmp"));
+  const TemporaryFolder aside(cat(folder_, "/tmp/layer-", layer));
+  const std::string archive = aside.path() + "/content.tar";
+  // Also where the layer is there: an image gets nothing that it does not bring along.
+  DIBS_TRY(const std::string found, unpack_archive(file, archive));
+  if (found != diff_id) {
+    return Error::invalid(cat("a layer is not what the image says: its content is ", found,
+                              ", its diff_id ", diff_id));
+  }
   if (fs::exists(target)) return success();
-  const Temporary aside(cat(folder_, "/tmp/layer-", layer));
-  ::chmod(aside.path().c_str(), 0755);
+  DIBS_CHECK(need_room(aside.path(), fs::file_size(archive)));
+  const std::string root = aside.path() + "/root";
+  DIBS_CHECK(runtime::system_files().make_dirs(root, 0755));
+  ::chmod(root.c_str(), 0755);
   auto unpacked = runtime::run_checked(
-      {.argv = {"tar", "--extract", "--file", file, "--directory", aside.path(), "--numeric-owner",
+      {.argv = {"tar", "--extract", "--file", archive, "--directory", root, "--numeric-owner",
                 "--preserve-permissions", "--xattrs", "--xattrs-include=*",
-                "--delay-directory-restore"}});
+                // The overlay's own marks come from convert_whiteouts() alone.
+                "--xattrs-exclude=trusted.overlay.*", "--delay-directory-restore"}});
   if (!unpacked.ok()) return unpacked.error().within("unpack a layer");
-  DIBS_CHECK(convert_whiteouts(aside.path()));
+  DIBS_CHECK(convert_whiteouts(root));
   std::error_code failed;
-  fs::create_directories(folder_ + "/layers", failed);
-  fs::rename(aside.path(), target, failed);
+  fs::rename(root, target, failed);
   if (failed) return Error::internal(cat("move a layer to ", target, ": ", failed.message()));
   return success();
 }
 
 Result<ImageStore::Record> ImageStore::add(const std::string& digest,
                                            const std::string& config_bytes,
-                                           const std::vector<std::string>& layer_files) {
+                                           const std::vector<std::string>& layer_files,
+                                           ImageOrigin origin) {
   Record record;
   record.id = digest_of(config_bytes);
   record.digest = digest;
+  record.origin = origin;
   DIBS_TRY(record.config, json::parse(config_bytes));
   // By the digest of what is packed, so that one layer is there once however it came.
-  const Value& contents = record.config["rootfs"]["diff_ids"];
+  const Value& diff_ids = record.config["rootfs"]["diff_ids"];
+  if (diff_ids.size() != layer_files.size()) {
+    return Error::invalid(cat("the image has ", layer_files.size(),
+                              " layers, its configuration diff_ids for ", diff_ids.size()));
+  }
   for (std::size_t i = 0; i < layer_files.size(); ++i) {
-    const std::string& file = layer_files[i];
-    std::string layer_digest = contents[i].str();
-    if (contents.size() != layer_files.size() || !is_digest(layer_digest)) {
-      DIBS_TRY(layer_digest, digest_of_file(file));
+    const std::string diff_id = diff_ids[i].str();
+    if (!is_digest(diff_id)) {
+      return Error::invalid(cat("unsupported diff_id ", dibs::quoted(diff_id), " in the image"));
     }
-    const std::string layer = layer_digest.substr(7);
-    DIBS_CHECK(unpack_layer(file, layer));
-    record.layers.push_back(layer);
-    record.size += folder_size(cat(folder_, "/layers/", layer));
+    DIBS_CHECK(unpack_layer(layer_files[i], diff_id));
+    record.layers.push_back(diff_id.substr(7));
+    record.size += folder_size(cat(folder_, "/layers/", record.layers.back()));
   }
   DIBS_CHECK(runtime::system_files().make_dirs(folder_ + "/images", 0755));
   DIBS_CHECK(runtime::system_files().write(cat(folder_, "/images/", record.id.substr(7), ".json"),
@@ -199,7 +264,8 @@ Result<ImageStore::Record> ImageStore::add(const std::string& digest,
 }
 
 Result<std::vector<StoredImage>> ImageStore::import_folder(const std::string& unpacked,
-                                                           const std::string& name) {
+                                                           const std::string& name,
+                                                           ImageOrigin origin) {
   struct Added {
     Record record;
     std::vector<std::string> names;
@@ -219,7 +285,7 @@ Result<std::vector<StoredImage>> ImageStore::import_folder(const std::string& un
       std::vector<std::string> names_in;
       for (const auto& tag : manifest["RepoTags"].items()) names_in.push_back(tag.str());
       if (names_in.empty() && name.empty()) return nameless;
-      DIBS_TRY(Record record, add("", bytes, layers));
+      DIBS_TRY(Record record, add("", bytes, layers, origin));
       added.push_back({std::move(record), std::move(names_in)});
     }
   } else if (fs::exists(unpacked + "/index.json")) {
@@ -234,7 +300,7 @@ Result<std::vector<StoredImage>> ImageStore::import_folder(const std::string& un
       for (const auto& layer : manifest.content["layers"].items()) {
         DIBS_TRY(layers.emplace_back(), blob(unpacked, layer));
       }
-      DIBS_TRY(Record record, add(manifest.digest, bytes, layers));
+      DIBS_TRY(Record record, add(manifest.digest, bytes, layers, origin));
       added.push_back({std::move(record), manifest.names});
     }
   } else {
@@ -268,49 +334,22 @@ Result<std::vector<StoredImage>> ImageStore::import_folder(const std::string& un
 
 Result<std::vector<StoredImage>> ImageStore::import(const std::string& path,
                                                     const std::string& name) {
+  return import(path, name, ImageOrigin::archive);
+}
+
+Result<std::vector<StoredImage>> ImageStore::import(const std::string& path,
+                                                    const std::string& name, ImageOrigin origin) {
   DIBS_CHECK(runtime::system_files().make_dirs(folder_, 0755));
   DIBS_TRY(const auto lock, wait_for_lock(folder_ + "/lock"));
   std::error_code failed;
   fs::remove_all(folder_ + "/tmp", failed);
   if (!fs::exists(path, failed)) return Error::not_found(cat("no such file: ", path));
-  if (fs::is_directory(path, failed)) return import_folder(path, name);
-  const Temporary unpacked(folder_ + "/tmp/archive");
+  if (fs::is_directory(path, failed)) return import_folder(path, name, origin);
+  const TemporaryFolder unpacked(folder_ + "/tmp/archive");
   auto extracted = runtime::run_checked({.argv = {"tar", "--extract", "--file", path, "--directory",
                                                   unpacked.path(), "--no-same-owner"}});
   if (!extracted.ok()) return extracted.error().within(cat("unpack ", path));
-  return import_folder(unpacked.path(), name);
-}
-
-Result<StoredImage> ImageStore::pull(const std::string& name) {
-  DIBS_TRY(const ImageReference reference, parse_image_reference(name));
-  const std::string full = reference.text();
-  // What stands before "failed to do request" is how other runtimes say it.
-  const auto failure = [&](std::string_view cause) {
-    return Error::unavailable(cat("failed to pull and unpack image ", dibs::quoted(full),
-                                  ": failed to resolve image: failed to do request: ", cause,
-                                  "; without a registry, import it: dibs image import FILE ",
-                                  name));
-  };
-  if (runtime::find_program("skopeo").empty()) return failure("skopeo is not installed");
-  DIBS_CHECK(runtime::system_files().make_dirs(folder_ + "/pulls", 0755));
-  const Temporary target(cat(folder_, "/pulls/", digest_of(full).substr(7, 16)));
-  // A tag beside a digest says nothing more, and skopeo refuses both.
-  const std::string source =
-      reference.digest.empty() ? full : cat(reference.repository, "@", reference.digest);
-  auto copied = runtime::run(
-      {.argv = {"skopeo", "--insecure-policy", "--command-timeout", "10m", "copy", "--quiet",
-                "docker://" + source, cat("oci:", target.path(), ":pulled")}});
-  if (!copied.ok()) return failure(copied.error().message());
-  if (copied->status.code != 0) {
-    std::string_view cause = trim(copied->err);
-    if (const auto at = cause.find("msg=\""); at != std::string_view::npos) {
-      cause.remove_prefix(at + 5);
-      if (cause.ends_with('"')) cause.remove_suffix(1);
-    }
-    return failure(cause);
-  }
-  DIBS_TRY(auto images, import(target.path(), full));
-  return std::move(images.front());
+  return import_folder(unpacked.path(), name, origin);
 }
 
 }  // namespace dibs::node

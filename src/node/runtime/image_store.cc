@@ -28,24 +28,6 @@ std::string text_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Images that come with the program, as records. `size` is that of their layer, 0 until known.
-Result<std::vector<std::pair<const BuiltinName*, ImageStore::Record>>> builtin_records(
-    const std::string& folder, std::atomic<std::uint64_t>& size) {
-  std::vector<std::pair<const BuiltinName*, ImageStore::Record>> records;
-  DIBS_TRY(const auto layer, make_builtin_layer(folder + "/layers"));
-  if (!layer) return records;
-  if (size == 0) size = folder_size(folder + "/layers/" + *layer);
-  for (const auto& name : builtin_names()) {
-    ImageStore::Record record;
-    record.config = builtin_config(name);
-    record.id = digest_of(json::write(record.config));
-    record.layers = {*layer};
-    record.size = size;
-    records.emplace_back(&name, std::move(record));
-  }
-  return records;
-}
-
 // Layers that some overlay of this machine is mounted on.
 bool is_mounted(const std::string& layer_folder) {
   return text_of("/proc/self/mountinfo").find(layer_folder) != std::string::npos;
@@ -88,8 +70,12 @@ std::uint64_t folder_size(const std::string& folder) {
 Value ImageStore::Record::to_value() const {
   Value list = Value::array();
   for (const auto& layer : layers) list.push(layer);
-  return Value::object(
-      {{"id", id}, {"digest", digest}, {"layers", list}, {"size", size}, {"config", config}});
+  return Value::object({{"id", id},
+                        {"digest", digest},
+                        {"layers", list},
+                        {"size", size},
+                        {"origin", name_of(origin)},
+                        {"config", config}});
 }
 
 ImageStore::Record ImageStore::Record::from_value(const Value& value) {
@@ -99,10 +85,50 @@ ImageStore::Record ImageStore::Record::from_value(const Value& value) {
   for (const auto& layer : value["layers"].items()) record.layers.push_back(layer.str());
   record.size = static_cast<std::uint64_t>(value["size"].as_int());
   record.config = value["config"];
+  if (value["origin"].as_string() == name_of(ImageOrigin::registry)) {
+    record.origin = ImageOrigin::registry;
+  }
   return record;
 }
 
-ImageStore::ImageStore(std::string folder) : folder_(std::move(folder)) {}
+std::string_view name_of(ImageOrigin origin) {
+  switch (origin) {
+    case ImageOrigin::archive:
+      return "archive";
+    case ImageOrigin::registry:
+      return "registry";
+    case ImageOrigin::builtin:
+      return "built-in";
+  }
+  return "";
+}
+
+ImageStore::ImageStore(std::string folder, ImageStoreOptions options)
+    : folder_(std::move(folder)), options_(std::move(options)) {}
+
+// One for each name; none where this machine has no static busybox.
+Result<std::vector<ImageStore::Record>> ImageStore::builtin_records(
+    const std::vector<BuiltinName>& names) {
+  std::vector<Record> records;
+  DIBS_TRY(const auto layer, make_builtin_layer(folder_ + "/layers"));
+  if (!layer) return records;
+  if (builtin_size_ == 0) builtin_size_ = folder_size(folder_ + "/layers/" + *layer);
+  for (const auto& name : names) {
+    Record& record = records.emplace_back();
+    record.config = builtin_config(name);
+    record.id = digest_of(json::write(record.config));
+    record.layers = {*layer};
+    record.size = builtin_size_;
+    record.origin = ImageOrigin::builtin;
+  }
+  return records;
+}
+
+StoredImage ImageStore::builtin(const Record& record, const std::string& name) {
+  StoredImage image = stored(record, Value::object({{name, record.id}}), name);
+  image.image_id = cat(kBuiltinRepository, "@", record.id);
+  return image;
+}
 
 Result<Value> ImageStore::names() {
   auto bytes = runtime::system_files().read(folder_ + "/names.json");
@@ -126,11 +152,25 @@ Result<std::optional<ImageStore::Record>> ImageStore::record(const std::string& 
   return std::optional(Record::from_value(value));
 }
 
+Result<std::vector<ImageStore::Record>> ImageStore::records() {
+  std::vector<Record> out;
+  auto& files = runtime::system_files();
+  if (!files.exists(folder_ + "/images")) return out;
+  DIBS_TRY(const auto entries, files.list(folder_ + "/images"));
+  for (const auto& entry : entries) {
+    if (!entry.ends_with(".json")) continue;
+    DIBS_TRY(auto found, record("sha256:" + entry.substr(0, entry.size() - 5)));
+    if (found) out.push_back(std::move(*found));
+  }
+  return out;
+}
+
 StoredImage ImageStore::stored(const Record& record, const Value& names, const std::string& name) {
   StoredImage image;
   image.info.id = record.id;
   image.info.size = record.size;
   image.config = record.config;
+  image.origin = record.origin;
   take_user(record.config, image.info);
   std::set<std::string> repositories;
   for (const auto& [tag, id] : names.members()) {
@@ -183,10 +223,29 @@ Result<std::optional<StoredImage>> ImageStore::find(const std::string& name) {
       return std::optional(stored(*found, known, is_digest(name) ? std::string() : wanted));
     }
   }
-  DIBS_TRY(const auto builtin, builtin_records(folder_, builtin_size_));
-  for (const auto& [image, found] : builtin) {
-    if (is_digest(name) ? found.id == name : image->name == wanted) {
-      return std::optional(stored(found, Value::object({{image->name, found.id}}), image->name));
+  // By id also what stood in for a name: a container is made from it by that.
+  for (const auto* names : {&options_.aliases, &builtin_names()}) {
+    if (names != &options_.aliases && !is_digest(name)) break;
+    DIBS_TRY(const auto records, builtin_records(*names));
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const std::string& alias = (*names)[i].name;
+      if (is_digest(name) ? records[i].id == name : alias == wanted) {
+        return std::optional(builtin(records[i], alias));
+      }
+    }
+  }
+  return std::optional<StoredImage>();
+}
+
+Result<std::optional<StoredImage>> ImageStore::stand_in(const std::string& name) {
+  DIBS_TRY(const Value known, names());
+  DIBS_TRY(const ImageReference reference, parse_image_reference(name));
+  if (known.contains(reference.text())) return std::optional<StoredImage>();
+  for (const auto* names : {&options_.aliases, &builtin_names()}) {
+    for (const auto& candidate : *names) {
+      if (candidate.name != reference.text()) continue;
+      DIBS_TRY(const auto records, builtin_records({candidate}));
+      if (!records.empty()) return std::optional(builtin(records.front(), candidate.name));
     }
   }
   return std::optional<StoredImage>();
@@ -195,16 +254,12 @@ Result<std::optional<StoredImage>> ImageStore::find(const std::string& name) {
 Result<std::vector<StoredImage>> ImageStore::list() {
   std::vector<StoredImage> images;
   DIBS_TRY(const Value known, names());
-  std::set<std::string> ids;
-  for (const auto& [tag, id] : known.members()) ids.insert(id.str());
-  for (const auto& id : ids) {
-    DIBS_TRY(const auto found, record(id));
-    if (found) images.push_back(stored(*found, known, {}));
-  }
-  DIBS_TRY(const auto builtin, builtin_records(folder_, builtin_size_));
-  for (const auto& [image, found] : builtin) {
-    if (known.contains(image->name)) continue;
-    images.push_back(stored(found, Value::object({{image->name, found.id}}), image->name));
+  DIBS_TRY(const auto all, records());
+  for (const auto& record : all) images.push_back(stored(record, known, {}));
+  DIBS_TRY(const auto aliased, builtin_records(options_.aliases));
+  for (std::size_t i = 0; i < aliased.size(); ++i) {
+    const std::string& name = options_.aliases[i].name;
+    if (!known.contains(name)) images.push_back(builtin(aliased[i], name));
   }
   std::sort(images.begin(), images.end(),
             [](const StoredImage& a, const StoredImage& b) { return a.name < b.name; });
@@ -220,8 +275,8 @@ Result<> ImageStore::remove(const std::string& name) {
     DIBS_TRY(const ImageReference reference, parse_image_reference(name));
     id = known[reference.text()].str();
     if (id.empty()) {
-      DIBS_TRY(const auto builtin, find(name));
-      if (builtin) {
+      DIBS_TRY(const auto stays, stand_in(name));
+      if (stays) {
         return Error::invalid(cat("image ", dibs::quoted(name), " comes with dibs and stays"));
       }
       return Error::not_found(cat("no image named ", dibs::quoted(reference.text())));
@@ -239,10 +294,11 @@ Result<> ImageStore::remove(const std::string& name) {
   std::set<std::string> others;
   Value kept = Value::object();
   for (const auto& [tag, other] : known.members()) {
-    if (other.as_string() == id) continue;
-    kept.set(tag, other);
-    DIBS_TRY(const auto used, record(other.str()));
-    if (used) others.insert(used->layers.begin(), used->layers.end());
+    if (other.as_string() != id) kept.set(tag, other);
+  }
+  DIBS_TRY(const auto all, records());
+  for (const auto& other : all) {
+    if (other.id != id) others.insert(other.layers.begin(), other.layers.end());
   }
   if (found) {
     for (const auto& layer : found->layers) {

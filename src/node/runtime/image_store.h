@@ -3,14 +3,15 @@
 //
 //     <folder>/names.json       {"docker.io/library/busybox:1.36": "sha256:<id>", …}
 //     <folder>/images/<id>.json {"id", "digest", "config", "layers": ["<layer>", …], "size"}
-//     <folder>/layers/<layer>/  one layer, lowest first in the list; deletions in the form
-//     overlayfs
-//                               wants them
+//     <folder>/layers/<layer>/  one layer by the digest of its archive, lowest first in the list;
+//                               deletions in the form overlayfs wants them
 //     <folder>/lock             held by whoever changes something
+//     <folder>/pulls/           what is on its way from a registry
 //
 // Several processes may use a folder at once. What is half-done after a crash lies under tmp/ and
-// is removed by the next import. Images that come with the program (builtin_image.h) are found like
-// those that were imported, but an imported one of the same name counts more.
+// is removed by the next import. Nothing gets the name of a digest that it was not checked against.
+// The image that comes with the program (builtin_image.h) is found under the names that the options
+// give it; an imported one of the same name counts more.
 //
 // Thread-safe.
 
@@ -24,16 +25,29 @@
 
 #include "base/result.h"
 #include "json/value.h"
+#include "node/runtime/builtin_image.h"
 #include "node/runtime/container_runtime.h"
 
 namespace dibs::node {
+
+enum class ImageOrigin : std::uint8_t { archive, registry, builtin };
+std::string_view name_of(ImageOrigin origin);
+
+struct ImageStoreOptions {
+  /// Names under which the built-in image is there (builtin_aliases()).
+  std::vector<BuiltinName> aliases = {};
+  /// HOST:PORT of registries that are asked without TLS, or without a certificate to be believed.
+  std::vector<std::string> insecure_registries = {};
+};
 
 struct StoredImage {
   ImageInfo info = {};
   /// How the image was asked for, in full: docker.io/library/busybox:1.36.
   std::string name = {};
-  /// For imageID: repository@digest where that is known, else the id.
+  /// For imageID: repository@digest where that is known, else the id; of the built-in image
+  /// kBuiltinRepository@id.
   std::string image_id = {};
+  ImageOrigin origin = ImageOrigin::archive;
   json::Value config = {};               // of the OCI image: config, rootfs, …
   std::vector<std::string> layers = {};  // folders, lowest first
 };
@@ -41,18 +55,23 @@ struct StoredImage {
 class ImageStore {
  public:
   /// Folders are made when first needed.
-  explicit ImageStore(std::string folder);
+  explicit ImageStore(std::string folder, ImageStoreOptions options = {});
 
   const std::string& folder() const { return folder_; }
 
   /// By name, id, or name with digest. Errors are those of a malformed name.
   Result<std::optional<StoredImage>> find(const std::string& name);
-  /// Sorted by their first name.
+  /// Sorted by their first name; one whose name was given to another has none.
   Result<std::vector<StoredImage>> list();
+  /// The built-in image for a name whose registry cannot be reached; nothing where it does not know
+  /// the name, or an image of that name is there.
+  Result<std::optional<StoredImage>> stand_in(const std::string& name);
   /// A docker archive, an OCI archive, or the folder of an OCI layout. `name` replaces the names in
   /// it; it is needed where there are none. Returns all that it held.
   Result<std::vector<StoredImage>> import(const std::string& path, const std::string& name = {});
-  /// From a registry.
+  /// From its registry, whatever is there already. Of several that pull one image at a time, in
+  /// this or another process, one does the work and all have its outcome. An error of kind
+  /// unavailable: no registry answered.
   Result<StoredImage> pull(const std::string& name);
   /// One name, or by id all of them; the last one takes the layers along that nobody else needs. An
   /// image that a container uses is kept, with an error.
@@ -64,14 +83,22 @@ class ImageStore {
  private:
   Result<json::Value> names();
   Result<std::optional<Record>> record(const std::string& id);
+  /// Of all images, those too whose name was given to another.
+  Result<std::vector<Record>> records();
   StoredImage stored(const Record& record, const json::Value& names, const std::string& name);
+  StoredImage builtin(const Record& record, const std::string& name);
+  Result<std::vector<StoredImage>> import(const std::string& path, const std::string& name,
+                                          ImageOrigin origin);
   Result<std::vector<StoredImage>> import_folder(const std::string& unpacked,
-                                                 const std::string& name);
+                                                 const std::string& name, ImageOrigin origin);
   Result<Record> add(const std::string& digest, const std::string& config_bytes,
-                     const std::vector<std::string>& layer_files);
-  Result<> unpack_layer(const std::string& file, const std::string& layer);
+                     const std::vector<std::string>& layer_files, ImageOrigin origin);
+  Result<> unpack_layer(const std::string& file, const std::string& diff_id);
+  Result<StoredImage> fetch(const std::string& name, const std::string& place);
+  Result<std::vector<Record>> builtin_records(const std::vector<BuiltinName>& names);
 
   const std::string folder_;
+  const ImageStoreOptions options_;
   std::atomic<std::uint64_t> builtin_size_{0};
 };
 

@@ -22,6 +22,7 @@ OciOptions options_in(const std::string& root) {
   OciOptions options;
   options.root = root + "/runtime";
   options.images = testing::TempDir() + "dibs-test-images";
+  options.image_options.aliases = *builtin_aliases({"busybox"});
   options.program = missing_for_oci("crun").empty() ? "crun" : "runc";
   options.network.name = root;
   options.network.state = root + "/net";

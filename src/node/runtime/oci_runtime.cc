@@ -110,7 +110,7 @@ OciRuntime::OciRuntime(OciOptions options, runtime::Runtime& machine)
       program_name_(options_.program.substr(options_.program.rfind('/') + 1)),
       boot_id_(options_.boot_id.empty() ? machine_boot_id() : options_.boot_id),
       machine_(machine),
-      images_(options_.images),
+      images_(options_.images, options_.image_options),
       cdi_(options_.cdi_directories),
       network_(options_.network) {}
 
@@ -139,7 +139,7 @@ Result<std::unique_ptr<OciRuntime>> OciRuntime::open(OciOptions options,
 void OciRuntime::warm_up() {
   const auto task = begin_stream([] {});
   machine_.executor.post([this, task] {
-    (void)images_.find("busybox").ok();
+    (void)images_.stand_in("busybox").ok();
     network_.prepare();
     end_stream(task);
   });
@@ -415,11 +415,13 @@ Result<std::optional<ImageInfo>> OciRuntime::image_status(const std::string& ima
 }
 
 Result<ImageInfo> OciRuntime::pull_image(const std::string& image) {
-  // What comes with the program needs no registry, whatever the pull policy.
-  DIBS_TRY(auto found, images_.find(image));
-  if (found) return std::move(found->info);
-  DIBS_TRY(auto pulled, images_.pull(image));
-  return std::move(pulled.info);
+  auto pulled = images_.pull(image);
+  if (pulled.ok()) return std::move(pulled->info);
+  if (pulled.error().code() != Code::unavailable) return pulled.error();
+  DIBS_TRY(auto found, images_.stand_in(image));
+  if (!found) return pulled.error();
+  found->info.stands_in_because = pulled.error().message();
+  return std::move(found->info);
 }
 
 Result<std::vector<ImageInfo>> OciRuntime::list_images() {

@@ -36,6 +36,7 @@ struct OciOptions {
   std::string root = {};
   std::string run = {};  // "": made from root
   std::string images = {};
+  ImageStoreOptions image_options = {};
   std::string program = {};  // path of runc or crun
   std::string monitor = {};  // path of conmon
   std::vector<std::string> cdi_directories = {};

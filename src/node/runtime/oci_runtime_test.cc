@@ -38,6 +38,7 @@ class OciWorld : public RuntimeContractWorld {
     OciOptions options;
     options.root = root_ + "/runtime";
     options.images = image_folder();
+    options.image_options.aliases = *builtin_aliases({"busybox", "ubuntu", "127.0.0.1:1/team/app"});
     options.cdi_directories = {cdi_directory()};
     options.program = missing_for_oci("crun").empty() ? "crun" : "runc";
     options.network.name = root_;
@@ -157,6 +158,19 @@ TEST_P(OciRuntimeTest, a_read_only_root_and_other_image_names) {
   EXPECT_EQ(status.exit_code, 1);
   EXPECT_THAT(log_of(status), testing::HasSubstr("can't create /x: Read-only file system"));
   EXPECT_EQ(status.image, "docker.io/library/ubuntu:22.04");
+}
+
+TEST_P(OciRuntimeTest, an_image_stands_in_only_where_no_registry_answers_and_says_so) {
+  const auto pulled = containers().pull_image("127.0.0.1:1/team/app");
+  ASSERT_TRUE(pulled.ok()) << pulled.error().message();
+  EXPECT_THAT(pulled->stands_in_because, testing::HasSubstr("connection refused"));
+  ContainerConfig config = container_config({"true"});
+  config.image = pulled->id;
+  const ContainerStatus status = ended(start(run_sandbox(), config));
+  EXPECT_EQ(status.image, "127.0.0.1:1/team/app:latest");
+  EXPECT_EQ(status.image_id, "dibs.dev/built-in@" + pulled->id);
+
+  EXPECT_EQ(containers().pull_image("127.0.0.1:1/team/other").error().code(), Code::unavailable);
 }
 
 TEST_P(OciRuntimeTest, memory_has_a_limit) {

@@ -27,6 +27,7 @@ Result<std::unique_ptr<ContainerRuntime>> open_oci(const RuntimeOptions& options
   OciOptions oci;
   oci.root = options.root;
   oci.images = options.images.empty() ? default_image_folder() : options.images;
+  oci.image_options = options.image_options;
   oci.program = program;
   oci.cdi_directories = options.cdi_directories;
   oci.network.name = options.network.empty() ? options.root : options.network;

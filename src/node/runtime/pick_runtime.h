@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "node/runtime/container_runtime.h"
+#include "node/runtime/image_store.h"
 #include "runtime/runtime.h"
 
 namespace dibs::node {
@@ -28,6 +29,7 @@ struct RuntimeOptions {
   std::vector<std::string> cdi_directories = {};
   /// The image store; nodes share it. Empty: default_image_folder().
   std::string images = {};
+  ImageStoreOptions image_options = {};
   /// A folder. Nodes that have the same here are on one network: one bridge, one range of
   /// addresses, as long as the folder is there. Empty: `root`.
   std::string network = {};
