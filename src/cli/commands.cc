@@ -71,6 +71,25 @@ Flag insecure_registries(std::vector<std::string>& registries) {
           "HOST:PORT of registries to ask without TLS, or whatever their certificate is", kCommas};
 }
 
+Flags disk_flags(node::DiskOptions& disk) {
+  return {
+      {"--eviction-hard", &disk.eviction_hard,
+       "SIGNAL<AMOUNT or SIGNAL<PERCENT%, with commas between them: with less room on its disk a "
+       "node sends pods away; signals: nodefs.available, nodefs.inodesFree, imagefs.available, "
+       "imagefs.inodesFree"},
+      {"--eviction-pressure-transition-period", &disk.pressure_transition,
+       "How long a disk must have had room again before the node takes pods"},
+      {"--image-gc-high-threshold", &disk.image_gc_high,
+       "Percentage of their disk in use above which unused images are removed; 100: never"},
+      {"--image-gc-low-threshold", &disk.image_gc_low, "Percentage at which that ends"},
+      {"--container-log-max-size", &disk.log_max_size,
+       "Size at which a container's log is rotated"},
+      {"--container-log-max-files", &disk.log_max_files, "Log files that a container has at most"},
+      {"--local-storage-capacity-isolation", &disk.isolation,
+       "Enforce emptyDir.sizeLimit and limits of ephemeral-storage", kHasValue},
+  };
+}
+
 Flag store(std::string& name) {
   return {"--store", &name, described("Where objects are kept", store::store_kinds()),
           one_of(names_of(store::store_kinds()))};
@@ -142,7 +161,7 @@ Flags server_flags(ServeFlags& flags) {
 }
 
 Flags up_flags(ServeFlags& flags) {
-  return both(server_flags(flags),
+  return both(both(server_flags(flags), disk_flags(flags.disk)),
               {
                   {"--nodes", &flags.nodes, "Nodes in this process: node-0, node-1, …", kLastWins},
                   {"--drivers", &flags.drivers,
@@ -186,31 +205,33 @@ Flags scheduler_flags(SchedulerFlags& flags) {
 }
 
 Flags node_flags(NodeFlags& flags) {
-  return {
-      kubeconfig(flags.kubeconfig),
-      context(flags.context),
-      {"--name", &flags.name, "Name of the node (default: the host's)"},
-      {"--root-dir", &flags.root_dir, "Folder for pods, plugins and checkpoints"},
-      runtime(flags.runtime),
-      images(flags.images),
-      image_alias(flags.image_aliases),
-      insecure_registries(flags.insecure_registries),
-      {"--cdi-dirs", &flags.cdi_dirs, "Folders of CDI files (default: /etc/cdi,/var/run/cdi)"},
-      {"--log-dir", &flags.log_dir,
-       "Folder of containers' logs (default: logs in the root folder)"},
-      {"--address", &flags.address, "Address to serve logs, exec and the like on"},
-      {"--port", &flags.port, "Port for that; 0 picks a free one, -1 has none"},
-      {"--client-ca-file", &flags.client_ca_file,
-       "PEM of the CA whose certificates may use the port", kFile},
-      {"--tls-cert-file", &flags.tls_cert_file, "Certificate of the port (default: one of its own)",
-       kFile},
-      {"--tls-private-key-file", &flags.tls_key_file, "Key of that certificate", kFile},
-      {"--node-labels", &flags.labels, "KEY=VALUE, with commas between them", kCommas},
-      {"--cluster-dns", &flags.cluster_dns, "Name servers that pods are told of", kCommas},
-      {"--release", &flags.release, "Kubernetes release to behave as"},
-      feature_gates(flags.feature_gates),
-      log_level(flags.log_level),
-  };
+  return both(
+      {
+          kubeconfig(flags.kubeconfig),
+          context(flags.context),
+          {"--name", &flags.name, "Name of the node (default: the host's)"},
+          {"--root-dir", &flags.root_dir, "Folder for pods, plugins and checkpoints"},
+          runtime(flags.runtime),
+          images(flags.images),
+          image_alias(flags.image_aliases),
+          insecure_registries(flags.insecure_registries),
+          {"--cdi-dirs", &flags.cdi_dirs, "Folders of CDI files (default: /etc/cdi,/var/run/cdi)"},
+          {"--log-dir", &flags.log_dir,
+           "Folder of containers' logs (default: logs in the root folder)"},
+          {"--address", &flags.address, "Address to serve logs, exec and the like on"},
+          {"--port", &flags.port, "Port for that; 0 picks a free one, -1 has none"},
+          {"--client-ca-file", &flags.client_ca_file,
+           "PEM of the CA whose certificates may use the port", kFile},
+          {"--tls-cert-file", &flags.tls_cert_file,
+           "Certificate of the port (default: one of its own)", kFile},
+          {"--tls-private-key-file", &flags.tls_key_file, "Key of that certificate", kFile},
+          {"--node-labels", &flags.labels, "KEY=VALUE, with commas between them", kCommas},
+          {"--cluster-dns", &flags.cluster_dns, "Name servers that pods are told of", kCommas},
+          {"--release", &flags.release, "Kubernetes release to behave as"},
+          feature_gates(flags.feature_gates),
+          log_level(flags.log_level),
+      },
+      disk_flags(flags.disk));
 }
 
 Flags select_flags(SelectFlags& flags) {

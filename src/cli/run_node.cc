@@ -34,6 +34,7 @@ Result<node::AgentOptions> agent_options(const NodeFlags& flags, runtime::Files&
   out.images = absolute(flags.images);
   out.image_aliases = flags.image_aliases;
   out.insecure_registries = flags.insecure_registries;
+  out.disk = flags.disk;
   if (!flags.cdi_dirs.empty()) {
     for (const auto folder : split(flags.cdi_dirs, ','))
       out.cdi_directories.push_back(absolute(folder));

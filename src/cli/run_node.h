@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "node/disk_options.h"
+
 namespace dibs::cli {
 
 struct NodeFlags {
@@ -15,6 +17,7 @@ struct NodeFlags {
   std::string images;
   std::vector<std::string> image_aliases;
   std::vector<std::string> insecure_registries;
+  node::DiskOptions disk;
   std::string cdi_dirs;  // "": /etc/cdi,/var/run/cdi
   std::string log_dir;
   std::string address = "0.0.0.0";

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "node/disk_options.h"
 
 namespace dibs::cli {
 
@@ -39,6 +40,7 @@ struct ServeFlags {
   std::string images;                     // folder of images; "": the machine's own
   std::vector<std::string> image_aliases;
   std::vector<std::string> insecure_registries;
+  node::DiskOptions disk;
   Duration node_monitor_grace_period = std::chrono::seconds(50);
   bool explain_events = false;  // of the scheduler
 };

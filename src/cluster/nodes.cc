@@ -127,6 +127,7 @@ struct Nodes::State {
     out.images = options.images;
     out.image_aliases = options.image_aliases;
     out.insecure_registries = options.insecure_registries;
+    out.disk = options.disk;
     out.network = options.folder;
     out.cdi_directories = {"/etc/cdi", cat(root, "/cdi")};
     out.host = options.host;

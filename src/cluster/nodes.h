@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "client/transport.h"
 #include "cluster/world.h"
+#include "node/disk_options.h"
 #include "server/options.h"
 
 namespace dibs::cluster {
@@ -27,6 +28,7 @@ struct NodesOptions {
   std::string images = {};       // folder of images; "": the machine's own
   std::vector<std::string> image_aliases = {};
   std::vector<std::string> insecure_registries = {};
+  node::DiskOptions disk = {};
   /// The cluster's data folder, absolute: a node's is nodes/NAME in it.
   std::string folder = {};
   bool fleet = false;

@@ -8,6 +8,7 @@
 #include "client/event_recorder.h"
 #include "client/gate.h"
 #include "node/plugins/node_devices.h"
+#include "node/pods/node_disk.h"
 #include "node/pods/pod_workers.h"
 #include "node/runtime/pick_runtime.h"
 #include "node/streams/node_access.h"
@@ -52,6 +53,41 @@ Result<ImageStoreOptions> image_options(const AgentOptions& options) {
   return out;
 }
 
+Result<NodeDiskOptions> disk_options(const AgentOptions& options) {
+  const DiskOptions& disk = options.disk;
+  NodeDiskOptions out;
+  auto thresholds = parse_thresholds(disk.eviction_hard);
+  if (!thresholds) return thresholds.error().within("--eviction-hard");
+  out.thresholds = std::move(thresholds).value();
+  if (disk.pressure_transition < Duration(0)) {
+    return Error::bad_request("--eviction-pressure-transition-period: must not be negative");
+  }
+  out.pressure_transition = disk.pressure_transition;
+  if (disk.image_gc_low < 0 || disk.image_gc_high > 100 ||
+      disk.image_gc_low >= disk.image_gc_high) {
+    return Error::bad_request(cat("--image-gc-low-threshold ", disk.image_gc_low,
+                                  ", --image-gc-high-threshold ", disk.image_gc_high,
+                                  ": must be between 0 and 100, the low one below the high one"));
+  }
+  out.image_gc_high = disk.image_gc_high;
+  out.image_gc_low = disk.image_gc_low;
+  out.limits = disk.isolation;
+  out.images = options.images.empty() ? default_image_folder() : options.images;
+  DIBS_TRY(out.logs, parse_log_policy(disk.log_max_size, disk.log_max_files));
+  return out;
+}
+
+/// The part of the node's disk below which pods are sent away.
+std::int64_t disk_reserve(const NodeDiskOptions& options, std::int64_t disk_bytes) {
+  for (const auto& threshold : options.thresholds) {
+    if (threshold.signal != "nodefs.available") continue;
+    return threshold.amount
+               ? threshold.amount->value()
+               : static_cast<std::int64_t>(static_cast<double>(disk_bytes) * threshold.part);
+  }
+  return 0;
+}
+
 }  // namespace
 
 struct Agent::State {
@@ -75,6 +111,8 @@ struct Agent::State {
   std::unique_ptr<Volumes> volumes;
   std::unique_ptr<NodeObject> node;
   std::unique_ptr<PodWorkers> workers;
+  NodeDiskOptions disk_how;
+  std::unique_ptr<NodeDisk> disk;
   std::unique_ptr<NodeAccess> access;
   std::unique_ptr<NodeServer> server;
   std::shared_ptr<client::Gate> gate = std::make_shared<client::Gate>();
@@ -90,6 +128,10 @@ struct Agent::State {
     how.cdi_directories = options.cdi_directories;
     how.images = options.images;
     DIBS_TRY(how.image_options, image_options(options));
+    DIBS_TRY(disk_how, disk_options(options));
+    disk_how.log_root = log_root();
+    // Ten times too large, it starts anew: rotation comes every ten seconds only.
+    how.log_bound = std::min<std::int64_t>(disk_how.logs.max_size, 1LL << 50) * 10;
     how.network = options.network;
     how.sim_addresses = shared.sim_addresses;
     DIBS_TRY(picked, pick_runtime(how, runtime));
@@ -103,6 +145,10 @@ struct Agent::State {
     node_options.labels = options.labels;
     node_options.capacity = options.capacity;
     node_options.max_pods = options.max_pods;
+    if (options.disk.isolation) {
+      node_options.machine.disk_bytes = static_cast<std::int64_t>(room_of(options.root).capacity);
+      node_options.disk_reserve = disk_reserve(disk_how, node_options.machine.disk_bytes);
+    }
     facts.name = options.name;
     facts.root = options.root;
     facts.addresses = node_options.addresses;
@@ -136,6 +182,7 @@ struct Agent::State {
     pods.concurrency = options.concurrency;
     pods.log_root = log_root();
     pods.node = [this] { return node ? node->object() : Value(); };
+    pods.disk_pressure = [this] { return disk != nullptr && disk->under_pressure(); };
     pods.services = [this] { return services(); };
     workers = std::make_unique<PodWorkers>(client, runtime, *picked.runtime, devices->claims(),
                                            *volumes, *objects, *recorder, facts, std::move(pods));
@@ -170,6 +217,11 @@ struct Agent::State {
     node = std::make_unique<NodeObject>(client, runtime, *recorder, facts, node_options);
     node->start([this](const Value&) { registered = true; });
     look_at_runtime();
+    if (!facts.simulated) {
+      disk = std::make_unique<NodeDisk>(runtime, *picked.runtime, *workers, *node, *recorder, facts,
+                                        disk_how);
+      disk->start();
+    }
     std::unique_ptr<PodSource> source = shared.pods != nullptr
                                             ? shared.pods->of_node(options.name)
                                             : watch_own_pods(client, runtime, options.name);
@@ -224,6 +276,7 @@ struct Agent::State {
     stopped = true;
     gate->close();
     server.reset();
+    if (disk) disk->stop();
     workers->stop();
     devices->stop();
     if (node) node->stop();

@@ -23,6 +23,7 @@
 #include "client/client.h"
 #include "client/informer.h"
 #include "net/tls.h"
+#include "node/disk_options.h"
 #include "node/pods/node_object.h"
 #include "node/pods/pod_source.h"
 #include "node/runtime/container_runtime.h"
@@ -62,6 +63,7 @@ struct AgentOptions {
   std::map<std::string, std::string> labels = {};
   std::map<std::string, std::string> capacity = {};
   std::int64_t max_pods = 110;
+  DiskOptions disk = {};
   std::vector<std::string> cluster_dns = {"10.0.0.10"};
   /// Pods worked on at once. Many, because one may wait long for its driver or its image.
   unsigned concurrency = 64;

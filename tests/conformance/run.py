@@ -45,6 +45,8 @@ HTTP_FILES = {
     "v1alpha2-1.30": ("--emulate-release", "1.30"),
 }
 NO_NODES = ("--nodes", "0", "--node-monitor-grace-period", "24h")
+# The kubelet of the recordings told nothing of its disk.
+NODE = ("--emulate-release", "1.37", "--nodes", "1", "--local-storage-capacity-isolation", "false")
 # Folder, command and flags by the name that the lists give to the transcripts of the folder.
 TRANSCRIPTS = {
     "kubectl": ("server", "apiserver", RELEASE_1_37),
@@ -52,9 +54,9 @@ TRANSCRIPTS = {
     "kubectl-1.32": ("release-1.32", "up", ("--emulate-release", "1.32", *NO_NODES)),
     "kubectl-1.30-off": ("release-1.30-off", "up", ("--emulate-release", "1.30", "--runtime-config", "resource.k8s.io/v1alpha2=false",
                                                     "--feature-gates", "DynamicResourceAllocation=false", *NO_NODES)),
-    "kubectl-node": ("node", "up", ("--emulate-release", "1.37", "--nodes", "1", "--drivers", "gpu")),
+    "kubectl-node": ("node", "up", (*NODE, "--drivers", "gpu")),
     # Starts and stops the driver by itself.
-    "kubectl-node driver-away": ("node", "up", ("--emulate-release", "1.37", "--nodes", "1")),
+    "kubectl-node driver-away": ("node", "up", NODE),
 }
 DRIVER_SCRIPT = """#!/bin/bash
 case $1 in

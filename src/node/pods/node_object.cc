@@ -251,6 +251,14 @@ void NodeObject::set_images(std::vector<ImageInfo> images) {
   });
 }
 
+void NodeObject::set_disk_pressure(bool pressure) {
+  state_->post([pressure](State& us) {
+    if (us.state.disk_pressure == pressure) return;
+    us.state.disk_pressure = pressure;
+    us.update();
+  });
+}
+
 Value NodeObject::object() const { return state_->known(); }
 
 }  // namespace dibs::node

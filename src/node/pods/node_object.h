@@ -33,6 +33,8 @@ struct Machine {
   std::string architecture = {};  // Go's names: amd64, arm64
   std::int64_t cpus = 1;
   std::int64_t memory_bytes = 0;
+  /// Of the disk that pods write to; 0: not told, and not limited.
+  std::int64_t disk_bytes = 0;
   std::map<std::string, std::int64_t> huge_pages = {};  // "hugepages-2Mi": bytes
   /// -1000, or this process's own where it has no right to lower it.
   std::int64_t lowest_oom_score = -1000;
@@ -52,6 +54,8 @@ struct NodeOptions {
   /// Amounts that replace what the machine has: {"cpu", "4"}, or come beside it.
   std::map<std::string, std::string> capacity = {};
   std::int64_t max_pods = 110;
+  /// Bytes of the disk that are not for pods: with less than that, they are sent away.
+  std::int64_t disk_reserve = 0;
   std::map<std::string, std::string> labels = {};
   json::Value taints = {};  // an array, or null
   Duration lease_duration = std::chrono::seconds(40);
@@ -77,6 +81,7 @@ class NodeObject {
   /// until told.
   void set_ready(Result<> ready);
   void set_images(std::vector<ImageInfo> images);
+  void set_disk_pressure(bool pressure);
 
   /// The object as last answered; null before it is registered.
   json::Value object() const;

@@ -20,7 +20,7 @@ struct Pressure {
   const char* message;
   const char* event;
 };
-// This node feels no pressure: it evicts nothing.
+// Memory and processes are never short here: nothing watches them.
 constexpr Pressure kPressures[] = {
     {"MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available",
      "NodeHasSufficientMemory"},
@@ -29,6 +29,9 @@ constexpr Pressure kPressures[] = {
     {"PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available",
      "NodeHasSufficientPID"},
 };
+
+constexpr Pressure kDiskPressure = {"DiskPressure", "KubeletHasDiskPressure",
+                                    "kubelet has disk pressure", "NodeHasDiskPressure"};
 
 const Value& find_condition(const Value& status, std::string_view type) {
   for (const auto& condition : status["conditions"].items()) {
@@ -53,8 +56,10 @@ Value condition(const Value& before, const char* type, bool holds, const std::st
 
 Value conditions(const NodeState& state, const Value& before, Time now) {
   Value out = Value::array();
-  for (const auto& pressure : kPressures) {
-    out.push(condition(before, pressure.type, false, pressure.reason, pressure.message, now));
+  for (const auto& calm : kPressures) {
+    const bool pressed = state.disk_pressure && calm.type == std::string_view(kDiskPressure.type);
+    const Pressure& told = pressed ? kDiskPressure : calm;
+    out.push(condition(before, told.type, pressed, told.reason, told.message, now));
   }
   if (state.ready) {
     out.push(
@@ -78,6 +83,7 @@ Value images_of(std::vector<ImageInfo> images) {
         if (names.size() < kMaxNames) names.push(name);
       }
     }
+    if (names.empty()) continue;
     out.push(Value::object(
         {{"names", std::move(names)}, {"sizeBytes", static_cast<unsigned long long>(image.size)}}));
   }
@@ -115,19 +121,30 @@ Value node_capacity(const NodeOptions& options) {
   for (const auto& [name, bytes] : machine.huge_pages) {
     capacity.set(name, Quantity(bytes, 0, Quantity::Format::binary_si).canonical());
   }
+  if (machine.disk_bytes > 0) {
+    capacity.set("ephemeral-storage", cat(machine.disk_bytes / 1024, "Ki"));
+  }
   capacity.set("memory", cat(machine.memory_bytes / 1024, "Ki"));
   capacity.set("pods", std::to_string(options.max_pods));
   for (const auto& [name, amount] : options.capacity) capacity.set(name, amount);
   return capacity;
 }
 
+Value node_allocatable(const NodeOptions& options) {
+  Value out = node_capacity(options);
+  if (options.disk_reserve > 0 && !options.capacity.contains("ephemeral-storage")) {
+    out.set("ephemeral-storage", std::to_string(std::max<std::int64_t>(
+                                     options.machine.disk_bytes - options.disk_reserve, 0)));
+  }
+  return out;
+}
+
 Value node_status(const NodeFacts& facts, const NodeOptions& options, const NodeState& state,
                   const Value& before, Time now) {
   const Machine& machine = options.machine;
-  const Value capacity = node_capacity(options);
   Value status = Value::object(
-      {{"capacity", capacity},
-       {"allocatable", capacity},
+      {{"capacity", node_capacity(options)},
+       {"allocatable", node_allocatable(options)},
        {"conditions", conditions(state, before, now)},
        {"addresses", addresses_of(facts, options)},
        {"nodeInfo", Value::object({{"machineID", machine.machine_id},
@@ -165,10 +182,9 @@ Value new_node(const NodeFacts& facts, const NodeOptions& options, const NodeSta
 std::vector<std::string> condition_events(const Value& before, const Value& after) {
   std::vector<std::string> out;
   for (const auto& pressure : kPressures) {
-    const Value& old = find_condition(before, pressure.type);
-    if (old["status"].as_string() != find_condition(after, pressure.type)["status"].as_string()) {
-      out.emplace_back(pressure.event);
-    }
+    const auto old = find_condition(before, pressure.type)["status"].as_string();
+    const auto now = find_condition(after, pressure.type)["status"].as_string();
+    if (old != now) out.emplace_back(now == "True" ? kDiskPressure.event : pressure.event);
   }
   const auto old = find_condition(before, "Ready")["status"].as_string();
   const auto ready = find_condition(after, "Ready")["status"].as_string();

@@ -15,10 +15,12 @@ namespace dibs::node {
 struct NodeState {
   Result<> ready = Error::unavailable("container runtime is down");
   std::vector<ImageInfo> images = {};
+  bool disk_pressure = false;
 };
 
-/// capacity; allocatable is the same, since nothing is held back for the system.
 json::Value node_capacity(const NodeOptions& options);
+/// The capacity, less the part of the disk below which pods are sent away.
+json::Value node_allocatable(const NodeOptions& options);
 /// Labels, annotations and taints of a new node, with its first status.
 json::Value new_node(const NodeFacts& facts, const NodeOptions& options, const NodeState& state,
                      Time now);

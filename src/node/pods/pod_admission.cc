@@ -93,28 +93,40 @@ bool node_selector_holds(const Value& selector, const Value& node) {
   return false;
 }
 
-std::int64_t requested(const Value& pod, std::string_view resource) {
+std::optional<std::int64_t> total_of(const Value& pod, const char* which,
+                                     std::string_view resource) {
+  bool named = false;
+  const auto own = [&](const Value& container) {
+    const Value& wanted = container["resources"][which][resource];
+    named = named || wanted.is_string();
+    return amount(wanted, resource);
+  };
   std::int64_t sum = 0;
-  for (const Value& container : pod["spec"]["containers"].items()) {
-    sum += amount(container["resources"]["requests"][resource], resource);
-  }
+  for (const Value& container : pod["spec"]["containers"].items()) sum += own(container);
   // An init container runs beside the sidecars that started before it.
   std::int64_t sidecars = 0;
   std::int64_t peak = 0;
   for (const Value& container : pod["spec"]["initContainers"].items()) {
-    const std::int64_t own = amount(container["resources"]["requests"][resource], resource);
+    const std::int64_t one = own(container);
     if (container["restartPolicy"].as_string() == "Always") {
-      sidecars += own;
+      sidecars += one;
       peak = std::max(peak, sidecars);
     } else {
-      peak = std::max(peak, sidecars + own);
+      peak = std::max(peak, sidecars + one);
     }
   }
   std::int64_t out = std::max(sum + sidecars, peak);
-  if (const Value& whole = pod["spec"]["resources"]["requests"]; whole.contains(resource)) {
+  if (const Value& whole = pod["spec"]["resources"][which]; whole.contains(resource)) {
+    named = true;
     out = amount(whole[resource], resource);
   }
+  if (!named) return std::nullopt;
   return out + amount(pod["spec"]["overhead"][resource], resource);
+}
+
+std::int64_t requested(const Value& pod, std::string_view resource) {
+  const auto total = total_of(pod, "requests", resource);
+  return total ? *total : amount(pod["spec"]["overhead"][resource], resource);
 }
 
 std::optional<Rejection> admit_pod(const Value& pod, const Value& node,

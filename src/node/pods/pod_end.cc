@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "node/pods/eviction_rules.h"
 #include "node/pods/pod_spec.h"
 #include "node/pods/pod_worker.h"
 
@@ -81,7 +82,8 @@ bool PodWorker::kill_all() {
 
 void PodWorker::end() {
   // Gone without a word: deleted by force.
-  const Duration grace = lost_object_ && !is_deleting(pod_) ? Duration(0) : grace_period(pod_);
+  Duration grace = lost_object_ && !is_deleting(pod_) ? Duration(0) : grace_period(pod_);
+  if (end_reason_ == kEvicted) grace = std::min(grace, kLeastGrace);
   const Duration deadline = tools_.runtime.clock.steady() + grace;
   // A second deletion may shorten the grace, never lengthen it.
   kill_deadline_ = kill_deadline_.count() == 0 ? deadline : std::min(kill_deadline_, deadline);
@@ -124,6 +126,10 @@ void PodWorker::after_end() {
     tools_.objects.release(uid_);
   }
   if (lost_object_) return remove_all();
+  // It had to go for the room that it takes: nothing of it stays but its last status. On a full
+  // disk that may not be written before there is room.
+  const bool may_go = tools_.statuses.is_written(uid_) || tools_.disk_pressure();
+  if (end_reason_ == kEvicted && may_go && !remove_containers()) return;
   if (!is_deleting(pod_)) return;
   if (!tools_.statuses.is_written(uid_)) return;  // told when it is
   if (tools_.claims.holds(uid_)) return look_again(kUnprepareRetry);
@@ -147,14 +153,16 @@ void PodWorker::after_end() {
   }
 }
 
-void PodWorker::remove_all() {
+/// With their logs. False: try again later.
+bool PodWorker::remove_containers() {
   std::vector<std::string> ids;
   for (const auto& sandbox : view_.sandboxes) ids.push_back(sandbox.id);
   for (const auto& id : ids) {
     if (const auto removed = tools_.containers.remove_sandbox(id); !removed) {
       log::warn("sandbox cannot be removed",
                 {{"pod", pod_text(pod_)}, {"error", removed.error().message()}});
-      return grow_retry();
+      grow_retry();
+      return false;
     }
     view_.remove_sandbox(id);
   }
@@ -165,7 +173,10 @@ void PodWorker::remove_all() {
   }
   for (const auto& id : left) {
     const auto removed = tools_.containers.remove_container(id);
-    if (!removed && removed.error().code() != Code::not_found) return grow_retry();
+    if (!removed && removed.error().code() != Code::not_found) {
+      grow_retry();
+      return false;
+    }
     view_.remove_container(id);
   }
   if (!tools_.facts.simulated && !tools_.log_root.empty()) {
@@ -173,6 +184,11 @@ void PodWorker::remove_all() {
     std::filesystem::remove_all(
         cat(tools_.log_root, "/", namespace_of(pod_), "_", name_of(pod_), "_", uid_), ignored);
   }
+  return true;
+}
+
+void PodWorker::remove_all() {
+  if (!remove_containers()) return;
   tools_.statuses.forget(uid_);
   tools_.images.forget_pod(uid_);
   stage_ = Stage::removed;

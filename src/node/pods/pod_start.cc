@@ -6,6 +6,7 @@
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "json/parse.h"
+#include "node/pods/eviction_rules.h"
 #include "node/pods/pod_admission.h"
 #include "node/pods/pod_spec.h"
 #include "node/pods/pod_worker.h"
@@ -41,7 +42,10 @@ bool PodWorker::admit() {
     const MutexLock lock(mutex_);
     if (taken_) return true;
   }
-  const auto rejection = admit_pod(pod_, tools_.node(), tools_.others(uid_));
+  auto rejection = admit_pod(pod_, tools_.node(), tools_.others(uid_));
+  if (!rejection && tools_.disk_pressure() && !is_critical(pod_)) {
+    rejection = Rejection{kEvicted, "The node had condition: [DiskPressure]. "};
+  }
   if (!rejection) {
     const MutexLock lock(mutex_);
     taken_ = true;
@@ -77,10 +81,23 @@ bool PodWorker::past_deadline() {
   return true;
 }
 
+bool PodWorker::evicted() {
+  std::optional<Eviction> why;
+  {
+    const MutexLock lock(mutex_);
+    why = eviction_;
+  }
+  if (!why) return false;
+  tools_.events.warning(pod_, "", kEvicted, why->message);
+  disrupted_ = why->disrupts;
+  begin_end(kEvicted, why->message);
+  return true;
+}
+
 void PodWorker::run() {
   if (!admit()) return;
   tools_.objects.retain(pod_);
-  if (past_deadline()) return;
+  if (past_deadline() || evicted()) return;
   follow_probes();
   PlanInput input{pod_, view_, {}, probes_now_, hooks_now_};
   input.started = [this](std::string_view name, const std::string& id) {

@@ -87,6 +87,9 @@ std::string phase_of(const StatusInput& input, const ContainerStatuses& statuses
   return "Running";
 }
 
+constexpr const char* kDisruption = "DisruptionTarget";
+constexpr const char* kByNode = "TerminationByKubelet";
+
 class Conditions {
  public:
   Conditions(const StatusInput& input, const ContainerStatuses& statuses, std::string_view phase)
@@ -105,6 +108,9 @@ class Conditions {
       Value kept = find_condition(input_.pod["status"], "PodScheduled");
       set_generation(kept);
       out_.push(std::move(kept));
+    }
+    if (input_.disrupted && input_.stopped) {
+      put(condition(kDisruption, true, kByNode, input_.end_message));
     }
     for (const Value& other : input_.pod["status"]["conditions"].items()) {
       if (!holds(other["type"].as_string())) out_.push(other);
@@ -340,7 +346,9 @@ Value status_patch(const Value& pod, const Value& before, const Value& after) {
   for (const Value& condition : after["conditions"].items()) {
     const std::string_view type = condition["type"].as_string();
     const Value& old = find_condition(before, type);
-    if (!is_own_condition(type) || old == condition) continue;
+    const bool ours = is_own_condition(type) ||
+                      (type == kDisruption && condition["reason"].as_string() == kByNode);
+    if (!ours || old == condition) continue;
     Value changed = condition;
     // The entries of the list are merged, too.
     for (const char* key : {"reason", "message"}) {

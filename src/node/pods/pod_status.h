@@ -46,6 +46,8 @@ struct StatusInput {
   /// Ended from outside: phase Failed with these; "" : not.
   std::string end_reason = {};
   std::string end_message = {};
+  /// That was a disruption, with the same message.
+  bool disrupted = false;
 };
 
 /// All fields that the node writes. Conditions of others are taken over from the pod.

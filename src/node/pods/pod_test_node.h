@@ -62,6 +62,7 @@ class TestNode : public cluster::test::TestCluster {
       volumes = std::make_unique<Volumes>(client, node.sim.runtime(), *objects, facts);
       PodWorkersOptions options;
       options.node = [&node] { return node.node_object; };
+      options.disk_pressure = [&node] { return node.disk_pressure; };
       options.concurrency = 4;
       workers = std::make_unique<PodWorkers>(client, node.sim.runtime(), containers, claims,
                                              *volumes, *objects, *recorder, facts, options);
@@ -172,6 +173,7 @@ class TestNode : public cluster::test::TestCluster {
   FakeMachine machine;
   FakeDrivers drivers;
   Value node_object;
+  bool disk_pressure = false;
   std::unique_ptr<Agent> agent;
 
  private:

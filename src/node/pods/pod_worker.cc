@@ -45,6 +45,11 @@ void PodWorker::hook_ended(const std::string& container_id, bool failed) {
   if (failed) failed_hooks_.push_back(container_id);
 }
 
+void PodWorker::evict(Eviction why) {
+  const MutexLock lock(mutex_);
+  if (!eviction_) eviction_ = std::move(why);
+}
+
 Value PodWorker::pod() const {
   const MutexLock lock(mutex_);
   Value out = newest_pod_;
@@ -216,6 +221,7 @@ void PodWorker::put_status(bool stopped) {
   input.stopped = stopped;
   input.end_reason = end_reason_;
   input.end_message = end_message_;
+  input.disrupted = disrupted_;
   Value status = make_status(input);
   Value newest;
   {

@@ -57,6 +57,8 @@ struct PodTools {
   PodStatusWriter& statuses;
   /// The Node object, or null.
   std::function<json::Value()> node = {};
+  /// The node is short of room on its disk.
+  std::function<bool()> disk_pressure = {};
   /// Pods that the node has taken and that have not ended, but for the one with that uid.
   std::function<std::vector<json::Value>(const std::string& uid)> others = {};
   /// Work on the pod again.
@@ -65,6 +67,13 @@ struct PodTools {
   std::function<void(Duration delay, std::function<void()> task)> run_after = {};
   std::string runtime_name = {};
   std::string log_root = {};
+};
+
+/// Why a pod has to leave the node.
+struct Eviction {
+  std::string message = {};
+  /// For lack of room, not by its own fault: that is a disruption.
+  bool disrupts = false;
 };
 
 class PodWorker : public std::enable_shared_from_this<PodWorker> {
@@ -77,6 +86,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   void gone();
   void probe_failed(const std::string& container_id, ProbeKind kind);
   void hook_ended(const std::string& container_id, bool failed);
+  void evict(Eviction why);
 
   client::WorkOutcome sync();
 
@@ -110,6 +120,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   void run();
   bool admit();
   bool past_deadline();
+  bool evicted();
   bool make_sandbox(const PodPlan& plan);
   bool set_up_volumes();
   void start(const SpecContainer& container);
@@ -127,6 +138,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   void kill(const std::string& name, const ContainerStatus& container, Duration grace);
   void after_end();
   void remove_all();
+  bool remove_containers();
 
   PodTools& tools_;
   const std::string uid_;
@@ -138,6 +150,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   std::map<std::string, bool> hooks_running_ DIBS_GUARDED_BY(mutex_);       // by container id
   std::vector<std::string> failed_hooks_ DIBS_GUARDED_BY(mutex_);           // container ids
   json::Value shown_status_ DIBS_GUARDED_BY(mutex_);                        // ours, as last put
+  std::optional<Eviction> eviction_ DIBS_GUARDED_BY(mutex_);
   Stage shown_stage_ DIBS_GUARDED_BY(mutex_) = Stage::running;
   bool taken_ DIBS_GUARDED_BY(mutex_) = false;
 
@@ -155,6 +168,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   std::map<std::string, bool> hooks_now_;
   std::string end_reason_;
   std::string end_message_;
+  bool disrupted_ = false;
   Duration kill_deadline_{0};
   bool volumes_gone_ = false;
   bool unprepared_ = false;

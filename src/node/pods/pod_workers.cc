@@ -55,6 +55,7 @@ struct PodWorkers::State {
         queue(world, queue_options(options.concurrency),
               [this](const std::string& uid) { return work(uid); }) {
     tools.node = options.node ? options.node : [] { return Value(); };
+    tools.disk_pressure = options.disk_pressure ? options.disk_pressure : [] { return false; };
     tools.others = [this](const std::string& uid) { return others(uid); };
     tools.wake = [this](const std::string& uid) { wake(uid); };
     tools.run_after = [this](Duration delay, std::function<void()> task) {
@@ -303,6 +304,20 @@ std::vector<json::Value> PodWorkers::unended() const {
     if (!worker->has_ended()) out.push_back(worker->pod());
   }
   return out;
+}
+
+std::vector<json::Value> PodWorkers::active() const { return state_->others(""); }
+
+bool PodWorkers::is_active(const std::string& uid) const {
+  const auto worker = state_->find(uid);
+  return worker != nullptr && worker->is_active();
+}
+
+void PodWorkers::evict(const std::string& uid, Eviction why) {
+  const auto worker = state_->find(uid);
+  if (worker == nullptr) return;
+  worker->evict(std::move(why));
+  state_->wake(uid);
 }
 
 json::Value PodWorkers::find(std::string_view name_space, std::string_view name) const {

@@ -28,6 +28,8 @@ struct PodWorkersOptions {
   std::string log_root = {};
   /// The Node object, or null.
   std::function<json::Value()> node = {};
+  /// The node is short of room on its disk: it takes no more pods.
+  std::function<bool()> disk_pressure = {};
   /// Services, for the environment of containers.
   std::function<std::vector<json::Value>()> services = {};
   /// Asks probes and hooks; the real one when empty.
@@ -57,6 +59,11 @@ class PodWorkers {
   std::vector<json::Value> pods() const;
   /// Those that may still use their devices, whatever phase somebody wrote into their status.
   std::vector<json::Value> unended() const;
+  /// Those that the node has taken and that have not ended.
+  std::vector<json::Value> active() const;
+  bool is_active(const std::string& uid) const;
+  /// Ends the pod, which fails with the reason Evicted. Nothing where it has ended.
+  void evict(const std::string& uid, Eviction why);
   json::Value find(std::string_view name_space, std::string_view name) const;
 
  private:

@@ -165,6 +165,8 @@ struct ImageInfo {
   /// From the image's config.
   std::optional<std::int64_t> user_id = {};
   std::string user_name = {};
+  /// It stays when room is wanted: no registry could give it again.
+  bool pinned = false;
   /// Of an image that was pulled: "", or why it is the one that comes with the program and not
   /// what the registry has.
   std::string stands_in_because = {};
@@ -263,6 +265,13 @@ class ContainerRuntime {
   virtual Result<ContainerStatus> container_status(const std::string& id) = 0;
   /// Of all sandboxes, dead ones too.
   virtual Result<std::vector<ContainerStatus>> list_containers() = 0;
+
+  /// The folder of what a container wrote over its image; "" where there is none.
+  virtual std::string written_folder(const std::string& /*id*/) { return {}; }
+  /// Its log file was moved away: when this returns, it writes to a new one.
+  virtual Result<> reopen_log(const std::string& /*id*/) {
+    return Error::internal("this runtime's logs cannot be reopened");
+  }
 
   /// Kills the command at the timeout (0: none), with an error of kind timeout.
   virtual Result<ExecResult> exec_sync(const std::string& id,

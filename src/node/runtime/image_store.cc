@@ -171,6 +171,7 @@ StoredImage ImageStore::stored(const Record& record, const Value& names, const s
   image.info.size = record.size;
   image.config = record.config;
   image.origin = record.origin;
+  image.info.pinned = record.origin != ImageOrigin::registry;
   take_user(record.config, image.info);
   std::set<std::string> repositories;
   for (const auto& [tag, id] : names.members()) {

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -281,7 +283,7 @@ Result<> OciRuntime::launch(Container& container) {
                                    "error",
                                    "--no-sync-log",
                                    "--log-size-max",
-                                   "104857600",
+                                   std::to_string(options_.log_bound),
                                    "--log-path",
                                    record.status.log_path.empty()
                                        ? std::string("k8s-file:/dev/null")
@@ -526,6 +528,28 @@ Result<> OciRuntime::remove_container(const std::string& id) {
   }
   tell(RuntimeEvent::Kind::removed, container->record.status.sandbox_id, id, container->pod_uid);
   return success();
+}
+
+std::string OciRuntime::written_folder(const std::string& id) {
+  // Where there was no overlay, the container has a copy of its image.
+  const std::string merged = container_folder(id) + "/merged";
+  return is_mount_point(merged) ? container_folder(id) + "/upper" : merged;
+}
+
+// The monitor listens at a pipe: "2 0 0" makes it close its log and open it anew.
+Result<> OciRuntime::reopen_log(const std::string& id) {
+  DIBS_TRY(const ContainerPtr container, find_running(id, "failed to reopen the log: "));
+  const std::string control = container_folder(id) + "/ctl";
+  const runtime::Fd pipe(::open(control.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  constexpr std::string_view kReopen = "2 0 0\n";
+  if (!pipe.ok() || ::write(pipe.get(), kReopen.data(), kReopen.size()) < 0) {
+    return Error::internal(cat("the monitor of container ", dibs::quoted(id),
+                               " does not listen: ", std::strerror(errno)));
+  }
+  const std::string& log = container->record.status.log_path;
+  for (int i = 0; i < 200 && !exists(log); ++i) ::usleep(10'000);
+  if (exists(log)) return success();
+  return Error::timeout(cat("the monitor of container ", dibs::quoted(id), " opens no new log"));
 }
 
 Result<ContainerStatus> OciRuntime::container_status(const std::string& id) {

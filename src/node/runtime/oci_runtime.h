@@ -42,6 +42,8 @@ struct OciOptions {
   std::vector<std::string> cdi_directories = {};
   NetworkOptions network = {};
   std::string boot_id = {};  // "": the machine's
+  /// A log that reaches this before it is rotated starts anew.
+  std::int64_t log_bound = 100 << 20;
 };
 
 class OciRuntime : public ContainerRuntime {
@@ -65,6 +67,8 @@ class OciRuntime : public ContainerRuntime {
   Result<> remove_container(const std::string& id) override;
   Result<ContainerStatus> container_status(const std::string& id) override;
   Result<std::vector<ContainerStatus>> list_containers() override;
+  std::string written_folder(const std::string& id) override;
+  Result<> reopen_log(const std::string& id) override;
   Result<ExecResult> exec_sync(const std::string& id, const std::vector<std::string>& command,
                                Duration timeout) override;
   Result<std::unique_ptr<ProcessInput>> exec(const std::string& id, const ExecConfig& config,

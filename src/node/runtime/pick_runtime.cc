@@ -34,6 +34,7 @@ Result<std::unique_ptr<ContainerRuntime>> open_oci(const RuntimeOptions& options
   if (!options.cni_config.empty()) oci.network.config_folder = options.cni_config;
   if (!options.cni_plugins.empty()) oci.network.plugin_folders = options.cni_plugins;
   oci.boot_id = options.boot_id;
+  oci.log_bound = options.log_bound;
   DIBS_TRY(auto opened, OciRuntime::open(std::move(oci), machine));
   return opened;
 }

@@ -36,6 +36,8 @@ struct RuntimeOptions {
   /// Folders of CNI configuration and plugins; empty: the usual ones.
   std::string cni_config = {};
   std::vector<std::string> cni_plugins = {};
+  /// A log that reaches this before it is rotated starts anew.
+  std::int64_t log_bound = 100 << 20;
   /// Tells one boot of the machine from another; empty: the machine's own.
   std::string boot_id = {};
   /// For simulated containers; see SimContainersOptions.

@@ -134,6 +134,8 @@ bool LogStream::reopen() {
     held_.clear();
     return true;
   }
+  // The new file is there, so the old one is complete; what came since the last look is in it.
+  if (read_some()) return true;
   const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   ::close(fd_);
