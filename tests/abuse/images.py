@@ -4,6 +4,7 @@
 Real containers and a registry on the loopback address; skipped (exit status 77) where this machine runs none, or has no skopeo or no static
 busybox. Pods are made by a user who may do nothing but that.
 """
+import json
 import os
 import shutil
 import subprocess
@@ -19,9 +20,9 @@ BUSYBOX = "/bin/busybox"
 
 
 class World(Pods):
-    def __init__(self, server, registry, images):
+    def __init__(self, server, registry, private, images):
         super().__init__(server)
-        self.registry, self.images = registry, images
+        self.registry, self.private, self.images = registry, private, images
         with open(BUSYBOX, "rb") as f:
             self.base = layer({"bin/busybox": (f.read(), 0o755)})
 
@@ -123,21 +124,39 @@ def nothing_is_made_up(world):
     need("built-in, where no registry can be reached" in listed, "dibs image list:\n" + listed)
 
 
-CHECKS = (a_pull_is_a_pull, one_of_many_pulls, a_forged_layer, marks_that_climb, nothing_is_made_up)
+def a_private_image(world):
+    """Who cannot show the login does not get it, though it is on the machine."""
+    registry = world.private
+    image = registry.address + "/private:1"
+    config = {"auths": {registry.address: {"username": "user", "password": "password"}}}
+    world.admin.expect(201, "POST", "/api/v1/namespaces/default/secrets", {
+        "metadata": {"name": "login"}, "type": "kubernetes.io/dockerconfigjson",
+        "stringData": {".dockerconfigjson": json.dumps(config)}})
+    registry.put("private:1", [world.base])
+    world.make("private-owner", image, ["/bin/busybox", "true"], imagePullSecrets=[{"name": "login"}])
+    world.ended("private-owner")
+    world.make("stranger", image, ["/bin/busybox", "true"])
+    need("unauthorized" in world.refused("stranger").lower() or "authentication" in world.refused("stranger"),
+         "without the login: " + world.refused("stranger"))
+    world.make("private-never", image, ["/bin/busybox", "true"], container={"imagePullPolicy": "Never"})
+    world.has_event("private-never", "is not present with pull policy of Never")
+
+
+CHECKS = (a_pull_is_a_pull, one_of_many_pulls, a_forged_layer, marks_that_climb, nothing_is_made_up, a_private_image)
 
 
 def main():
     if not shutil.which("skopeo") or not os.path.exists(BUSYBOX) or not cluster.kubectl() or not cluster.has_containers():
         print("SKIPPED: no real containers, skopeo, kubectl or busybox on this machine")
         return SKIPPED
-    with Registry() as registry:
+    with Registry() as registry, Registry("user:password") as private:
         server = cluster.Server(command="up")
         images = os.path.join(server.folder, "images")
-        server.flags = ["--nodes", "1", "--images", images, "--insecure-registries", registry.address,
+        server.flags = ["--nodes", "1", "--images", images, "--insecure-registries", registry.address + "," + private.address,
                         "--image-alias", "127.0.0.1:1/declared:1,%s/declared:1" % registry.address]
         server.write_tokens([(USER, USER, [])])
         with server:
-            world = World(server, registry, images)
+            world = World(server, registry, private, images)
             failed = run_checks(CHECKS, world, sys.argv[1:])
             world.remove_all()
     return 1 if failed else 0

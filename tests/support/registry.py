@@ -4,6 +4,7 @@
         registry.put("team/app:1", [layer({"version": b"one"})])
         registry.address  # 127.0.0.1:PORT
 """
+import base64
 import collections
 import gzip
 import hashlib
@@ -37,18 +38,26 @@ def layer(files):
 
 
 class Registry:
-    def __init__(self):
+    def __init__(self, login=None):
+        """`login`: user:password that it wants to see."""
         self.blobs, self.tags = {}, {}
         self.asked = collections.Counter()  # by path
         self.open = threading.Event()  # answers wait for it
         self.open.set()
         registry = self
+        wanted = "Basic " + base64.b64encode(login.encode()).decode() if login else None
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self):
                 registry.open.wait(60)
+                if wanted and self.headers.get("Authorization") != wanted:
+                    self.send_response(401)
+                    self.send_header("WWW-Authenticate", 'Basic realm="registry"')
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
                 if self.command == "GET":
                     registry.asked[self.path] += 1
                 kind, data = registry.answer(self.path)

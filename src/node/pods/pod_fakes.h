@@ -13,6 +13,7 @@
 #include "client/transport.h"
 #include "node/plugins/pod_claims.h"
 #include "node/runtime/container_runtime.h"
+#include "node/runtime/image_store.h"
 #include "runtime/runtime.h"
 
 namespace dibs::node::test {
@@ -56,6 +57,7 @@ struct FakeMachine {
   std::set<std::string> images = {"busybox:1.36"};
   std::map<std::string, Error> pull_errors;
   std::set<std::string> stand_ins;             // images that no registry gives
+  std::map<std::string, std::string> logins;   // what their registry wants to see, by image
   std::map<std::string, int> pulls;            // how often, by image
   std::map<std::string, Error> start_errors;   // by container name
   std::map<std::string, Error> create_errors;  // by container name
@@ -68,6 +70,12 @@ struct FakeMachine {
   std::vector<std::string> log;  // "run pod", "start c", "stop c", …
   std::vector<std::function<void(const RuntimeEvent&)>> listeners;
   int next_id = 0;
+
+  std::vector<std::string> logins_of(const std::string& image) const {
+    const auto found = logins.find(image);
+    if (found == logins.end()) return {};
+    return {digest_of(found->second)};
+  }
 
   void tell(RuntimeEvent::Kind kind, const Container& container) {
     RuntimeEvent event{kind, container.status.sandbox_id, container.status.id, {}};
@@ -264,17 +272,23 @@ class FakeRuntime : public ContainerRuntime {
     if (!machine_.images.contains(image)) return std::optional<ImageInfo>();
     ImageInfo info;
     info.id = image;
+    info.logins = machine_.logins_of(image);
     return std::optional<ImageInfo>(info);
   }
-  Result<ImageInfo> pull_image(const std::string& image) override {
+  Result<ImageInfo> pull_image(const std::string& image, const PullLogin& login) override {
     if (const auto found = machine_.pull_errors.find(image); found != machine_.pull_errors.end()) {
       return found->second;
     }
     ++machine_.pulls[image];
+    if (const auto wanted = machine_.logins.find(image);
+        wanted != machine_.logins.end() && wanted->second != login.auth) {
+      return Error::invalid("unauthorized");
+    }
     machine_.images.insert(image);
     ImageInfo info;
     info.id = image;
     info.size = 7;
+    info.logins = machine_.logins_of(image);
     if (machine_.stand_ins.contains(image)) info.stands_in_because = "nobody answers";
     return info;
   }

@@ -6,6 +6,8 @@
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "node/pods/pod_spec.h"
+#include "node/pods/pull_secrets.h"
+#include "node/runtime/image_store.h"
 
 namespace dibs::node {
 namespace {
@@ -52,7 +54,7 @@ ImageOutcome PodImages::ensure(const Value& pod, const Value& container) {
     events_.warning(pod, name, "InspectFailed", message);
     return problem(pod, container, "ImageInspectError", message, kLookAgain);
   }
-  if (there->has_value()) {
+  if (there->has_value() && may_use(pod, image, **there)) {
     events_.normal(pod, name, "Pulled",
                    cat("Container image ", quoted(image),
                        " already present on machine and can be accessed by the pod"));
@@ -84,7 +86,13 @@ ImageOutcome PodImages::pull(const Value& pod, const Value& container) {
   }
   events_.normal(pod, name, "Pulling", cat("Pulling image ", quoted(image)));
   const Duration began = clock_.steady();
-  auto pulled = containers_.pull_image(image);
+  std::vector<PullLogin> shown = logins(pod, image);
+  if (shown.empty()) shown.emplace_back();
+  Result<ImageInfo> pulled = Error::internal("no login to try");
+  for (const auto& login : shown) {
+    pulled = containers_.pull_image(image, login);
+    if (pulled) break;
+  }
   const std::string took = seconds_text(clock_.steady() - began);
   MutexLock lock(mutex_);
   if (!pulled) {
@@ -110,6 +118,37 @@ ImageOutcome PodImages::pull(const Value& pod, const Value& container) {
                  cat("Successfully pulled image ", quoted(image), " in ", took, " (", took,
                      " including waiting). Image size: ", pulled->size, " bytes."));
   return {std::move(pulled).value(), {}, Duration(0)};
+}
+
+std::vector<PullLogin> PodImages::logins(const Value& pod, const std::string& image) {
+  std::vector<Value> secrets;
+  std::vector<std::string> missing;
+  for (const Value& secret : pod["spec"]["imagePullSecrets"].items()) {
+    const std::string name = secret["name"].str();
+    auto found = objects_.get(PodObjectKind::secret, std::string(namespace_of(pod)), name);
+    if (found) {
+      secrets.push_back(std::move(found).value());
+    } else {
+      missing.push_back(name);
+    }
+  }
+  if (!missing.empty()) {
+    events_.warning(pod, "", "FailedToRetrieveImagePullSecret",
+                    cat("Unable to retrieve some image pull secrets (", join(missing, ", "),
+                        "); attempting to pull the image may not succeed."));
+  }
+  return pull_logins(image, secrets);
+}
+
+bool PodImages::may_use(const Value& pod, const std::string& name, const ImageInfo& image) {
+  if (image.logins.empty()) return true;
+  for (const auto& login : logins(pod, name)) {
+    const std::string digest = digest_of(login.auth);
+    if (std::find(image.logins.begin(), image.logins.end(), digest) != image.logins.end()) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void PodImages::forget_pod(const std::string& pod_uid) {

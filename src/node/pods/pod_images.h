@@ -1,8 +1,9 @@
 #pragma once
 // An image for a container: there already, pulled, or the reason why not.
 //
-// Pulls that fail are repeated after a delay that grows per pod and image. Blocks while it pulls;
-// thread-safe.
+// An image that was pulled with a login is there for pods that have that login, and is pulled again
+// for others, with theirs. Pulls that fail are repeated after a delay that grows per pod and image.
+// Blocks while it pulls; thread-safe.
 
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "node/pods/pod_backoff.h"
 #include "node/pods/pod_events.h"
 #include "node/pods/pod_status.h"
+#include "node/pods/volume_objects.h"
 #include "node/runtime/container_runtime.h"
 #include "runtime/runtime.h"
 
@@ -27,8 +29,9 @@ struct ImageOutcome {
 class PodImages {
  public:
   /// All must outlive it.
-  PodImages(ContainerRuntime& containers, runtime::Clock& clock, PodEvents& events)
-      : containers_(containers), clock_(clock), events_(events) {}
+  PodImages(ContainerRuntime& containers, runtime::Clock& clock, PodEvents& events,
+            PodObjects& objects)
+      : containers_(containers), clock_(clock), events_(events), objects_(objects) {}
 
   ImageOutcome ensure(const json::Value& pod, const json::Value& container);
   void forget_pod(const std::string& pod_uid);
@@ -37,10 +40,15 @@ class PodImages {
   ImageOutcome problem(const json::Value& pod, const json::Value& container,
                        const std::string& reason, std::string message, Duration again);
   ImageOutcome pull(const json::Value& pod, const json::Value& container);
+  /// Out of the pod's imagePullSecrets, for this image.
+  std::vector<PullLogin> logins(const json::Value& pod, const std::string& image);
+  /// Everybody may use it, or the pod has a login that it was given to.
+  bool may_use(const json::Value& pod, const std::string& name, const ImageInfo& image);
 
   ContainerRuntime& containers_;
   runtime::Clock& clock_;
   PodEvents& events_;
+  PodObjects& objects_;
   Mutex mutex_;
   Backoff backoff_ DIBS_GUARDED_BY(mutex_);
   std::map<std::string, std::string> last_failure_ DIBS_GUARDED_BY(mutex_);  // by pod and image

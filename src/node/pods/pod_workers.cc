@@ -44,7 +44,7 @@ struct PodWorkers::State {
         options(std::move(how)),
         prober(waiting(options.prober ? options.prober : make_prober(containers))),
         events(recorder),
-        images(containers, world.clock, events),
+        images(containers, world.clock, events, objects),
         killer(world, containers, prober, events, [this](const std::string& uid) { wake(uid); }),
         probes(world, prober, probe_callbacks()),
         statuses(client, world, status_callbacks()),

@@ -276,6 +276,49 @@ TEST(PodWorkers, pull_an_image_as_the_policy_says) {
   EXPECT_THAT(node.events("made-up"), testing::Not(Contains(HasSubstr("Pulled"))));
 }
 
+TEST(PodWorkers, use_an_image_only_with_a_login_that_it_was_given_to) {
+  TestNode node;
+  node.machine.logins["r.example/private:1"] = base64_encode("user:password");
+  const auto secret = [&](const std::string& name, const std::string& login) {
+    const std::string config =
+        cat(R"({"auths": {"r.example": {"auth": ")", base64_encode(login), R"("}}})");
+    (void)node.api->create(
+        {"", "v1", "secrets"}, "default",
+        test::from_text(cat("{'apiVersion': 'v1', 'kind': 'Secret', 'metadata': "
+                            "{'name': '",
+                            name,
+                            "'}, 'type': 'kubernetes.io/dockerconfigjson', 'data': "
+                            "{'.dockerconfigjson': '",
+                            base64_encode(config), "'}}")));
+  };
+  secret("good", "user:password");
+  secret("bad", "user:guess");
+  const std::string containers = "'containers': [{'name': 'c', 'image': 'r.example/private:1'}]";
+
+  node.create("owner", "'imagePullSecrets': [{'name': 'bad'}, {'name': 'good'}], " + containers);
+  node.settle();
+  EXPECT_EQ(node.line("owner"), "Running; c running ready");
+  EXPECT_EQ(node.machine.pulls["r.example/private:1"], 2);
+
+  node.create("again", "'imagePullSecrets': [{'name': 'good'}], " + containers);
+  node.create("thief", "'imagePullSecrets': [{'name': 'bad'}], " + containers);
+  node.create("nobody", containers);
+  node.create("lost", "'imagePullSecrets': [{'name': 'lost'}], " + containers);
+  node.create("never",
+              "'containers': [{'name': 'c', 'image': 'r.example/private:1', "
+              "'imagePullPolicy': 'Never'}]");
+  node.settle();
+  EXPECT_THAT(node.events("again"), Contains(HasSubstr("can be accessed by the pod")));
+  for (const char* name : {"thief", "nobody", "lost"}) {
+    EXPECT_EQ(node.line(name), "Pending; c ErrImagePull") << name;
+  }
+  EXPECT_EQ(node.line("never"), "Pending; c ErrImageNeverPull");
+  EXPECT_THAT(
+      node.events("lost"),
+      Contains("Warning FailedToRetrieveImagePullSecret: Unable to retrieve some image pull "
+               "secrets (lost); attempting to pull the image may not succeed."));
+}
+
 TEST(PodWorkers, show_a_command_that_cannot_be_started) {
   TestNode node;
   node.machine.start_errors.emplace("c", Error::internal("exec: \"nosuch\": not found"));

@@ -157,6 +157,11 @@ struct ContainerStatus {
   Labels annotations = {};
 };
 
+/// What a registry is shown of who pulls.
+struct PullLogin {
+  std::string auth = {};  // base64 of user:password; "": nothing
+};
+
 struct ImageInfo {
   std::string id = {};  // sha256:...
   std::vector<std::string> tags = {};
@@ -165,6 +170,8 @@ struct ImageInfo {
   /// From the image's config.
   std::optional<std::int64_t> user_id = {};
   std::string user_name = {};
+  /// Digests of the logins that it may be used with, each a PullLogin's; none: by everybody.
+  std::vector<std::string> logins = {};
   /// It stays when room is wanted: no registry could give it again.
   bool pinned = false;
   /// Of an image that was pulled: "", or why it is the one that comes with the program and not
@@ -288,7 +295,7 @@ class ContainerRuntime {
   /// Nothing when the image is not here.
   virtual Result<std::optional<ImageInfo>> image_status(const std::string& image) = 0;
   /// Asks the registry, whatever is here.
-  virtual Result<ImageInfo> pull_image(const std::string& image) = 0;
+  virtual Result<ImageInfo> pull_image(const std::string& image, const PullLogin& login) = 0;
   virtual Result<std::vector<ImageInfo>> list_images() = 0;
   virtual Result<> remove_image(const std::string& image) = 0;
 

@@ -5,6 +5,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -236,11 +237,11 @@ Result<> ImageStore::unpack_layer(const std::string& file, const std::string& di
 Result<ImageStore::Record> ImageStore::add(const std::string& digest,
                                            const std::string& config_bytes,
                                            const std::vector<std::string>& layer_files,
-                                           ImageOrigin origin) {
+                                           const Source& source) {
   Record record;
   record.id = digest_of(config_bytes);
   record.digest = digest;
-  record.origin = origin;
+  record.origin = source.origin;
   DIBS_TRY(record.config, json::parse(config_bytes));
   // By the digest of what is packed, so that one layer is there once however it came.
   const Value& diff_ids = record.config["rootfs"]["diff_ids"];
@@ -257,15 +258,22 @@ Result<ImageStore::Record> ImageStore::add(const std::string& digest,
     record.layers.push_back(diff_id.substr(7));
     record.size += folder_size(cat(folder_, "/layers/", record.layers.back()));
   }
-  DIBS_CHECK(runtime::system_files().make_dirs(folder_ + "/images", 0755));
+  DIBS_TRY(const auto before, this->record(record.id));
+  // What everybody could have stays so; else each login opens it for itself alone.
+  if (!source.login.empty() && (!before || !before->logins.empty())) {
+    if (before) record.logins = before->logins;
+    const auto known = std::find(record.logins.begin(), record.logins.end(), source.login);
+    if (known == record.logins.end()) record.logins.push_back(source.login);
+  }
+  DIBS_CHECK(make_private_folder(folder_ + "/images"));
   DIBS_CHECK(runtime::system_files().write(cat(folder_, "/images/", record.id.substr(7), ".json"),
-                                           json::write(record.to_value()), 0644));
+                                           json::write(record.to_value()), 0600));
   return record;
 }
 
 Result<std::vector<StoredImage>> ImageStore::import_folder(const std::string& unpacked,
                                                            const std::string& name,
-                                                           ImageOrigin origin) {
+                                                           const Source& source) {
   struct Added {
     Record record;
     std::vector<std::string> names;
@@ -285,7 +293,7 @@ Result<std::vector<StoredImage>> ImageStore::import_folder(const std::string& un
       std::vector<std::string> names_in;
       for (const auto& tag : manifest["RepoTags"].items()) names_in.push_back(tag.str());
       if (names_in.empty() && name.empty()) return nameless;
-      DIBS_TRY(Record record, add("", bytes, layers, origin));
+      DIBS_TRY(Record record, add("", bytes, layers, source));
       added.push_back({std::move(record), std::move(names_in)});
     }
   } else if (fs::exists(unpacked + "/index.json")) {
@@ -300,7 +308,7 @@ Result<std::vector<StoredImage>> ImageStore::import_folder(const std::string& un
       for (const auto& layer : manifest.content["layers"].items()) {
         DIBS_TRY(layers.emplace_back(), blob(unpacked, layer));
       }
-      DIBS_TRY(Record record, add(manifest.digest, bytes, layers, origin));
+      DIBS_TRY(Record record, add(manifest.digest, bytes, layers, source));
       added.push_back({std::move(record), manifest.names});
     }
   } else {
@@ -334,22 +342,22 @@ Result<std::vector<StoredImage>> ImageStore::import_folder(const std::string& un
 
 Result<std::vector<StoredImage>> ImageStore::import(const std::string& path,
                                                     const std::string& name) {
-  return import(path, name, ImageOrigin::archive);
+  return import(path, name, Source{});
 }
 
 Result<std::vector<StoredImage>> ImageStore::import(const std::string& path,
-                                                    const std::string& name, ImageOrigin origin) {
+                                                    const std::string& name, const Source& source) {
   DIBS_CHECK(runtime::system_files().make_dirs(folder_, 0755));
   DIBS_TRY(const auto lock, wait_for_lock(folder_ + "/lock"));
   std::error_code failed;
   fs::remove_all(folder_ + "/tmp", failed);
   if (!fs::exists(path, failed)) return Error::not_found(cat("no such file: ", path));
-  if (fs::is_directory(path, failed)) return import_folder(path, name, origin);
+  if (fs::is_directory(path, failed)) return import_folder(path, name, source);
   const TemporaryFolder unpacked(folder_ + "/tmp/archive");
   auto extracted = runtime::run_checked({.argv = {"tar", "--extract", "--file", path, "--directory",
                                                   unpacked.path(), "--no-same-owner"}});
   if (!extracted.ok()) return extracted.error().within(cat("unpack ", path));
-  return import_folder(unpacked.path(), name, origin);
+  return import_folder(unpacked.path(), name, source);
 }
 
 }  // namespace dibs::node

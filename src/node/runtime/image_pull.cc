@@ -70,7 +70,8 @@ class PullTurn {
 
 }  // namespace
 
-Result<StoredImage> ImageStore::fetch(const std::string& name, const std::string& place) {
+Result<StoredImage> ImageStore::fetch(const std::string& name, const std::string& place,
+                                      const PullLogin& login) {
   DIBS_TRY(const ImageReference reference, parse_image_reference(name));
   const std::string full = reference.text();
   // What stands before "failed to do request" is how other runtimes say it.
@@ -89,9 +90,12 @@ Result<StoredImage> ImageStore::fetch(const std::string& name, const std::string
   const std::string registry = reference.repository.substr(0, reference.repository.find('/'));
   const auto& insecure = options_.insecure_registries;
   const bool plain = std::find(insecure.begin(), insecure.end(), registry) != insecure.end();
-  // Logins of whoever runs this program are not those of every pod.
+  // Always a file of our own: logins of whoever runs this program are not those of every pod.
   const std::string logins = place + ".auth";
-  DIBS_CHECK(runtime::system_files().write(logins, "{}", 0600));
+  Value auths = Value::object();
+  if (!login.auth.empty()) auths.set(registry, Value::object({{"auth", login.auth}}));
+  DIBS_CHECK(
+      runtime::system_files().write(logins, json::write(Value::object({{"auths", auths}})), 0600));
   auto copied = runtime::run(
       {.argv = {"skopeo", "--insecure-policy", "--command-timeout", "10m", "copy", "--quiet",
                 "--src-authfile", logins, cat("--src-tls-verify=", plain ? "false" : "true"),
@@ -106,14 +110,18 @@ Result<StoredImage> ImageStore::fetch(const std::string& name, const std::string
     }
     return failure(cause, nobody_answered(cause));
   }
-  DIBS_TRY(auto images, import(target.path(), full, ImageOrigin::registry));
+  DIBS_TRY(auto images,
+           import(target.path(), full,
+                  {ImageOrigin::registry, login.auth.empty() ? "" : digest_of(login.auth)}));
   return std::move(images.front());
 }
 
-Result<StoredImage> ImageStore::pull(const std::string& name) {
+Result<StoredImage> ImageStore::pull(const std::string& name, const PullLogin& login) {
   DIBS_TRY(const ImageReference reference, parse_image_reference(name));
   DIBS_CHECK(make_private_folder(folder_ + "/pulls"));
-  const std::string place = cat(folder_, "/pulls/", digest_of(reference.text()).substr(7, 32));
+  // Nobody takes the outcome of another's login for his own.
+  const std::string place =
+      cat(folder_, "/pulls/", digest_of(cat(reference.text(), '\n', login.auth)).substr(7, 32));
   DIBS_TRY(PullTurn turn, PullTurn::wait(place + ".lock"));
   if (const Value before = turn.outcome(); !before.is_null()) {
     if (before.contains("error")) {
@@ -126,7 +134,7 @@ Result<StoredImage> ImageStore::pull(const std::string& name) {
     found->name = reference.text();
     return std::move(*found);
   }
-  auto fetched = fetch(name, place);
+  auto fetched = fetch(name, place, login);
   turn.end(fetched.ok()
                ? Value::object({{"id", fetched->info.id}})
                : Value::object({{"error", fetched.error().message()},

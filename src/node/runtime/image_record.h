@@ -20,6 +20,7 @@ struct ImageStore::Record {
   std::vector<std::string> layers = {};  // names below layers/
   std::uint64_t size = 0;
   ImageOrigin origin = ImageOrigin::archive;
+  std::vector<std::string> logins = {};  // as ImageInfo's
 
   json::Value to_value() const;
   static Record from_value(const json::Value& value);

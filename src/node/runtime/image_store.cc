@@ -70,11 +70,14 @@ std::uint64_t folder_size(const std::string& folder) {
 Value ImageStore::Record::to_value() const {
   Value list = Value::array();
   for (const auto& layer : layers) list.push(layer);
+  Value allowed = Value::array();
+  for (const auto& login : logins) allowed.push(login);
   return Value::object({{"id", id},
                         {"digest", digest},
                         {"layers", list},
                         {"size", size},
                         {"origin", name_of(origin)},
+                        {"logins", allowed},
                         {"config", config}});
 }
 
@@ -85,6 +88,7 @@ ImageStore::Record ImageStore::Record::from_value(const Value& value) {
   for (const auto& layer : value["layers"].items()) record.layers.push_back(layer.str());
   record.size = static_cast<std::uint64_t>(value["size"].as_int());
   record.config = value["config"];
+  for (const auto& login : value["logins"].items()) record.logins.push_back(login.str());
   if (value["origin"].as_string() == name_of(ImageOrigin::registry)) {
     record.origin = ImageOrigin::registry;
   }
@@ -169,6 +173,7 @@ StoredImage ImageStore::stored(const Record& record, const Value& names, const s
   StoredImage image;
   image.info.id = record.id;
   image.info.size = record.size;
+  image.info.logins = record.logins;
   image.config = record.config;
   image.origin = record.origin;
   image.info.pinned = record.origin != ImageOrigin::registry;

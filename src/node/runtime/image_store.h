@@ -72,7 +72,7 @@ class ImageStore {
   /// From its registry, whatever is there already. Of several that pull one image at a time, in
   /// this or another process, one does the work and all have its outcome. An error of kind
   /// unavailable: no registry answered.
-  Result<StoredImage> pull(const std::string& name);
+  Result<StoredImage> pull(const std::string& name, const PullLogin& login = {});
   /// One name, or by id all of them; the last one takes the layers along that nobody else needs. An
   /// image that a container uses is kept, with an error.
   Result<> remove(const std::string& name);
@@ -87,14 +87,20 @@ class ImageStore {
   Result<std::vector<Record>> records();
   StoredImage stored(const Record& record, const json::Value& names, const std::string& name);
   StoredImage builtin(const Record& record, const std::string& name);
+  /// Where an image comes from, and the digest of the login that it was given to.
+  struct Source {
+    ImageOrigin origin = ImageOrigin::archive;
+    std::string login = {};
+  };
   Result<std::vector<StoredImage>> import(const std::string& path, const std::string& name,
-                                          ImageOrigin origin);
+                                          const Source& source);
   Result<std::vector<StoredImage>> import_folder(const std::string& unpacked,
-                                                 const std::string& name, ImageOrigin origin);
+                                                 const std::string& name, const Source& source);
   Result<Record> add(const std::string& digest, const std::string& config_bytes,
-                     const std::vector<std::string>& layer_files, ImageOrigin origin);
+                     const std::vector<std::string>& layer_files, const Source& source);
   Result<> unpack_layer(const std::string& file, const std::string& diff_id);
-  Result<StoredImage> fetch(const std::string& name, const std::string& place);
+  Result<StoredImage> fetch(const std::string& name, const std::string& place,
+                            const PullLogin& login);
   Result<std::vector<Record>> builtin_records(const std::vector<BuiltinName>& names);
 
   const std::string folder_;

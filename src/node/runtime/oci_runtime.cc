@@ -414,8 +414,8 @@ Result<std::optional<ImageInfo>> OciRuntime::image_status(const std::string& ima
   return std::optional(std::move(found->info));
 }
 
-Result<ImageInfo> OciRuntime::pull_image(const std::string& image) {
-  auto pulled = images_.pull(image);
+Result<ImageInfo> OciRuntime::pull_image(const std::string& image, const PullLogin& login) {
+  auto pulled = images_.pull(image, login);
   if (pulled.ok()) return std::move(pulled->info);
   if (pulled.error().code() != Code::unavailable) return pulled.error();
   DIBS_TRY(auto found, images_.stand_in(image));

@@ -78,7 +78,7 @@ class OciRuntime : public ContainerRuntime {
   Result<std::unique_ptr<PortStream>> connect_port(const std::string& sandbox_id, int port,
                                                    PortOutput output) override;
   Result<std::optional<ImageInfo>> image_status(const std::string& image) override;
-  Result<ImageInfo> pull_image(const std::string& image) override;
+  Result<ImageInfo> pull_image(const std::string& image, const PullLogin& login) override;
   Result<std::vector<ImageInfo>> list_images() override;
   Result<> remove_image(const std::string& image) override;
   void listen(std::function<void(const RuntimeEvent& event)> listener) override;

@@ -161,7 +161,7 @@ TEST_P(OciRuntimeTest, a_read_only_root_and_other_image_names) {
 }
 
 TEST_P(OciRuntimeTest, an_image_stands_in_only_where_no_registry_answers_and_says_so) {
-  const auto pulled = containers().pull_image("127.0.0.1:1/team/app");
+  const auto pulled = containers().pull_image("127.0.0.1:1/team/app", {});
   ASSERT_TRUE(pulled.ok()) << pulled.error().message();
   EXPECT_THAT(pulled->stands_in_because, testing::HasSubstr("connection refused"));
   ContainerConfig config = container_config({"true"});
@@ -170,7 +170,8 @@ TEST_P(OciRuntimeTest, an_image_stands_in_only_where_no_registry_answers_and_say
   EXPECT_EQ(status.image, "127.0.0.1:1/team/app:latest");
   EXPECT_EQ(status.image_id, "dibs.dev/built-in@" + pulled->id);
 
-  EXPECT_EQ(containers().pull_image("127.0.0.1:1/team/other").error().code(), Code::unavailable);
+  EXPECT_EQ(containers().pull_image("127.0.0.1:1/team/other", {}).error().code(),
+            Code::unavailable);
 }
 
 TEST_P(OciRuntimeTest, memory_has_a_limit) {

@@ -402,7 +402,7 @@ class SimContainers : public ContainerRuntime {
     return std::optional(info_of(name, id));
   }
 
-  Result<ImageInfo> pull_image(const std::string& image) override {
+  Result<ImageInfo> pull_image(const std::string& image, const PullLogin&) override {
     DIBS_TRY(auto found, image_status(image));
     if (found) return std::move(*found);
     DIBS_TRY(const ImageReference reference, parse_image_reference(image));

@@ -57,7 +57,9 @@ class FakeRuntime final : public ContainerRuntime {
   Result<std::optional<ImageInfo>> image_status(const std::string&) override {
     return std::optional<ImageInfo>();
   }
-  Result<ImageInfo> pull_image(const std::string&) override { return unsupported(); }
+  Result<ImageInfo> pull_image(const std::string&, const PullLogin&) override {
+    return unsupported();
+  }
   Result<std::vector<ImageInfo>> list_images() override { return std::vector<ImageInfo>(); }
   Result<> remove_image(const std::string&) override { return unsupported(); }
   void listen(std::function<void(const RuntimeEvent& event)> listener) override;
