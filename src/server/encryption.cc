@@ -9,6 +9,7 @@
 #include "api/schema/field_error.h"
 #include "base/strings.h"
 #include "json/yaml.h"
+#include "server/secretbox.h"
 
 namespace dibs::server {
 namespace {
@@ -29,7 +30,7 @@ const unsigned char* bytes_of(std::string_view text) {
 }
 unsigned char* bytes_of(std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); }
 
-enum class Algorithm : char { identity, aescbc, aesgcm };
+enum class Algorithm : char { identity, aescbc, aesgcm, secretbox };
 
 const EVP_CIPHER* cipher_of(Algorithm algorithm, std::size_t key_size) {
   const bool gcm = algorithm == Algorithm::aesgcm;
@@ -51,8 +52,14 @@ Result<std::string> seal_with(const Key& key, std::string_view name, std::string
                               runtime::Random& random) {
   if (key.algorithm == Algorithm::identity) return std::string(value);
   const bool gcm = key.algorithm == Algorithm::aesgcm;
-  std::string nonce(gcm ? kNonce : kVector, '\0');
+  const bool box = key.algorithm == Algorithm::secretbox;
+  std::string nonce(box ? kBoxNonce : gcm ? kNonce : kVector, '\0');
   random.fill({bytes_of(nonce), nonce.size()});
+  if (box) {
+    const auto sealed = seal_box(value, nonce, key.secret);
+    if (!sealed) return crypto_failure();
+    return cat(key.prefix, nonce, *sealed);
+  }
   std::string sealed(value.size() + kVector, '\0');
   Cipher cipher = new_cipher();
   int size = 0, rest = 0;
@@ -85,6 +92,12 @@ Result<std::string> open_with(const Key& key, std::string_view name, std::string
   const std::size_t back = gcm ? kTag : 0;
   const Error wrong = Error::invalid(cat("cannot be decrypted with ", quoted(key.prefix),
                                          ": it is damaged, or the key is another"));
+  if (key.algorithm == Algorithm::secretbox) {
+    if (sealed.size() < kBoxNonce) return wrong;
+    auto value = open_box(sealed.substr(kBoxNonce), sealed.substr(0, kBoxNonce), key.secret);
+    if (!value) return wrong;
+    return std::move(*value);
+  }
   if (sealed.size() < front + back) return wrong;
   const std::string_view nonce = sealed.substr(0, front);
   const std::string_view body = sealed.substr(front, sealed.size() - front - back);
@@ -271,11 +284,11 @@ class Reader {
       const auto& [kind, how] = provider;
       if (kind == "identity") {
         entry.keys.push_back({});
-      } else if (kind == "aescbc" || kind == "aesgcm") {
+      } else if (kind == "aescbc" || kind == "aesgcm" || kind == "secretbox") {
         only(at.child(kind), how, {"keys"});
         read_keys(at.child(kind), kind, how["keys"], entry);
       } else {
-        errors.not_supported(at, Value(kind), {"aescbc", "aesgcm", "identity"});
+        errors.not_supported(at, Value(kind), {"aescbc", "aesgcm", "identity", "secretbox"});
       }
     }
   }
@@ -292,16 +305,20 @@ class Reader {
         errors.invalid(at.child("name"), name, "may not have a colon");
       }
       Key key;
-      key.algorithm = kind == "aescbc" ? Algorithm::aescbc : Algorithm::aesgcm;
+      key.algorithm = kind == "aescbc"   ? Algorithm::aescbc
+                      : kind == "aesgcm" ? Algorithm::aesgcm
+                                         : Algorithm::secretbox;
       key.prefix = cat(store::kSealed, kind, ":v1:", name, ":");
       for (const Key& other : entry.keys) {
         if (other.prefix == key.prefix) errors.duplicate(at.child("name"), name);
       }
       const bool decoded = base64_decode(list[i]["secret"].as_string(), key.secret);
       const std::size_t size = key.secret.size();
-      if (!decoded || (size != 16 && size != 24 && size != 32)) {
+      const bool box = key.algorithm == Algorithm::secretbox;
+      if (!decoded || (size != 32 && (box || (size != 16 && size != 24)))) {
         errors.add(api::Fault::invalid, at.child("secret"),
-                   "Invalid value: must be 16, 24 or 32 bytes in base64");
+                   box ? "Invalid value: must be 32 bytes in base64"
+                       : "Invalid value: must be 16, 24 or 32 bytes in base64");
       }
       entry.keys.push_back(std::move(key));
     }

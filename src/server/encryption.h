@@ -5,8 +5,9 @@
 //   aescbc  an initialization vector of 16 bytes, AES-CBC of the value padded as PKCS #7
 //   aesgcm  a nonce of 12 bytes, AES-GCM of the value, its tag of 16; the store's key is
 //           authenticated with it, so that a value cannot be moved to another
+//   secretbox  a nonce of 24 bytes, a tag of 16, XSalsa20-Poly1305 of the value (secretbox.h)
 // The first key of the first provider of a resource writes, all of them read; identity reads and
-// writes values as they are. secretbox and kms are refused: they are not here.
+// writes values as they are. kms is refused: it is not here.
 
 #include <memory>
 #include <string_view>

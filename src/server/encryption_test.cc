@@ -59,7 +59,7 @@ class EncryptionTest : public testing::Test {
 };
 
 TEST_F(EncryptionTest, gives_back_what_it_took_and_shows_none_of_it) {
-  for (const char* kind : {"aescbc", "aesgcm"}) {
+  for (const char* kind : {"aescbc", "aesgcm", "secretbox"}) {
     const auto cipher = made(secrets(keys(kind, key("k1", kOld))));
     for (const std::string& value :
          {std::string(), std::string("a"), std::string(16, 'b'), std::string(10000, 'c')}) {
@@ -88,6 +88,32 @@ TEST_F(EncryptionTest, reads_what_others_wrote) {
       cipher->open(kSecret, cat("k8s:enc:aescbc:v1:k1:", std::string(16, '\0'), body));
   ASSERT_TRUE(opened.ok()) << opened.error().message();
   EXPECT_EQ(opened->value, R"({"a":1})");
+}
+
+TEST_F(EncryptionTest, reads_boxes_that_others_wrote) {
+  // By golang.org/x/crypto/nacl/secretbox, with the nonce "abcdefghijklmnopqrstuvwx".
+  const std::pair<std::string, const char*> boxes[] = {
+      {"", "aLvbkOo5RUOYxvWA/iRcrA=="},
+      {R"({"a":1})", "6Q5KDwipo4Fm3vPymmpYvAgm2obNUq4="},
+      {std::string(131, '\0'),
+       "OAYDjBt3f/8j1cNgg+QlDnMEu6T3Y9OrTL+rfHM/f+fe1uvYun5yNj+gDmDD+g+nbpDLQrPHgy/plxV/OpmpEsYVmz"
+       "BmrH9+WDbUbHgxSwQTGeOvReoxH249UpZj8JrSedKtztqDwm576FUJG91vWezUr9PWMK4b+qV7FazUoFHk63+yqw0O"
+       "KaxZQYYZ9+QtY4pu"}};
+  const auto cipher = made(secrets(keys("secretbox", key("k1", kOld))));
+  for (const auto& [value, text] : boxes) {
+    std::string box;
+    ASSERT_TRUE(base64_decode(text, box));
+    const auto opened =
+        cipher->open(kSecret, cat("k8s:enc:secretbox:v1:k1:abcdefghijklmnopqrstuvwx", box));
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    EXPECT_EQ(opened->value, value);
+  }
+  const std::string sealed = *cipher->seal(kSecret, "the value");
+  for (std::size_t i = std::string("k8s:enc:secretbox:v1:k1:").size(); i < sealed.size(); ++i) {
+    std::string changed = sealed;
+    changed[i] = static_cast<char>(changed[i] ^ 1);
+    EXPECT_FALSE(cipher->open(kSecret, changed).ok()) << i;
+  }
 }
 
 TEST_F(EncryptionTest, notices_every_change) {
@@ -143,9 +169,12 @@ TEST_F(EncryptionTest, knows_resources_by_their_names) {
 TEST_F(EncryptionTest, refuses_a_configuration_that_would_not_do) {
   const std::pair<std::string, const char*> cases[] = {
       {"", "resources: Required value: at least one entry is needed"},
-      {secrets(keys("secretbox", key("k", kOld))),
-       "resources[0].providers[0]: Unsupported value: \"secretbox\": supported values: "
-       "\"aescbc\", \"aesgcm\", \"identity\""},
+      {secrets("{kms: {name: k}}"),
+       "resources[0].providers[0]: Unsupported value: \"kms\": supported values: "
+       "\"aescbc\", \"aesgcm\", \"identity\", \"secretbox\""},
+      {secrets(keys("secretbox", key("k", "MDEyMzQ1Njc4OWFiY2RlZg=="))),
+       "resources[0].providers[0].secretbox.keys[0].secret: Invalid value: must be 32 bytes in "
+       "base64"},
       {secrets(keys("aescbc", key("k", "c2hvcnQ="))),
        "resources[0].providers[0].aescbc.keys[0].secret: Invalid value: must be 16, 24 or 32 bytes "
        "in base64"},

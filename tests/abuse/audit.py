@@ -147,9 +147,9 @@ def bad_files_are_refused(suite):
             (["--audit-policy-file", path("bad.json", {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "All"}]}),
               "--audit-log-path", path("other.log")], "rules[0].level"),
             (["--encryption-provider-config", path("bad.json.missing")], "--encryption-provider-config"),
-            (["--encryption-provider-config", path("box.json", {
+            (["--encryption-provider-config", path("kms.json", {
                 "apiVersion": "apiserver.config.k8s.io/v1", "kind": "EncryptionConfiguration",
-                "resources": [{"resources": ["secrets"], "providers": [{"secretbox": {"keys": []}}]}]})], "supported values: \"aescbc\"")):
+                "resources": [{"resources": ["secrets"], "providers": [{"kms": {"name": "k"}}]}]})], "supported values: \"aescbc\"")):
         data = tempfile.mkdtemp(dir=FOLDER)
         done = subprocess.run([cluster.binary(), "apiserver", "--bind", "127.0.0.1:0", "--data-dir", data] + flags, capture_output=True,
                               text=True, timeout=60)
