@@ -37,7 +37,7 @@ Result<driver::Running> start_lamps(driver::Environment environment, const std::
 
 std::vector<DriverKind> kinds() {
   std::vector<DriverKind> out(driver_kinds().begin(), driver_kinds().end());
-  out.push_back({"lamps", "the example of examples/driver", start_lamps});
+  out.push_back({"lamps", lamps::kName, "the example of examples/driver", start_lamps});
   return out;
 }
 
@@ -115,6 +115,11 @@ class DriverContract : public testing::TestWithParam<DriverKind> {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, DriverContract, testing::ValuesIn(kinds()),
                          [](const auto& info) { return std::string(info.param.name); });
+
+/// Its role names it so.
+TEST_P(DriverContract, is_called_in_its_slices_what_the_table_says) {
+  EXPECT_EQ(driver_, GetParam().driver);
+}
 
 TEST_P(DriverContract, registers_with_the_agent) {
   const auto channel = world.network.connect(running_.plugin->registration_socket());
