@@ -49,8 +49,13 @@ def an_empty_dir_has_a_limit(world):
 def containers_have_limits(world):
     world.make("layer", command=shell("dd if=/dev/zero of=/x bs=1M count=8; " + FOREVER), container=limit("4Mi"))
     world.make("logs", command=shell("yes 0123456789012345678901234567890123456789 | head -c 8000000; " + FOREVER), container=limit("1Mi"))
-    for name in ("layer", "logs"):
-        amount = "4Mi" if name == "layer" else "1Mi"
+    # Files that are no volume's and not of the container's own root.
+    paths = {"hosts": "/etc/hosts", "message": "/dev/termination-log", "resolver": "/etc/resolv.conf"}
+    for name, path in paths.items():
+        world.make(name, command=shell("dd if=/dev/zero of=%s bs=1M count=8; %s" % (path, FOREVER)), container=limit("4Mi"))
+    world.make("unlinked", command=shell("exec 3>/x; rm /x; dd if=/dev/zero bs=1M count=8 >&3; " + FOREVER), container=limit("4Mi"))
+    for name in ("layer", "logs", "unlinked", *paths):
+        amount = "1Mi" if name == "logs" else "4Mi"
         evicted(world, name, "Pod ephemeral local storage usage exceeds the total limit of containers %s. " % amount)
 
 

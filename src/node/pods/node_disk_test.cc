@@ -27,7 +27,7 @@ class NodeDiskTest : public testing::Test {
     options.images = "/images";
     options.thresholds = *parse_thresholds("nodefs.available<10%");
     options.room = [this](const std::string&) {
-      std::uint64_t used = 0;
+      std::uint64_t used = short_;
       for (const auto& [uid, amount] : used_) {
         if (node_.agent->workers->is_active(uid)) used += amount;
       }
@@ -71,6 +71,7 @@ class NodeDiskTest : public testing::Test {
   std::unique_ptr<NodeDisk> disk_;
   std::map<std::string, std::uint64_t> used_;
   int measured_ = 0;
+  std::uint64_t short_ = 0;  // taken by what is no pod
 };
 
 TEST_F(NodeDiskTest, evicts_a_pod_that_exceeds_its_limit) {
@@ -123,6 +124,31 @@ TEST_F(NodeDiskTest, sends_pods_away_one_by_one_when_the_disk_is_short) {
   node_.settle(minutes(2));
   EXPECT_EQ(pressure(), "False");
   EXPECT_EQ(node_.line("small"), "Running; c running ready");
+}
+
+TEST_F(NodeDiskTest, throws_unused_images_away_before_pods) {
+  const auto image = [](const std::string& id, bool pinned) {
+    ImageInfo info;
+    info.id = id;
+    info.pinned = pinned;
+    info.size = 30 << 20;
+    return info;
+  };
+  pod("large", "'containers': [{'name': 'c'}]", 0);
+  // The container's image, as the fake runtime shows it.
+  node_.machine.stored = {image("sha256:busybox:1.36", false), image("old", false),
+                          image("imported", true)};
+  node_.settle(minutes(3));
+  node_.machine.stored.push_back(image("young", false));
+  EXPECT_EQ(node_.machine.stored.size(), 4u);
+
+  short_ = 95 << 20;
+  node_.machine.on_remove_image = [this] { short_ = 0; };
+  node_.settle(seconds(12));
+  std::vector<std::string> left;
+  for (const auto& stored : node_.machine.stored) left.push_back(stored.id);
+  EXPECT_THAT(left, testing::ElementsAre("sha256:busybox:1.36", "imported", "young"));
+  EXPECT_EQ(node_.line("large"), "Running; c running ready");
 }
 
 TEST(PodWorkers, take_no_pod_under_disk_pressure_but_critical_ones) {

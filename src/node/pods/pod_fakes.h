@@ -55,6 +55,7 @@ struct FakeMachine {
   std::map<std::string, SandboxStatus> sandboxes;
   std::map<std::string, Container> containers;
   std::set<std::string> images = {"busybox:1.36"};
+  std::vector<ImageInfo> stored;  // as listed
   std::map<std::string, Error> pull_errors;
   std::set<std::string> stand_ins;             // images that no registry gives
   std::map<std::string, std::string> logins;   // what their registry wants to see, by image
@@ -67,6 +68,7 @@ struct FakeMachine {
   std::map<std::string, int> signal_codes;
   std::function<ExecResult(const std::string& name, const std::vector<std::string>& command)>
       on_exec;
+  std::function<void()> on_remove_image;
   std::vector<std::string> log;  // "run pod", "start c", "stop c", …
   std::vector<std::function<void(const RuntimeEvent&)>> listeners;
   int next_id = 0;
@@ -292,9 +294,11 @@ class FakeRuntime : public ContainerRuntime {
     if (machine_.stand_ins.contains(image)) info.stands_in_because = "nobody answers";
     return info;
   }
-  Result<std::vector<ImageInfo>> list_images() override { return std::vector<ImageInfo>(); }
+  Result<std::vector<ImageInfo>> list_images() override { return machine_.stored; }
   Result<> remove_image(const std::string& image) override {
     machine_.images.erase(image);
+    if (machine_.on_remove_image) machine_.on_remove_image();
+    std::erase_if(machine_.stored, [&](const ImageInfo& stored) { return stored.id == image; });
     return success();
   }
   void listen(std::function<void(const RuntimeEvent& event)> listener) override {

@@ -1,6 +1,7 @@
 #include "node/pods/storage_usage.h"
 
 #include <charconv>
+#include <set>
 
 #include "base/log.h"
 #include "base/strings.h"
@@ -12,13 +13,13 @@ namespace {
 
 using json::Value;
 
-// More files than can be counted in this time are more than anybody may have.
+// Given up after this: others wait meanwhile. Who has so many files is short of inodes first.
 constexpr Duration kLongestWalk = std::chrono::minutes(2);
 
 }  // namespace
 
 std::uint64_t PodUsage::total() const {
-  std::uint64_t sum = other_volumes;
+  std::uint64_t sum = other;
   for (const auto& [name, used] : empty_dirs) sum += used;
   for (const auto& container : containers) sum += container.written + container.logs;
   return sum;
@@ -58,7 +59,8 @@ PodUsage measure_pod(const NodeFacts& facts, const std::string& log_root, const 
                      UsageUnit unit) {
   PodUsage usage;
   const std::string uid(uid_of(pod));
-  const std::string volumes = cat(pod_folder(facts, uid), "/volumes");
+  const std::string folder = pod_folder(facts, uid);
+  const std::string volumes = folder + "/volumes";
   std::vector<std::string> folders;
   for (const Value& volume : pod["spec"]["volumes"].items()) {
     // What is in memory is bounded by its mount.
@@ -70,7 +72,11 @@ PodUsage measure_pod(const NodeFacts& facts, const std::string& log_root, const 
   for (const auto& [name, used] : usage.empty_dirs) {
     folders.push_back(cat(volumes, "/kubernetes.io~empty-dir/", name));
   }
-  folders.push_back(volumes);
+  std::set<std::string> others = {volumes, folder + "/etc-hosts", folder + "/containers"};
+  for (const auto& container : containers) {
+    others.insert(runtime.written_folder(container.sandbox_id));
+  }
+  folders.insert(folders.end(), others.begin(), others.end());
   const std::string logs = cat(log_root, "/", namespace_of(pod), "_", name_of(pod), "_", uid, "/");
   std::map<std::string, std::size_t> places;  // of a container's name
   for (const auto& container : containers) {
@@ -84,10 +90,12 @@ PodUsage measure_pod(const NodeFacts& facts, const std::string& log_root, const 
   const auto sizes = folder_usage(folders, unit);
   std::size_t at = 0;
   for (auto& [name, used] : usage.empty_dirs) used = sizes[at++];
-  usage.other_volumes = sizes[at++];
+  for (std::size_t i = 0; i < others.size(); ++i) usage.other += sizes[at++];
   for (auto& container : usage.containers) container.logs = sizes[at++];
   for (const auto& container : containers) {
-    usage.containers[places[container.name]].written += sizes[at++];
+    std::uint64_t& written = usage.containers[places[container.name]].written;
+    written += sizes[at++];
+    if (unit == UsageUnit::bytes) written += runtime.unlinked_bytes(container.id);
   }
   return usage;
 }

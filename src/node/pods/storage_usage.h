@@ -25,7 +25,9 @@ struct ContainerUsage {
 /// In bytes, or in files where they were counted.
 struct PodUsage {
   std::map<std::string, std::uint64_t> empty_dirs = {};  // by volume, those on the disk
-  std::uint64_t other_volumes = 0;
+  /// Other volumes, and the files that containers can write without one: /etc/hosts and the like,
+  /// termination messages.
+  std::uint64_t other = 0;
   std::vector<ContainerUsage> containers = {};
 
   std::uint64_t total() const;

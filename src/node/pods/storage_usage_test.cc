@@ -84,12 +84,17 @@ TEST_F(StorageUsageTest, takes_a_pod_apart) {
   facts.root = root_;
   fill("/pods/u/volumes/kubernetes.io~empty-dir/v/x", kMi);
   fill("/pods/u/volumes/kubernetes.io~configmap/m/x", 2 * kMi);
+  fill("/pods/u/containers/c/termination-0", kMi);
+  fill("/pods/u/etc-hosts", kMi);
+  fill("/pods/u/else", kMi);
+  fill("/written/sandbox/resolv.conf", kMi);
   fill("/logs/ns_p_u/c/0.log", 3 * kMi);
   fill("/written/one/x", 4 * kMi);
   fill("/written/two/x", 5 * kMi);
   ContainerStatus one;
   one.id = "one";
   one.name = "c";
+  one.sandbox_id = "sandbox";
   ContainerStatus two = one;
   two.id = "two";
 
@@ -102,11 +107,11 @@ TEST_F(StorageUsageTest, takes_a_pod_apart) {
 
   ASSERT_EQ(usage.empty_dirs.size(), 1u);
   EXPECT_EQ(usage.empty_dirs.at("v") / kMi, 1u);
-  EXPECT_EQ(usage.other_volumes / kMi, 2u);
+  EXPECT_EQ(usage.other / kMi, 5u);
   ASSERT_EQ(usage.containers.size(), 1u);
   EXPECT_EQ(usage.containers[0].logs / kMi, 3u);
   EXPECT_EQ(usage.containers[0].written / kMi, 9u);
-  EXPECT_EQ(usage.total() / kMi, 15u);
+  EXPECT_EQ(usage.total() / kMi, 18u);
 }
 
 }  // namespace

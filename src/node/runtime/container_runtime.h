@@ -273,8 +273,11 @@ class ContainerRuntime {
   /// Of all sandboxes, dead ones too.
   virtual Result<std::vector<ContainerStatus>> list_containers() = 0;
 
-  /// The folder of what a container wrote over its image; "" where there is none.
+  /// The folder of what a container wrote over its image, or of a sandbox's files that its
+  /// containers can write to; "" where there is none.
   virtual std::string written_folder(const std::string& /*id*/) { return {}; }
+  /// Of files on the disk that a container's processes hold, but that no folder has any more.
+  virtual std::uint64_t unlinked_bytes(const std::string& /*id*/) { return 0; }
   /// Its log file was moved away: when this returns, it writes to a new one.
   virtual Result<> reopen_log(const std::string& /*id*/) {
     return Error::internal("this runtime's logs cannot be reopened");

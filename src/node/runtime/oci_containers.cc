@@ -530,12 +530,6 @@ Result<> OciRuntime::remove_container(const std::string& id) {
   return success();
 }
 
-std::string OciRuntime::written_folder(const std::string& id) {
-  // Where there was no overlay, the container has a copy of its image.
-  const std::string merged = container_folder(id) + "/merged";
-  return is_mount_point(merged) ? container_folder(id) + "/upper" : merged;
-}
-
 // The monitor listens at a pipe: "2 0 0" makes it close its log and open it anew.
 Result<> OciRuntime::reopen_log(const std::string& id) {
   DIBS_TRY(const ContainerPtr container, find_running(id, "failed to reopen the log: "));

@@ -68,6 +68,7 @@ class OciRuntime : public ContainerRuntime {
   Result<ContainerStatus> container_status(const std::string& id) override;
   Result<std::vector<ContainerStatus>> list_containers() override;
   std::string written_folder(const std::string& id) override;
+  std::uint64_t unlinked_bytes(const std::string& id) override;
   Result<> reopen_log(const std::string& id) override;
   Result<ExecResult> exec_sync(const std::string& id, const std::vector<std::string>& command,
                                Duration timeout) override;
