@@ -28,7 +28,7 @@ set(DIBS_LAYERS
   "alloc: base json cel api/schema api/merge api/devices"
   "scheduler: base json runtime api/schema api/merge client alloc"
   "controllers: base json runtime cel api/merge api/kinds client"
-  "node/runtime: base json runtime cdi"
+  "node/runtime: base json runtime cdi net"
   "node/plugins: base json runtime proto rpc api/schema client"
   "node/pods: base json runtime net rpc client node/runtime node/plugins"
   "node/streams: base json runtime net client node/runtime"

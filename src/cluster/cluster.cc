@@ -54,7 +54,7 @@ Result<> Cluster::open(Options options) {
   if (options.nodes) {
     DIBS_TRY(nodes_, Nodes::start(std::move(*options.nodes), options.server, world_,
                                   [this](const client::InProcessIdentity& who) {
-                                    return connect_part(who);
+                                    return connect_part(who, world_.machines);
                                   }));
   }
   return success();
@@ -83,21 +83,26 @@ std::vector<client::InProcessIdentity> Cluster::parts() const {
   return parts_;
 }
 
-std::unique_ptr<client::Transport> Cluster::connect_part(
-    const client::InProcessIdentity& identity) {
+std::unique_ptr<client::Transport> Cluster::connect_part(const client::InProcessIdentity& identity,
+                                                         runtime::Runtime& runtime) {
   {
     const MutexLock lock(parts_mutex_);
     parts_.push_back(identity);
   }
-  return connect(identity);
+  return connect(identity, runtime);
 }
 
 std::unique_ptr<client::Transport> Cluster::connect(const client::InProcessIdentity& identity) {
+  return connect(identity, world_.runtime);
+}
+
+std::unique_ptr<client::Transport> Cluster::connect(const client::InProcessIdentity& identity,
+                                                    runtime::Runtime& runtime) {
   client::InProcessOptions options;
   options.identity = identity;
   options.trees = server_->trees();
   options.pump = world_.pump;
-  return client::make_in_process_transport(server_->handler(), world_.runtime, options);
+  return client::make_in_process_transport(server_->handler(), runtime, options);
 }
 
 client::Client& Cluster::add_caller(std::unique_ptr<client::Transport> transport) {
@@ -110,12 +115,12 @@ client::Client& Cluster::add_caller(std::unique_ptr<client::Transport> transport
 void Cluster::start_controllers(const server::Options& server,
                                 controllers::ControllersOptions options) {
   options.ca_pem = server.ca_pem;
-  auto& client = add_caller(connect_part({"system:kube-controller-manager", {}}));
+  auto& client = add_caller(connect_part({"system:kube-controller-manager", {}}, world_.control));
   for (const std::string& account : controllers::controller_accounts()) {
-    options.clients[account] = &add_caller(connect_part(account_identity(account)));
+    options.clients[account] = &add_caller(connect_part(account_identity(account), world_.control));
   }
   controllers_ =
-      std::make_unique<controllers::Controllers>(client, world_.runtime, std::move(options));
+      std::make_unique<controllers::Controllers>(client, world_.control, std::move(options));
   controllers_->start();
 }
 
@@ -123,9 +128,9 @@ void Cluster::start_scheduler(scheduler::Options options) {
   options.features = features_;
   options.metrics = &server_->metrics();
   // It is written against v1 of the device API; an older release serves others.
-  auto& client =
-      add_caller(client::make_resource_transport(connect_part({"system:kube-scheduler", {}})));
-  scheduler_ = std::make_unique<scheduler::Scheduler>(client, world_.runtime, std::move(options));
+  auto& client = add_caller(
+      client::make_resource_transport(connect_part({"system:kube-scheduler", {}}, world_.control)));
+  scheduler_ = std::make_unique<scheduler::Scheduler>(client, world_.control, std::move(options));
   scheduler_->start();
 }
 

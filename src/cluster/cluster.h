@@ -80,6 +80,9 @@ class Cluster {
 
   /// A way to the server without a socket. It must not be used once stop() has returned.
   std::unique_ptr<client::Transport> connect(const client::InProcessIdentity& identity = {});
+  /// The same, with answers handed over on threads of `runtime`.
+  std::unique_ptr<client::Transport> connect(const client::InProcessIdentity& identity,
+                                             runtime::Runtime& runtime);
   /// As system:admin, who may do everything. For who owns the cluster: none of its parts uses it.
   client::Client& client();
   /// As whom its parts reach the server.
@@ -101,7 +104,8 @@ class Cluster {
   explicit Cluster(World world, std::unique_ptr<store::Store> store);
   Result<> open(Options options);
   Result<> open_server(server::Options options, std::optional<net::ServerOptions> port);
-  std::unique_ptr<client::Transport> connect_part(const client::InProcessIdentity& identity);
+  std::unique_ptr<client::Transport> connect_part(const client::InProcessIdentity& identity,
+                                                  runtime::Runtime& runtime);
   client::Client& add_caller(std::unique_ptr<client::Transport> transport);
   void start_controllers(const server::Options& server, controllers::ControllersOptions options);
   void start_scheduler(scheduler::Options options);

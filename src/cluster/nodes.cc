@@ -72,7 +72,7 @@ struct Nodes::State {
   State(NodesOptions how, const server::Options& of_server, const World& world, Connect way)
       : options(std::move(how)),
         server(of_server),
-        runtime(world.runtime),
+        runtime(world.machines),
         files(world.files),
         connect(std::move(way)) {}
 

@@ -8,15 +8,26 @@ namespace dibs::cluster {
 
 World real_world() {
   struct Machine {
-    std::unique_ptr<runtime::RealRuntime> runtime = std::make_unique<runtime::RealRuntime>();
+    runtime::RealRuntime server;
+    runtime::RealRuntime control;
+    runtime::RealRuntime machines;
   };
   auto machine = std::make_shared<Machine>();
-  return {machine->runtime->runtime(), runtime::system_files(),
-          [machine] { machine->runtime.reset(); }};
+  return {machine->server.runtime(), machine->control.runtime(), machine->machines.runtime(),
+          runtime::system_files(), [machine] {
+            // The server last: it answers the others. Answers to those that have ended are dropped.
+            machine->machines.stop();
+            machine->control.stop();
+            machine->server.stop();
+          }};
 }
 
 World sim_world(runtime::SimRuntime& sim, runtime::Files& files) {
-  return {sim.runtime(), files, [&sim] { sim.run_until_idle(); },
+  return {sim.runtime(),
+          sim.runtime(),
+          sim.runtime(),
+          files,
+          [&sim] { sim.run_until_idle(); },
           [&sim] { return sim.run_until_idle() > 0; }};
 }
 

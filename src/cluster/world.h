@@ -10,16 +10,20 @@
 namespace dibs::cluster {
 
 struct World {
+  /// The API server's. Each part has threads of its own, so that one whose tasks all wait, for
+  /// containers or for drivers, holds up nobody else.
   runtime::Runtime& runtime;
+  runtime::Runtime& control;   // controllers, scheduler
+  runtime::Runtime& machines;  // nodes, drivers
   runtime::Files& files;
-  /// Runs what was posted and lets nothing begin afterwards; `runtime` may be gone then.
+  /// Runs what was posted and lets nothing begin afterwards; the runtimes may be gone then.
   std::function<void()> finish;
   /// Set where one thread does everything: makes something happen, false when nothing can. Who
   /// waits for an answer drives it instead.
   std::function<bool()> pump = {};
 };
 
-/// This machine. The runtime ends with finish(), or with the last copy of the world.
+/// This machine. The runtimes end with finish(), or with the last copy of the world.
 World real_world();
 
 /// One thread under virtual time; `sim` and `files` must outlive the world.

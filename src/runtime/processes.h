@@ -39,6 +39,8 @@ class Fd {
   bool ok() const { return fd_ >= 0; }
   explicit operator bool() const { return ok(); }
   void reset();
+  /// To whoever closes it from now on.
+  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_ = -1;

@@ -202,19 +202,21 @@ Random& system_random() {
 struct RealRuntime::State {
   explicit State(const RealRuntimeOptions& options)
       : timers(system_clock(), options.stall),
-        pool(std::make_unique<ThreadPool>(pool_options(options), [this] { timers.watch_pool(); })),
-        runtime{system_clock(), system_random(), timers, *pool} {
-    timers.attach(*pool);
+        pool(pool_options(options), [this] { timers.watch_pool(); }),
+        runtime{system_clock(), system_random(), timers, pool} {
+    timers.attach(pool);
   }
 
-  ~State() {
+  ~State() { stop(); }
+
+  void stop() {
     timers.stop();
-    // Before the timers: queued tasks may still cancel some.
-    pool.reset();
+    // Queued tasks may still cancel some.
+    pool.stop();
   }
 
   TimerThread timers;
-  std::unique_ptr<ThreadPool> pool;
+  ThreadPool pool;
   Runtime runtime;
 };
 
@@ -223,7 +225,8 @@ RealRuntime::RealRuntime(const RealRuntimeOptions& options)
 RealRuntime::~RealRuntime() = default;
 
 Runtime& RealRuntime::runtime() { return state_->runtime; }
+void RealRuntime::stop() { state_->stop(); }
 
-std::size_t RealRuntime::thread_count() const { return state_->pool->thread_count(); }
+std::size_t RealRuntime::thread_count() const { return state_->pool.thread_count(); }
 
 }  // namespace dibs::runtime

@@ -5,8 +5,8 @@
 // still because every thread is blocked it adds more, up to a bound; idle threads end after a
 // while.
 //
-// The destructor drops timers that are not due, runs what was posted before and waits for running
-// tasks; everything that uses the runtime must be stopped by then.
+// stop() drops timers that are not due, runs what was posted before and waits for running tasks;
+// what is posted later is dropped. The destructor does the same; nobody may use the runtime then.
 
 #include <cstddef>
 #include <memory>
@@ -33,6 +33,7 @@ class RealRuntime {
   RealRuntime& operator=(const RealRuntime&) = delete;
 
   Runtime& runtime();
+  void stop();
   std::size_t thread_count() const;
 
  private:

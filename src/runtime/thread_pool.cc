@@ -23,12 +23,13 @@ Blocking::~Blocking() { ThreadPool::end_blocking(); }
 ThreadPool::ThreadPool(const Options& options, std::function<void()> watch)
     : options_(options), watch_(std::move(watch)) {}
 
-ThreadPool::~ThreadPool() {
+void ThreadPool::stop() {
   MutexLock lock(mutex_);
   stopping_ = true;
   if (!queue_.empty() && threads_ == 0) add_thread();
   wake_.notify_all();
   ended_.wait(lock, [this]() DIBS_REQUIRES(mutex_) { return threads_ == 0; });
+  stopped_ = true;
   std::thread last = handles_.last();
   lock.unlock();
   if (last.joinable()) last.join();
@@ -49,6 +50,7 @@ void ThreadPool::post(std::function<void()> task) {
   bool ask = false;
   {
     const MutexLock lock(mutex_);
+    if (stopped_) return;
     queue_.push_back(std::move(task));
     const bool own = pool_of_thread == this && blocking_depth == 0 && queue_.size() <= kOwn;
     if (!own && running() < options_.base_threads) wake_one(options_.max_threads);

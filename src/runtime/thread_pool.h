@@ -29,8 +29,10 @@ class ThreadPool : public Executor {
 
   /// `watch` is called without locks held when tasks wait for a thread.
   ThreadPool(const Options& options, std::function<void()> watch);
-  /// Runs what is queued, then waits for all threads.
-  ~ThreadPool() override;
+  ~ThreadPool() override { stop(); }
+
+  /// Runs what is queued, then waits for all threads. What is posted afterwards is dropped.
+  void stop();
 
   void post(std::function<void()> task) override;
   /// Wakes or adds threads where tasks wait. True: call again.
@@ -66,6 +68,7 @@ class ThreadPool : public Executor {
   int still_ DIBS_GUARDED_BY(mutex_) = 0;  // checks that saw nothing started
   bool watched_ DIBS_GUARDED_BY(mutex_) = false;
   bool stopping_ DIBS_GUARDED_BY(mutex_) = false;
+  bool stopped_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace dibs::runtime

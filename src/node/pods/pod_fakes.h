@@ -222,7 +222,11 @@ class FakeRuntime : public ContainerRuntime {
     }
     return success();
   }
-  Result<> stop_container(const std::string& id, Duration grace) override {
+  void stop_container(const std::string& id, Duration grace,
+                      std::function<void(Result<>)> done) override {
+    done(stop(id, grace));
+  }
+  Result<> stop(const std::string& id, Duration grace) {
     if (!budget_.spend()) return dead_error();
     const auto found = machine_.containers.find(id);
     if (found == machine_.containers.end()) return success();
@@ -266,7 +270,7 @@ class FakeRuntime : public ContainerRuntime {
   Result<std::unique_ptr<ProcessInput>> attach(const std::string&, ProcessOutput) override {
     return Error::internal("not here");
   }
-  Result<std::unique_ptr<PortStream>> connect_port(const std::string&, int, PortOutput) override {
+  Result<std::unique_ptr<StreamInput>> connect_port(const std::string&, int, PortOutput) override {
     return Error::internal("not here");
   }
 

@@ -7,7 +7,6 @@
 #include "base/mutex.h"
 #include "client/gate.h"
 #include "node/pods/pod_spec.h"
-#include "runtime/blocking.h"
 
 namespace dibs::node {
 namespace {
@@ -105,10 +104,13 @@ struct PodKiller::State : std::enable_shared_from_this<PodKiller::State> {
   }
 
   void stop_container(const KillOrder& order, Duration grace) {
-    const auto stopped = [&] {
-      const runtime::Blocking waits;
-      return containers.stop_container(order.container.id, grace);
-    }();
+    containers.stop_container(
+        order.container.id, grace, [self = shared_from_this(), order](const Result<>& stopped) {
+          self->post([self, order, stopped] { self->stopped(order, stopped); });
+        });
+  }
+
+  void stopped(const KillOrder& order, const Result<>& stopped) {
     if (!stopped && stopped.error().code() != Code::not_found) {
       log::warn("container cannot be stopped",
                 {{"container", order.container.id}, {"error", stopped.error().message()}});

@@ -2,7 +2,7 @@
 // Ends containers: the preStop hook first, then the stop signal, then SIGKILL when the grace period
 // is over. The hook's time counts.
 //
-// Nothing here waits for the caller: each container ends in a task of its own, and `ended` tells.
+// Nothing here waits, neither the caller nor a task: `ended` tells.
 // Asking again with less grace hurries what is under way. Thread-safe.
 
 #include <functional>

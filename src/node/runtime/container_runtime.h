@@ -190,25 +190,37 @@ struct TerminalSize {
   unsigned height = 0;
 };
 
-/// What a process in a container writes. Called one at a time.
+/// What comes of a process in a container. Called one at a time; must not wait.
 struct ProcessOutput {
   std::function<void(std::string_view bytes)> out = {};
   std::function<void(std::string_view bytes)> err = {};  // never with a terminal
   /// Once. The exit code; an error when the process could not be started or was lost. Of an attach:
   /// when the container's process ended.
   std::function<void(Result<int> exit_code)> ended = {};
+  /// All input was taken.
+  std::function<void()> drained = {};
 };
 
-/// Destroying it detaches; of an exec it also ends the process. Thread-safe.
-class ProcessInput {
+/// What goes to a process or a port. Nothing here waits: input that is not taken yet is queued, and
+/// who writes looks at queued(). Thread-safe.
+class StreamInput {
  public:
-  virtual ~ProcessInput() = default;
-  /// Waits for room.
-  virtual Result<> write(std::string_view bytes) = 0;
+  virtual ~StreamInput() = default;
+  /// Dropped where nobody reads any more; the output says how it ended.
+  virtual void write(std::string_view bytes) = 0;
+  virtual std::size_t queued() const = 0;
+  /// No more input comes after what is queued.
   virtual void close() = 0;
+  /// No more output is wanted, for now.
+  virtual void hold(bool held) = 0;
+  /// What the destructor does, for a caller that cannot destroy it yet.
+  virtual void abandon() = 0;
+};
+
+/// Destroying it detaches; of an exec it also ends the process.
+class ProcessInput : public StreamInput {
+ public:
   virtual void resize(TerminalSize size) = 0;
-  /// What the destructor does, for a caller that cannot destroy it yet: a write that waits returns.
-  virtual void abandon() { close(); }
 };
 
 struct ExecConfig {
@@ -217,19 +229,11 @@ struct ExecConfig {
   bool stdin_open = false;
 };
 
-/// Two-way bytes to a port inside a sandbox. Destroying it closes. Thread-safe.
-class PortStream {
- public:
-  virtual ~PortStream() = default;
-  virtual Result<> write(std::string_view bytes) = 0;
-  virtual void close_write() = 0;
-  /// As ProcessInput's.
-  virtual void abandon() { close_write(); }
-};
-
+/// As ProcessOutput, of a port inside a sandbox.
 struct PortOutput {
   std::function<void(std::string_view bytes)> data = {};
   std::function<void(Result<> outcome)> ended = {};
+  std::function<void()> drained = {};
 };
 
 struct RuntimeEvent {
@@ -266,8 +270,10 @@ class ContainerRuntime {
                                                const SandboxConfig& sandbox,
                                                const ContainerConfig& config) = 0;
   virtual Result<> start_container(const std::string& id) = 0;
-  /// The stop signal, then SIGKILL after `grace`.
-  virtual Result<> stop_container(const std::string& id, Duration grace) = 0;
+  /// The stop signal, then SIGKILL after `grace`. Does not wait for it: `done` is called once, at
+  /// once or later on any thread, and must not wait; not at all when the runtime goes away first.
+  virtual void stop_container(const std::string& id, Duration grace,
+                              std::function<void(Result<>)> done) = 0;
   virtual Result<> remove_container(const std::string& id) = 0;
   virtual Result<ContainerStatus> container_status(const std::string& id) = 0;
   /// Of all sandboxes, dead ones too.
@@ -292,8 +298,9 @@ class ContainerRuntime {
                                                      ProcessOutput output) = 0;
   virtual Result<std::unique_ptr<ProcessInput>> attach(const std::string& id,
                                                        ProcessOutput output) = 0;
-  virtual Result<std::unique_ptr<PortStream>> connect_port(const std::string& sandbox_id, int port,
-                                                           PortOutput output) = 0;
+  /// Destroying it closes.
+  virtual Result<std::unique_ptr<StreamInput>> connect_port(const std::string& sandbox_id, int port,
+                                                            PortOutput output) = 0;
 
   /// Nothing when the image is not here.
   virtual Result<std::optional<ImageInfo>> image_status(const std::string& image) = 0;

@@ -27,6 +27,9 @@
 namespace dibs::node {
 namespace {
 
+// How long a killed process may take to go.
+constexpr Duration kKillLimit = std::chrono::seconds(10);
+
 namespace fs = std::filesystem;
 using json::Value;
 
@@ -445,48 +448,102 @@ void OciRuntime::note_exit(const std::string& id, bool lost) {
   (void)save(*container).ok();
   changed_.notify_all();
   tell(RuntimeEvent::Kind::stopped, container->record.status.sandbox_id, id, container->pod_uid);
+  tell_ended(id, success());
 }
 
-Result<> OciRuntime::stop_container(const std::string& id, Duration grace) {
-  const ContainerPtr container = find_container(id);
-  if (!container) return success();
+bool OciRuntime::has_ended(const ContainerPtr& container) {
   const auto phase = [&] {
     const MutexLock lock(mutex_);
     return container->record.phase;
   };
-  if (phase() == ContainerPhase::exited) return success();
   // Not under `busy`, which a start may hold: a container that starts is running soon.
   if (phase() == ContainerPhase::starting) const MutexLock busy(container->busy);
-  if (phase() == ContainerPhase::created) {
-    note_exit(id, true);
-    return success();
-  }
-  int signal = signal_number(container->record.stop_signal);
-  if (signal == 0) signal = SIGTERM;
-  return end_process(*container, signal, grace);
+  if (phase() == ContainerPhase::created) note_exit(container->record.status.id, true);
+  return phase() != ContainerPhase::running;
 }
 
-Result<> OciRuntime::end_process(Container& container, int signal, Duration grace) {
-  const auto ended = [&] { return container.record.phase != ContainerPhase::running; };
-  MutexLock lock(mutex_);
-  if (ended()) return success();
-  const ProcessMark process = container.record.process;
-  const auto send = [&](int number) {
-    if (process.alive()) ::kill(static_cast<pid_t>(process.pid), number);
-  };
-  if (grace > Duration::zero()) {
-    send(signal);
-    if (changed_.wait_for(lock, grace, ended)) return success();
+void OciRuntime::signal_container(const Container& container, int signal) {
+  const MutexLock lock(mutex_);
+  const ProcessMark& process = container.record.process;
+  if (container.record.phase == ContainerPhase::running && process.alive())
+    ::kill(static_cast<pid_t>(process.pid), signal);
+}
+
+void OciRuntime::stop_container(const std::string& id, Duration grace,
+                                std::function<void(Result<>)> done) {
+  const ContainerPtr container = find_container(id);
+  if (!container || has_ended(container)) return done(success());
+  {
+    const MutexLock lock(mutex_);
+    stopping_.emplace(id, std::move(done));
   }
-  send(SIGKILL);
-  if (changed_.wait_for(lock, std::chrono::seconds(10), ended)) return success();
-  lock.unlock();
+  // It may have ended in between, with nobody to tell.
+  if (has_ended(container)) return tell_ended(id, success());
+  if (grace <= Duration::zero()) {
+    signal_container(*container, SIGKILL);
+    return give_up_later(container);
+  }
+  const int signal = signal_number(container->record.stop_signal);
+  signal_container(*container, signal == 0 ? SIGTERM : signal);
+  later(grace, [this, container] {
+    if (has_ended(container)) return;
+    signal_container(*container, SIGKILL);
+    give_up_later(container);
+  });
+}
+
+void OciRuntime::give_up_later(const ContainerPtr& container) {
+  later(kKillLimit, [this, container] {
+    if (!has_ended(container)) tell_ended(container->record.status.id, lost_or_stays(*container));
+  });
+}
+
+Result<> OciRuntime::lost_or_stays(const Container& container) {
+  const std::string id = container.record.status.id;
+  const ProcessMark process = [&] {
+    const MutexLock lock(mutex_);
+    return container.record.process;
+  }();
   if (process.alive()) {
-    return Error::internal(cat("container ", dibs::quoted(container.record.status.id),
-                               " does not end: its process ", process.pid, " stays"));
+    return Error::internal(
+        cat("container ", dibs::quoted(id), " does not end: its process ", process.pid, " stays"));
   }
-  note_exit(container.record.status.id, true);
+  note_exit(id, true);
   return success();
+}
+
+void OciRuntime::tell_ended(const std::string& id, const Result<>& outcome) {
+  std::vector<std::function<void(Result<>)>> waiting;
+  {
+    const MutexLock lock(mutex_);
+    const auto [first, last] = stopping_.equal_range(id);
+    for (auto one = first; one != last; ++one) waiting.push_back(std::move(one->second));
+    stopping_.erase(first, last);
+  }
+  for (const auto& done : waiting) done(outcome);
+}
+
+void OciRuntime::later(Duration delay, std::function<void()> task) {
+  const MutexLock lock(mutex_);
+  if (closing_) return;
+  const std::uint64_t number = ++last_stream_;
+  const auto timer = machine_.timers.after(delay, [this, number, task = std::move(task)] {
+    task();
+    end_stream(number);
+  });
+  streams_.emplace(number, [this, number, timer] {
+    if (machine_.timers.cancel(timer)) end_stream(number);
+  });
+}
+
+Result<> OciRuntime::kill_container(const Container& container) {
+  signal_container(container, SIGKILL);
+  {
+    MutexLock lock(mutex_);
+    const auto ended = [&] { return container.record.phase != ContainerPhase::running; };
+    if (changed_.wait_for(lock, kKillLimit, ended)) return success();
+  }
+  return lost_or_stays(container);
 }
 
 // All that is left of it on the machine; may be repeated.
@@ -514,7 +571,7 @@ Result<> OciRuntime::remove_container(const std::string& id) {
   const ContainerPtr container = find_container(id);
   if (!container) return success();
   const MutexLock busy(container->busy);
-  DIBS_CHECK(end_process(*container, SIGKILL, Duration::zero()));
+  DIBS_CHECK(kill_container(*container));
   {
     const MutexLock lock(mutex_);
     if (!containers_.contains(id)) return success();

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -80,11 +81,20 @@ Result<> enter_and_hold(const std::string& folder, const NamespaceOptions& optio
 }
 
 Result<runtime::Fd> connect_to(const sockaddr* address, socklen_t size) {
-  runtime::Fd socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  runtime::Fd socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.ok()) return system_error("open a socket");
-  if (::connect(socket.get(), address, size) != 0) {
-    return Error::unavailable(cat("connect: ", to_lower(std::strerror(errno))));
+  int error = ::connect(socket.get(), address, size) == 0 ? 0 : errno;
+  if (error == EINPROGRESS) {
+    // On this machine an answer comes at once, but for a listener with a full queue.
+    constexpr int kAtOnce = 50;  // milliseconds
+    pollfd entry{socket.get(), POLLOUT, 0};
+    socklen_t length = sizeof error;
+    error = 0;
+    if (::poll(&entry, 1, kAtOnce) > 0) {
+      ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+    }
   }
+  if (error != 0) return Error::unavailable(cat("connect: ", to_lower(std::strerror(error))));
   return socket;
 }
 

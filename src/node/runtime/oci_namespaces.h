@@ -30,7 +30,8 @@ Result<> mount_shm(const std::string& folder);
 void unmount(const std::string& path);
 bool is_mount_point(const std::string& path);
 
-/// A connection to localhost inside a network namespace ("": the host's), IPv4 first.
+/// A connection to localhost inside a network namespace ("": the host's), IPv4 first. Where no
+/// answer comes at once it is not waited for: the socket does not block, and reading tells.
 Result<runtime::Fd> connect_inside(const std::string& network_namespace, int port);
 
 }  // namespace dibs::node

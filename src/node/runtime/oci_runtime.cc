@@ -117,6 +117,7 @@ OciRuntime::OciRuntime(OciOptions options, runtime::Runtime& machine)
 OciRuntime::~OciRuntime() {
   watcher_.reset();
   MutexLock lock(mutex_);
+  closing_ = true;
   const auto streams = streams_;
   lock.unlock();
   for (const auto& [id, stop] : streams) stop();

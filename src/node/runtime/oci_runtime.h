@@ -23,6 +23,7 @@
 
 #include "base/mutex.h"
 #include "cdi/cache.h"
+#include "net/fd_stream.h"
 #include "node/runtime/container_runtime.h"
 #include "node/runtime/exit_watcher.h"
 #include "node/runtime/image_store.h"
@@ -63,7 +64,8 @@ class OciRuntime : public ContainerRuntime {
   Result<std::string> create_container(const std::string& sandbox_id, const SandboxConfig& sandbox,
                                        const ContainerConfig& config) override;
   Result<> start_container(const std::string& id) override;
-  Result<> stop_container(const std::string& id, Duration grace) override;
+  void stop_container(const std::string& id, Duration grace,
+                      std::function<void(Result<>)> done) override;
   Result<> remove_container(const std::string& id) override;
   Result<ContainerStatus> container_status(const std::string& id) override;
   Result<std::vector<ContainerStatus>> list_containers() override;
@@ -76,8 +78,8 @@ class OciRuntime : public ContainerRuntime {
                                              ProcessOutput output) override;
   Result<std::unique_ptr<ProcessInput>> attach(const std::string& id,
                                                ProcessOutput output) override;
-  Result<std::unique_ptr<PortStream>> connect_port(const std::string& sandbox_id, int port,
-                                                   PortOutput output) override;
+  Result<std::unique_ptr<StreamInput>> connect_port(const std::string& sandbox_id, int port,
+                                                    PortOutput output) override;
   Result<std::optional<ImageInfo>> image_status(const std::string& image) override;
   Result<ImageInfo> pull_image(const std::string& image, const PullLogin& login) override;
   Result<std::vector<ImageInfo>> list_images() override;
@@ -129,12 +131,26 @@ class OciRuntime : public ContainerRuntime {
   void fail_start(Container& container, const Error& error);
   /// Notes the end of a container that the monitor has reported, or that is gone without a word.
   void note_exit(const std::string& id, bool lost);
-  /// Requires container.busy.
-  Result<> end_process(Container& container, int signal, Duration grace);
+  /// SIGKILL, and waits for the end.
+  Result<> kill_container(const Container& container);
+  /// True when it has ended, or never ran.
+  bool has_ended(const ContainerPtr& container);
+  void signal_container(const Container& container, int signal);
+  /// One that was killed and does not end is not waited for any longer.
+  void give_up_later(const ContainerPtr& container);
+  /// Of one whose end nobody reported: it is gone, or an error.
+  Result<> lost_or_stays(const Container& container);
+  /// Calls those who wait for the container's end.
+  void tell_ended(const std::string& id, const Result<>& outcome);
+  /// A timer that does not outlive this.
+  void later(Duration delay, std::function<void()> task);
   Result<> discard(Container& container);
   /// Streams that use this object, each with what ends it.
   std::uint64_t begin_stream(std::function<void()> stop);
   void end_stream(std::uint64_t stream);
+  /// Of an attach whose connection has ended: once the container's end is known.
+  void tell_exit(const ContainerPtr& container, const std::shared_ptr<ProcessOutput>& tell,
+                 std::uint64_t stream, int looks);
 
   const OciOptions options_;
   const std::string program_name_;  // "runc" or "crun"
@@ -152,8 +168,11 @@ class OciRuntime : public ContainerRuntime {
   std::vector<std::function<void(const RuntimeEvent&)>> listeners_ DIBS_GUARDED_BY(mutex_);
   std::map<std::uint64_t, std::function<void()>> streams_ DIBS_GUARDED_BY(mutex_);
   std::uint64_t last_stream_ DIBS_GUARDED_BY(mutex_) = 0;
+  bool closing_ DIBS_GUARDED_BY(mutex_) = false;
+  std::multimap<std::string, std::function<void(Result<>)>> stopping_ DIBS_GUARDED_BY(mutex_);
 
   std::unique_ptr<ExitWatcher> watcher_;
+  net::LoopThread loop_;  // of streams
 };
 
 /// <run> of a node's root folder.

@@ -192,7 +192,7 @@ TEST_P(OciRuntimeTest, input_reaches_the_process) {
   Collected process;
   auto input = containers().attach(id, collect(process));
   ASSERT_TRUE(input.ok()) << input.error().message();
-  ASSERT_TRUE((*input)->write("x\ny\n").ok());
+  (*input)->write("x\ny\n");
   (*input)->close();
   ASSERT_TRUE(finished(process));
   EXPECT_EQ(process.code, 0);
@@ -212,7 +212,7 @@ TEST_P(OciRuntimeTest, exec_with_input_and_with_a_terminal) {
         collect(process));
     ASSERT_TRUE(input.ok()) << input.error().message();
     (*input)->resize({77, 11});
-    ASSERT_TRUE((*input)->write("one\ntwo\n").ok());
+    (*input)->write("one\ntwo\n");
     if (!tty) (*input)->close();
     ASSERT_TRUE(finished(process));
     EXPECT_EQ(process.code, 4);
@@ -222,6 +222,24 @@ TEST_P(OciRuntimeTest, exec_with_input_and_with_a_terminal) {
       EXPECT_EQ(process.out, "2\n");
     }
   }
+}
+
+TEST_P(OciRuntimeTest, nobody_waits_for_one_that_does_not_hear_its_signal) {
+  const std::string sandbox = run_sandbox();
+  const std::string id =
+      start(sandbox, container_config({"sh", "-c", "trap '' TERM; echo deaf; sleep 9999 & wait"}));
+  for (int i = 0;
+       i < 200 && exec(id, "cat /proc/1/status | grep SigIgn").find("4000") == std::string::npos;
+       ++i) {
+  }
+  std::promise<Result<>> ended;
+  auto future = ended.get_future();
+  containers().stop_container(id, std::chrono::seconds(1),
+                              [&](Result<> outcome) { ended.set_value(std::move(outcome)); });
+  EXPECT_EQ(future.wait_for(Duration::zero()), std::future_status::timeout);
+  EXPECT_EQ(containers().container_status(id)->state, ContainerState::running);
+  EXPECT_TRUE(future.get().ok());
+  EXPECT_EQ(containers().container_status(id)->exit_code, 137);
 }
 
 TEST_P(OciRuntimeTest, ports_are_reached) {
@@ -245,7 +263,7 @@ TEST_P(OciRuntimeTest, ports_are_reached) {
                                                  changed_.notify_all();
                                                }});
   ASSERT_TRUE(stream.ok()) << stream.error().message();
-  (*stream)->close_write();
+  (*stream)->close();
   MutexLock lock(mutex_);
   ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(20), [&] { return over; }));
   EXPECT_EQ(got, "welcome\n");
@@ -319,7 +337,7 @@ TEST_P(OciRuntimeTest, a_new_agent_finds_everything) {
   });
   exec(ends, "touch /tmp/go");
   EXPECT_EQ(ended(ends).exit_code, 0);
-  EXPECT_TRUE(containers().stop_container(runs, Duration::zero()).ok());
+  EXPECT_TRUE(stop(runs, Duration::zero()).ok());
   EXPECT_EQ(containers().container_status(runs)->exit_code, 137);
 }
 

@@ -201,7 +201,7 @@ Result<> OciRuntime::stop_sandbox(const std::string& id) {
   if (!sandbox) return success();
   const MutexLock busy(sandbox->busy);
   for (const auto& container : containers_of(id)) {
-    DIBS_CHECK(stop_container(container->record.status.id, Duration::zero()));
+    if (!has_ended(container)) DIBS_CHECK(kill_container(*container));
   }
   if (sandbox->record.phase == SandboxPhase::stopped) return success();
   DIBS_CHECK(tear_down(*sandbox));

@@ -61,7 +61,7 @@ TEST_P(RuntimeContract, one_that_was_never_started_can_be_stopped) {
   auto id = containers().create_container(sandbox, sandbox_config(), container_config({"true"}));
   ASSERT_TRUE(id.ok()) << id.error().message();
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(containers().stop_container(*id, std::chrono::seconds(1)).ok());
+    EXPECT_TRUE(stop(*id, std::chrono::seconds(1)).ok());
   }
   EXPECT_EQ(ended(*id).state, ContainerState::exited);
   EXPECT_TRUE(containers().remove_sandbox(sandbox).ok());
@@ -79,18 +79,18 @@ TEST_P(RuntimeContract, stopping_gives_time_to_end) {
   }
   EXPECT_EQ(containers().container_status(id)->state, ContainerState::running);
 
-  EXPECT_TRUE(containers().stop_container(id, std::chrono::seconds(20)).ok());
+  EXPECT_TRUE(stop(id, std::chrono::seconds(20)).ok());
 
   EXPECT_EQ(containers().container_status(id)->state, ContainerState::exited);
   EXPECT_EQ(containers().container_status(id)->exit_code, 0);
-  EXPECT_TRUE(containers().stop_container(id, std::chrono::seconds(20)).ok());
+  EXPECT_TRUE(stop(id, std::chrono::seconds(20)).ok());
   EXPECT_TRUE(containers().remove_sandbox(sandbox).ok());
 }
 
 TEST_P(RuntimeContract, what_does_not_end_is_killed) {
   const std::string sandbox = run_sandbox();
   const std::string id = start(sandbox, container_config({"sleep", "9999"}));
-  EXPECT_TRUE(containers().stop_container(id, Duration::zero()).ok());
+  EXPECT_TRUE(stop(id, Duration::zero()).ok());
   EXPECT_EQ(containers().container_status(id)->exit_code, 137);
   EXPECT_TRUE(containers().remove_sandbox(sandbox).ok());
 }
@@ -112,7 +112,7 @@ TEST_P(RuntimeContract, exec_has_the_environment_and_an_exit_code) {
   EXPECT_EQ(slow.error().code(), Code::timeout);
   EXPECT_FALSE(containers().exec_sync("nosuch", {"true"}, {}).ok());
 
-  EXPECT_TRUE(containers().stop_container(id, Duration::zero()).ok());
+  EXPECT_TRUE(stop(id, Duration::zero()).ok());
   EXPECT_FALSE(containers().exec_sync(id, {"true"}, {}).ok());
   EXPECT_TRUE(containers().remove_sandbox(sandbox).ok());
 }
@@ -181,7 +181,7 @@ TEST_P(RuntimeContract, attach_sees_the_end) {
                                      changed_.notify_all();
                                    }});
   ASSERT_TRUE(input.ok()) << input.error().message();
-  EXPECT_TRUE(containers().stop_container(id, Duration::zero()).ok());
+  EXPECT_TRUE(stop(id, Duration::zero()).ok());
   MutexLock lock(mutex_);
   ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(20), [&] { return code.has_value(); }));
   EXPECT_EQ(*code, 137);

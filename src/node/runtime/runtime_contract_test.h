@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <optional>
 
@@ -47,6 +48,13 @@ class RuntimeContract : public testing::TestWithParam<MakeRuntimeWorld> {
   }
 
   ContainerRuntime& containers() { return world_->containers(); }
+
+  Result<> stop(const std::string& id, Duration grace) {
+    std::promise<Result<>> done;
+    containers().stop_container(id, grace,
+                                [&](Result<> outcome) { done.set_value(std::move(outcome)); });
+    return done.get_future().get();
+  }
 
   SandboxConfig sandbox_config() {
     SandboxConfig config;

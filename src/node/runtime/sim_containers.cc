@@ -96,8 +96,11 @@ class SimInput : public ProcessInput {
   ~SimInput() override {
     if (timer_ != 0) state_->machine.timers.cancel(timer_);
   }
-  Result<> write(std::string_view) override { return success(); }
+  void write(std::string_view) override {}
+  std::size_t queued() const override { return 0; }
   void close() override {}
+  void hold(bool) override {}
+  void abandon() override {}
   void resize(TerminalSize) override {}
 
  private:
@@ -299,16 +302,17 @@ class SimContainers : public ContainerRuntime {
     return success();
   }
 
-  Result<> stop_container(const std::string& id, Duration grace) override {
+  void stop_container(const std::string& id, Duration grace,
+                      std::function<void(Result<>)> done) override {
     int code = grace > Duration::zero() ? 143 : 137;
     {
       const MutexLock lock(state_->mutex);
       const auto found = state_->containers.find(id);
-      if (found == state_->containers.end()) return success();
-      if (found->second.script.graceful && grace > Duration::zero()) code = 0;
+      const bool known = found != state_->containers.end();
+      if (known && found->second.script.graceful && grace > Duration::zero()) code = 0;
     }
     state_->end(id, code);
-    return success();
+    done(success());
   }
 
   Result<> remove_container(const std::string& id) override {
@@ -377,8 +381,8 @@ class SimContainers : public ContainerRuntime {
     return std::unique_ptr<ProcessInput>(std::make_unique<SimInput>(state_, 0));
   }
 
-  Result<std::unique_ptr<PortStream>> connect_port(const std::string& sandbox_id, int port,
-                                                   PortOutput) override {
+  Result<std::unique_ptr<StreamInput>> connect_port(const std::string& sandbox_id, int port,
+                                                    PortOutput) override {
     DIBS_CHECK(sandbox_status(sandbox_id));
     return Error::unavailable(cat("failed to connect to localhost:", port,
                                   ": connect: connection refused (simulated containers do not "

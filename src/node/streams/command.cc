@@ -1,7 +1,7 @@
 #include "node/streams/command.h"
 
-#include <deque>
 #include <utility>
+#include <vector>
 
 #include "base/mutex.h"
 #include "base/strings.h"
@@ -12,63 +12,54 @@ namespace {
 // Bytes of input that wait for the process, and of output that wait for the client.
 constexpr std::size_t kMaxWaiting = 1024 * 1024;
 
-struct InputItem {
-  enum class Kind : std::uint8_t { data, close, resize };
-  Kind kind = Kind::data;
-  std::string data = {};
-  TerminalSize size = {};
-};
-
 class Command : public std::enable_shared_from_this<Command> {
  public:
-  Command(runtime::Runtime& runtime, ContainerRuntime& containers, CommandTarget target,
-          std::shared_ptr<CommandWire> wire)
-      : runtime_(runtime),
-        containers_(containers),
-        target_(std::move(target)),
-        wire_(std::move(wire)) {}
+  Command(StreamHost host, CommandTarget target, std::shared_ptr<CommandWire> wire)
+      : host_(std::move(host)), target_(std::move(target)), wire_(std::move(wire)) {}
 
   void begin() {
     const auto self = shared_from_this();
     wire_->on_drained([weak = weak_from_this()] {
-      const auto alive = weak.lock();
-      if (alive == nullptr) return;
-      // With the lock, so that nobody is between his look and his wait.
-      const MutexLock lock(alive->mutex_);
-      alive->room_.notify_all();
+      if (const auto alive = weak.lock()) alive->output_taken();
     });
     CommandWire::Events events;
-    events.ready = [self] { self->runtime_.executor.post([self] { self->launch(); }); };
+    events.ready = [self] { self->host_.runtime.executor.post([self] { self->launch(); }); };
     events.input = [self](std::string_view bytes) {
-      self->push({InputItem::Kind::data, std::string(bytes), {}});
+      self->give([text = std::string(bytes)](ProcessInput& process) { process.write(text); },
+                 bytes.size());
     };
-    events.input_closed = [self] { self->push({InputItem::Kind::close, {}, {}}); };
-    events.resize = [self](TerminalSize size) { self->push({InputItem::Kind::resize, {}, size}); };
+    events.input_closed = [self] { self->give([](ProcessInput& process) { process.close(); }); };
+    events.resize = [self](TerminalSize size) {
+      self->give([size](ProcessInput& process) { process.resize(size); });
+    };
     events.gone = [self] { self->abandon(); };
     wire_->start(std::move(events));
   }
 
  private:
+  using Gift = std::function<void(ProcessInput&)>;
+
   void launch() {
+    const client::GateEntry inside(*host_.gate);
+    if (!inside) return abandon();
     const auto self = shared_from_this();
     ProcessOutput output;
     output.out = [self](std::string_view bytes) { self->emit(bytes, false); };
     output.err = [self](std::string_view bytes) { self->emit(bytes, true); };
     output.ended = [self](Result<int> outcome) { self->ended(outcome); };
+    output.drained = [self] { self->input_taken(); };
     auto process = target_.attach
-                       ? containers_.attach(target_.container, std::move(output))
-                       : containers_.exec(target_.container, target_.exec, std::move(output));
+                       ? host_.containers.attach(target_.container, std::move(output))
+                       : host_.containers.exec(target_.container, target_.exec, std::move(output));
     if (!process.ok()) return ended(process.error());
-    std::shared_ptr<ProcessInput> late;
-    {
-      const MutexLock lock(mutex_);
-      if (over_) {
-        late = std::move(*process);
-      } else {
-        process_ = std::move(*process);
-      }
-    }
-    if (late == nullptr) pump_soon();
+    const MutexLock lock(mutex_);
+    if (over_) return;  // with it the process goes
+    process_ = std::move(*process);
+    for (const Gift& gift : early_) gift(*process_);
+    early_.clear();
+    waiting_ = 0;
+    if (output_held_) process_->hold(true);
+    hold_input();
   }
 
   void emit(std::string_view bytes, bool to_err) {
@@ -77,105 +68,69 @@ class Command : public std::enable_shared_from_this<Command> {
     } else {
       wire_->out(bytes);
     }
-    if (wire_->queued() <= kMaxWaiting) return;
-    MutexLock lock(mutex_);
-    room_.wait(lock,
-               [this]() DIBS_REQUIRES(mutex_) { return over_ || wire_->queued() <= kMaxWaiting; });
+    const MutexLock lock(mutex_);
+    if (output_held_ || wire_->queued() <= kMaxWaiting) return;
+    output_held_ = true;
+    if (process_) process_->hold(true);
   }
 
-  void push(InputItem item) {
-    {
-      const MutexLock lock(mutex_);
-      if (over_) return;
-      waiting_ += item.data.size();
-      input_.push_back(std::move(item));
-      if (waiting_ > kMaxWaiting && !std::exchange(held_, true)) wire_->hold(true);
-    }
-    pump_soon();
+  void output_taken() {
+    const MutexLock lock(mutex_);
+    if (!std::exchange(output_held_, false)) return;
+    if (process_) process_->hold(false);
   }
 
-  void pump_soon() {
-    {
-      const MutexLock lock(mutex_);
-      if (pumping_ || process_ == nullptr || input_.empty()) return;
-      pumping_ = true;
+  /// What comes before the process is there waits for it.
+  void give(Gift gift, std::size_t bytes = 0) {
+    const MutexLock lock(mutex_);
+    if (over_) return;
+    if (process_) {
+      gift(*process_);
+    } else {
+      early_.push_back(std::move(gift));
+      waiting_ += bytes;
     }
-    runtime_.executor.post([self = shared_from_this()] { self->pump(); });
+    hold_input();
   }
 
-  void pump() {
-    while (true) {
-      InputItem item;
-      std::shared_ptr<ProcessInput> process;
-      {
-        const MutexLock lock(mutex_);
-        if (process_ == nullptr || input_.empty()) {
-          pumping_ = false;
-          return;
-        }
-        process = process_;
-        item = std::move(input_.front());
-        input_.pop_front();
-        waiting_ -= item.data.size();
-        if (held_ && waiting_ < kMaxWaiting / 2) {
-          held_ = false;
-          wire_->hold(false);
-        }
-      }
-      switch (item.kind) {
-        case InputItem::Kind::data:
-          // A process that reads no more still runs to its end.
-          (void)process->write(item.data);
-          break;
-        case InputItem::Kind::close:
-          process->close();
-          break;
-        case InputItem::Kind::resize:
-          process->resize(item.size);
-          break;
-      }
-    }
+  void input_taken() {
+    const MutexLock lock(mutex_);
+    hold_input();
+  }
+
+  void hold_input() DIBS_REQUIRES(mutex_) {
+    const bool full = (process_ ? process_->queued() : waiting_) > kMaxWaiting;
+    if (full != std::exchange(input_held_, full)) wire_->hold(full);
   }
 
   void ended(const Result<int>& outcome) {
     if (auto process = stop()) {
       // The runtime is still inside a call to this; its object must not go away under it.
-      runtime_.executor.post([process = std::move(process)] {});
+      host_.runtime.executor.post([process = std::move(process)] {});
     }
     wire_->finish(command_status(target_, outcome, wire_->wraps_errors()));
   }
 
   void abandon() {
-    auto process = stop();
-    if (process == nullptr) return;
-    // A write may be waiting for a process that does not read.
-    runtime_.executor.post([process = std::move(process)] { process->abandon(); });
+    if (const auto process = stop()) process->abandon();
   }
 
   std::shared_ptr<ProcessInput> stop() {
-    std::shared_ptr<ProcessInput> process;
-    {
-      const MutexLock lock(mutex_);
-      over_ = true;
-      process = std::move(process_);
-      input_.clear();
-      waiting_ = 0;
-    }
-    room_.notify_all();
-    return process;
+    const MutexLock lock(mutex_);
+    over_ = true;
+    early_.clear();
+    return std::move(process_);
   }
 
-  runtime::Runtime& runtime_;
-  ContainerRuntime& containers_;
+  StreamHost host_;
   CommandTarget target_;
   std::shared_ptr<CommandWire> wire_;
   Mutex mutex_;
-  CondVar room_;
   std::shared_ptr<ProcessInput> process_ DIBS_GUARDED_BY(mutex_);
-  std::deque<InputItem> input_ DIBS_GUARDED_BY(mutex_);
-  std::size_t waiting_ DIBS_GUARDED_BY(mutex_) = 0;
-  bool pumping_ DIBS_GUARDED_BY(mutex_) = false;
-  bool held_ DIBS_GUARDED_BY(mutex_) = false;
+  std::vector<Gift> early_ DIBS_GUARDED_BY(mutex_);
+  std::size_t waiting_ DIBS_GUARDED_BY(mutex_) = 0;  // bytes of `early_`
+  bool input_held_ DIBS_GUARDED_BY(mutex_) = false;
+  bool output_held_ DIBS_GUARDED_BY(mutex_) = false;
   bool over_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
@@ -215,9 +170,8 @@ json::Value command_status(const CommandTarget& target, const Result<int>& outco
        {"details", Value::object({{"causes", Value::array({std::move(cause)})}})}});
 }
 
-void run_command(runtime::Runtime& runtime, ContainerRuntime& containers, CommandTarget target,
-                 std::shared_ptr<CommandWire> wire) {
-  std::make_shared<Command>(runtime, containers, std::move(target), std::move(wire))->begin();
+void run_command(const StreamHost& host, CommandTarget target, std::shared_ptr<CommandWire> wire) {
+  std::make_shared<Command>(host, std::move(target), std::move(wire))->begin();
 }
 
 }  // namespace dibs::node

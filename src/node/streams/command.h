@@ -1,9 +1,9 @@
 #pragma once
 // One exec or attach: a process in a container joined to its client.
 //
-// Input waits in a bounded queue and is written on the executor; output waits in the connection,
-// and a process that writes faster than its client reads is held up. When the client goes away, the
-// process of an exec ends, that of an attach goes on.
+// No thread waits for either: input is queued by the runtime and output by the connection, and
+// whichever side is faster than the other is held up. When the client goes away, the process of an
+// exec ends, that of an attach goes on.
 
 #include <memory>
 #include <string>
@@ -12,7 +12,7 @@
 #include "json/value.h"
 #include "node/runtime/container_runtime.h"
 #include "node/streams/command_wire.h"
-#include "runtime/runtime.h"
+#include "node/streams/stream_host.h"
 
 namespace dibs::node {
 
@@ -23,8 +23,7 @@ struct CommandTarget {
 };
 
 /// Returns at once.
-void run_command(runtime::Runtime& runtime, ContainerRuntime& containers, CommandTarget target,
-                 std::shared_ptr<CommandWire> wire);
+void run_command(const StreamHost& host, CommandTarget target, std::shared_ptr<CommandWire> wire);
 
 /// The Status that a client gets at the end.
 json::Value command_status(const CommandTarget& target, const Result<int>& outcome,

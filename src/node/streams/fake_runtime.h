@@ -5,10 +5,10 @@
 #include <atomic>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/mutex.h"
+#include "net/fd_stream.h"
 #include "node/runtime/container_runtime.h"
 
 namespace dibs::node {
@@ -22,7 +22,7 @@ class FakeRuntime final : public ContainerRuntime {
   std::string add(const std::string& pod_uid, const std::string& name, const std::string& log_path);
   /// Tells the listeners too.
   void stop(const std::string& container);
-  /// Processes of exec that have not ended.
+  /// Processes of exec and connections that have not ended.
   int running() const { return running_; }
   bool wait_for_none_running(Duration timeout);
 
@@ -38,7 +38,9 @@ class FakeRuntime final : public ContainerRuntime {
     return unsupported();
   }
   Result<> start_container(const std::string&) override { return unsupported(); }
-  Result<> stop_container(const std::string&, Duration) override { return unsupported(); }
+  void stop_container(const std::string&, Duration, std::function<void(Result<>)> done) override {
+    done(unsupported());
+  }
   Result<> remove_container(const std::string&) override { return unsupported(); }
   Result<ContainerStatus> container_status(const std::string& id) override;
   Result<std::vector<ContainerStatus>> list_containers() override;
@@ -52,8 +54,8 @@ class FakeRuntime final : public ContainerRuntime {
   Result<std::unique_ptr<ProcessInput>> attach(const std::string& id,
                                                ProcessOutput output) override;
   /// To the port of this machine.
-  Result<std::unique_ptr<PortStream>> connect_port(const std::string& sandbox_id, int port,
-                                                   PortOutput output) override;
+  Result<std::unique_ptr<StreamInput>> connect_port(const std::string& sandbox_id, int port,
+                                                    PortOutput output) override;
   Result<std::optional<ImageInfo>> image_status(const std::string&) override {
     return std::optional<ImageInfo>();
   }
@@ -72,9 +74,9 @@ class FakeRuntime final : public ContainerRuntime {
   std::vector<SandboxStatus> sandboxes_ DIBS_GUARDED_BY(mutex_);
   std::vector<ContainerStatus> containers_ DIBS_GUARDED_BY(mutex_);
   std::vector<std::function<void(const RuntimeEvent&)>> listeners_ DIBS_GUARDED_BY(mutex_);
-  std::vector<std::thread> threads_ DIBS_GUARDED_BY(mutex_);
   CondVar changed_;
   std::atomic<int> running_ = 0;
+  net::LoopThread loop_;
 };
 
 }  // namespace dibs::node

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -20,29 +19,41 @@
 namespace dibs::node {
 namespace {
 
-/// What the reader and the handle share; the descriptors close with the last of them.
-struct Process {
-  ~Process() {
-    close_in();
-    if (out >= 0) ::close(out);
-    if (err >= 0) ::close(err);
-  }
-  void close_in() {
-    const MutexLock lock(mutex);
-    if (in >= 0 && !tty) ::close(in);
-    in = -1;
-  }
-  void kill() {
-    const MutexLock lock(mutex);
-    if (!reaped) ::kill(-pid, SIGKILL);
-  }
-  Mutex mutex;
+using net::FdStream;
+
+/// A process of this machine on the loop. It has ended when its outputs have.
+struct Process : std::enable_shared_from_this<Process> {
   pid_t pid = 0;
-  int in DIBS_GUARDED_BY(mutex) = -1;  // the terminal's only end with a terminal
-  int out = -1;
-  int err = -1;
   bool tty = false;
-  bool reaped DIBS_GUARDED_BY(mutex) = false;
+  ProcessOutput output;
+  std::function<void()> over;
+  std::shared_ptr<FdStream> in;
+  std::shared_ptr<FdStream> out;
+  std::shared_ptr<FdStream> err;
+  std::atomic<int> open = 0;
+  std::atomic<bool> reaped = false;
+
+  std::shared_ptr<FdStream> read(const std::shared_ptr<net::EventLoop>& loop, int fd,
+                                 std::function<void(std::string_view)> to) {
+    ++open;
+    FdStream::Handlers handlers;
+    handlers.data = std::move(to);
+    handlers.ended = [self = shared_from_this()](bool) {
+      if (--self->open == 0) self->end();
+    };
+    return FdStream::open(loop, fd, std::move(handlers));
+  }
+
+  void end() {
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    reaped = true;
+    for (const auto& stream : {in, out, err}) {
+      if (stream) stream->close();
+    }
+    over();
+    output.ended(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  }
 };
 
 class FakeInput final : public ProcessInput {
@@ -50,91 +61,55 @@ class FakeInput final : public ProcessInput {
   explicit FakeInput(std::shared_ptr<Process> process) : process_(std::move(process)) {}
   ~FakeInput() override { FakeInput::abandon(); }
   void abandon() override {
-    process_->close_in();
-    process_->kill();
+    hold(false);
+    process_->in->close();
+    if (!process_->reaped) ::kill(-process_->pid, SIGKILL);
   }
-  Result<> write(std::string_view bytes) override {
-    while (!bytes.empty()) {
-      int fd = -1;
-      {
-        const MutexLock lock(process_->mutex);
-        fd = process_->in;
-      }
-      if (fd < 0) return Error::unavailable("closed");
-      pollfd entry{fd, POLLOUT, 0};
-      ::poll(&entry, 1, 100);
-      const auto count = ::write(fd, bytes.data(), bytes.size());
-      if (count > 0) bytes.remove_prefix(static_cast<std::size_t>(count));
-      if (count < 0 && errno != EAGAIN && errno != EINTR) return Error::unavailable("broken pipe");
-    }
-    return success();
-  }
+  void write(std::string_view bytes) override { process_->in->write(bytes); }
+  std::size_t queued() const override { return process_->in->queued(); }
   void close() override {
     if (process_->tty) {
-      (void)write("\x04");
+      write("\x04");
     } else {
-      process_->close_in();
+      process_->in->finish();
+    }
+  }
+  void hold(bool held) override {
+    for (const auto& stream : {process_->out, process_->err}) {
+      if (stream) stream->hold(held);
     }
   }
   void resize(TerminalSize size) override {
     winsize wanted{};
     wanted.ws_col = static_cast<unsigned short>(size.width);
     wanted.ws_row = static_cast<unsigned short>(size.height);
-    if (process_->tty) ::ioctl(process_->out, TIOCSWINSZ, &wanted);
+    if (process_->tty) ::ioctl(terminal, TIOCSWINSZ, &wanted);
   }
+  int terminal = -1;
 
  private:
   std::shared_ptr<Process> process_;
 };
 
-void read_outputs(Process& process, const ProcessOutput& output) {
-  char buffer[32 * 1024];
-  bool out_open = true;
-  bool err_open = process.err >= 0;
-  while (out_open || err_open) {
-    pollfd entries[2] = {{out_open ? process.out : -1, POLLIN, 0},
-                         {err_open ? process.err : -1, POLLIN, 0}};
-    ::poll(entries, 2, -1);
-    for (int i = 0; i < 2; ++i) {
-      if (entries[i].revents == 0) continue;
-      const auto count = ::read(entries[i].fd, buffer, sizeof buffer);
-      if (count > 0) {
-        (i == 0 ? output.out : output.err)({buffer, static_cast<std::size_t>(count)});
-      } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
-        (i == 0 ? out_open : err_open) = false;
-      }
-    }
-  }
-}
-
-class FakePort final : public PortStream {
+class FakePort final : public StreamInput {
  public:
-  explicit FakePort(std::shared_ptr<int> fd) : fd_(std::move(fd)) {}
-  ~FakePort() override { ::shutdown(*fd_, SHUT_RDWR); }
-  void abandon() override { ::shutdown(*fd_, SHUT_RDWR); }
-  Result<> write(std::string_view bytes) override {
-    while (!bytes.empty()) {
-      const auto count = ::send(*fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (count <= 0) return Error::unavailable("broken pipe");
-      bytes.remove_prefix(static_cast<std::size_t>(count));
-    }
-    return success();
-  }
-  void close_write() override { ::shutdown(*fd_, SHUT_WR); }
+  explicit FakePort(std::shared_ptr<FdStream> stream) : stream_(std::move(stream)) {}
+  ~FakePort() override { stream_->close(); }
+  void abandon() override { stream_->close(); }
+  void write(std::string_view bytes) override { stream_->write(bytes); }
+  std::size_t queued() const override { return stream_->queued(); }
+  void close() override { stream_->finish(); }
+  void hold(bool held) override { stream_->hold(held); }
 
  private:
-  std::shared_ptr<int> fd_;
+  std::shared_ptr<FdStream> stream_;
 };
 
 }  // namespace
 
 FakeRuntime::~FakeRuntime() {
-  std::vector<std::thread> threads;
-  {
-    const MutexLock lock(mutex_);
-    threads.swap(threads_);
-  }
-  for (std::thread& thread : threads) thread.join();
+  MutexLock lock(mutex_);
+  changed_.wait(lock, [&] { return running_ == 0; });
 }
 
 std::string FakeRuntime::add(const std::string& pod_uid, const std::string& name,
@@ -226,6 +201,8 @@ Result<std::unique_ptr<ProcessInput>> FakeRuntime::spawn(const ExecConfig& confi
                                                          ProcessOutput output) {
   auto process = std::make_shared<Process>();
   process->tty = config.tty;
+  process->output = std::move(output);
+  int terminal = -1;
   int in[2] = {-1, -1};
   int out[2] = {-1, -1};
   int err[2] = {-1, -1};
@@ -236,7 +213,7 @@ Result<std::unique_ptr<ProcessInput>> FakeRuntime::spawn(const ExecConfig& confi
   arguments.push_back(nullptr);
   if (::pipe2(report, O_CLOEXEC) != 0) return Error::internal("pipe");
   if (config.tty) {
-    process->pid = ::forkpty(&process->out, nullptr, nullptr, nullptr);
+    process->pid = ::forkpty(&terminal, nullptr, nullptr, nullptr);
   } else {
     if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0 ||
         ::pipe2(err, O_CLOEXEC) != 0) {
@@ -261,72 +238,64 @@ Result<std::unique_ptr<ProcessInput>> FakeRuntime::spawn(const ExecConfig& confi
   for (const int fd : {in[0], out[1], err[1]}) {
     if (fd >= 0) ::close(fd);
   }
-  if (!config.tty) {
-    process->out = out[0];
-    process->err = err[0];
-    ::fcntl(in[1], F_SETFL, O_NONBLOCK);
-  }
-  {
-    const MutexLock lock(process->mutex);
-    process->in = config.tty ? process->out : in[1];
-  }
   int error = 0;
   const bool failed = ::read(report[0], &error, sizeof error) == sizeof error;
   ::close(report[0]);
   if (failed) {
     ::waitpid(process->pid, nullptr, 0);
-    const MutexLock lock(process->mutex);
-    process->reaped = true;
+    for (const int fd : {in[1], out[0], err[0], terminal}) {
+      if (fd >= 0) ::close(fd);
+    }
     return Error::internal(cat(
         "exec: ", quoted(config.command[0]), ": ",
         error == ENOENT ? "executable file not found in $PATH" : to_lower(std::strerror(error))));
   }
   ++running_;
-  const MutexLock lock(mutex_);
-  threads_.emplace_back([this, process, output = std::move(output)] {
-    read_outputs(*process, output);
-    int status = 0;
-    ::waitpid(process->pid, &status, 0);
-    {
-      MutexLock reaped(process->mutex);
-      process->reaped = true;
-    }
-    {
-      MutexLock counted(mutex_);
-      --running_;
-    }
+  process->over = [this] {
+    const MutexLock lock(mutex_);
+    --running_;
     changed_.notify_all();
-    output.ended(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  };
+  const auto& loop = loop_.loop();
+  process->in = FdStream::open(loop, config.tty ? ::fcntl(terminal, F_DUPFD_CLOEXEC, 0) : in[1],
+                               {.drained = process->output.drained});
+  // Counted before one of them can end.
+  ++process->open;
+  process->out = process->read(loop, config.tty ? terminal : out[0], process->output.out);
+  if (!config.tty) process->err = process->read(loop, err[0], process->output.err);
+  loop->post([process] {
+    if (--process->open == 0) process->end();
   });
-  return std::unique_ptr<ProcessInput>(new FakeInput(process));
+  auto input = std::make_unique<FakeInput>(process);
+  input->terminal = terminal;
+  return std::unique_ptr<ProcessInput>(std::move(input));
 }
 
-Result<std::unique_ptr<PortStream>> FakeRuntime::connect_port(const std::string&, int port,
-                                                              PortOutput output) {
-  const std::shared_ptr<int> fd(new int(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
-                                [](int* held) {
-                                  ::close(*held);
-                                  delete held;
-                                });
+Result<std::unique_ptr<StreamInput>> FakeRuntime::connect_port(const std::string&, int port,
+                                                               PortOutput output) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(*fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    const int error = errno;
+    ::close(fd);
     return Error::unavailable(
-        cat("dial tcp4 127.0.0.1:", port, ": connect: ", to_lower(std::strerror(errno))));
+        cat("dial tcp4 127.0.0.1:", port, ": connect: ", to_lower(std::strerror(error))));
   }
-  const MutexLock lock(mutex_);
-  threads_.emplace_back([fd, output = std::move(output)] {
-    char buffer[32 * 1024];
-    while (true) {
-      const auto count = ::recv(*fd, buffer, sizeof buffer, 0);
-      if (count <= 0) break;
-      output.data({buffer, static_cast<std::size_t>(count)});
-    }
-    output.ended(success());
-  });
-  return std::unique_ptr<PortStream>(new FakePort(fd));
+  ++running_;
+  FdStream::Handlers handlers;
+  handlers.data = std::move(output.data);
+  handlers.ended = [this, ended = std::move(output.ended)](bool) {
+    ended(success());
+    const MutexLock lock(mutex_);
+    --running_;
+    changed_.notify_all();
+  };
+  handlers.drained = std::move(output.drained);
+  return std::unique_ptr<StreamInput>(
+      std::make_unique<FakePort>(FdStream::open(loop_.loop(), fd, std::move(handlers))));
 }
 
 void FakeRuntime::listen(std::function<void(const RuntimeEvent&)> listener) {

@@ -84,12 +84,14 @@ struct NodeServer::Impl : std::enable_shared_from_this<NodeServer::Impl> {
   Impl(runtime::Runtime& runtime, ContainerRuntime& containers, NodeServerOptions options)
       : runtime(runtime), containers(containers), options(std::move(options)) {}
 
+  StreamHost host() const { return {runtime, containers, gate}; }
+
   runtime::Runtime& runtime;
   ContainerRuntime& containers;
   NodeServerOptions options;
   Time started = {};
   FileWatch files;
-  client::Gate gate;
+  const std::shared_ptr<client::Gate> gate = std::make_shared<client::Gate>();
   std::unique_ptr<net::HttpServer> http;
   Mutex mutex;
   /// Logs that are followed, by container.
@@ -269,12 +271,11 @@ void NodeServer::Impl::command(const net::Request& request, const net::Target& t
     if (!choose_websocket_protocol(request.headers.get("Sec-WebSocket-Protocol"), protocol)) {
       return exchange->respond(text(400, "no supported WebSocket sub-protocol is offered\n"));
     }
-    return exchange->upgrade(
-        protocol, [self, what, streams, protocol](std::shared_ptr<net::WebSocket> socket) {
-          if (socket == nullptr) return;
-          run_command(self->runtime, self->containers, what,
-                      make_websocket_wire(std::move(socket), protocol, streams));
-        });
+    return exchange->upgrade(protocol, [self, what, streams,
+                                        protocol](std::shared_ptr<net::WebSocket> socket) {
+      if (socket == nullptr) return;
+      run_command(self->host(), what, make_websocket_wire(std::move(socket), protocol, streams));
+    });
   }
   if (!equals_ignoring_case(request.headers.get("Upgrade"), "SPDY/3.1")) {
     return exchange->respond(text(400, "unable to upgrade: missing upgrade headers in request\n"));
@@ -291,7 +292,7 @@ void NodeServer::Impl::command(const net::Request& request, const net::Target& t
     if (stream == nullptr) return;
     auto connection =
         net::SpdyConnection::make(std::move(stream), net::SpdyConnection::End::server);
-    run_command(self->runtime, self->containers, what,
+    run_command(self->host(), what,
                 make_spdy_wire(self->runtime, std::move(connection), protocol, streams));
   });
 }
@@ -309,7 +310,7 @@ void NodeServer::Impl::ports(const net::Request& request, const net::Target& tar
   const std::string what = (*sandbox)->id;
   const auto self = shared_from_this();
   const auto forward = [self, what](std::shared_ptr<net::ByteStream> stream) {
-    forward_ports(self->runtime, self->containers, what,
+    forward_ports(self->host(), what,
                   net::SpdyConnection::make(std::move(stream), net::SpdyConnection::End::server));
   };
   if (net::is_websocket_upgrade(request)) {
@@ -340,11 +341,11 @@ void NodeServer::Impl::ports(const net::Request& request, const net::Target& tar
       return exchange->respond(text(400, "no supported WebSocket sub-protocol is offered\n"));
     }
     const bool base64 = protocol.find("base64") != std::string::npos;
-    return exchange->upgrade(
-        protocol, [self, what, base64, wanted](std::shared_ptr<net::WebSocket> socket) {
-          if (socket == nullptr) return;
-          forward_ports(self->runtime, self->containers, what, std::move(socket), base64, wanted);
-        });
+    return exchange->upgrade(protocol,
+                             [self, what, base64, wanted](std::shared_ptr<net::WebSocket> socket) {
+                               if (socket == nullptr) return;
+                               forward_ports(self->host(), what, std::move(socket), base64, wanted);
+                             });
   }
   if (!equals_ignoring_case(request.headers.get("Upgrade"), "SPDY/3.1")) {
     return exchange->respond(text(400, "unable to upgrade: missing upgrade headers in request\n"));
@@ -365,7 +366,7 @@ NodeServer::NodeServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 NodeServer::~NodeServer() {
   impl_->http->stop();
-  impl_->gate.close();
+  impl_->gate->close();
 }
 
 Result<std::unique_ptr<NodeServer>> NodeServer::start(runtime::Runtime& runtime,
@@ -399,7 +400,7 @@ Result<std::unique_ptr<NodeServer>> NodeServer::start(runtime::Runtime& runtime,
              const ExchangePtr exchange = std::move(answer);
              const auto shared = std::make_shared<net::Request>(std::move(request));
              alive->runtime.executor.post([alive, shared, exchange] {
-               client::GateEntry entry(alive->gate);
+               client::GateEntry entry(*alive->gate);
                if (entry) alive->handle(*shared, exchange);
              });
            }));

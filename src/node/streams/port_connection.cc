@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::node {
@@ -12,124 +11,85 @@ constexpr std::size_t kMaxWaiting = 1024 * 1024;
 
 }  // namespace
 
-PortConnection::PortConnection(runtime::Runtime& runtime, ContainerRuntime& containers,
-                               std::string sandbox, int port, Client client)
-    : runtime_(runtime),
-      containers_(containers),
+PortConnection::PortConnection(StreamHost host, std::string sandbox, int port, Client client)
+    : host_(std::move(host)),
       sandbox_(std::move(sandbox)),
       port_(port),
       client_(std::move(client)) {}
 
 void PortConnection::begin() {
-  runtime_.executor.post([self = shared_from_this()] { self->dial(); });
+  host_.runtime.executor.post([self = shared_from_this()] { self->dial(); });
 }
 
 void PortConnection::dial() {
+  const client::GateEntry inside(*host_.gate);
+  if (!inside) return ended(Error::unavailable("the node is stopping"));
   const auto self = shared_from_this();
   PortOutput output;
   output.data = [self](std::string_view bytes) { self->receive(bytes); };
   output.ended = [self](Result<> outcome) { self->ended(outcome); };
-  auto stream = containers_.connect_port(sandbox_, port_, std::move(output));
+  output.drained = [self] {
+    const MutexLock lock(self->mutex_);
+    self->hold_client();
+  };
+  auto stream = host_.containers.connect_port(sandbox_, port_, std::move(output));
   if (!stream.ok()) return ended(stream.error());
-  std::shared_ptr<PortStream> late;
-  {
-    const MutexLock lock(mutex_);
-    if (over_) {
-      late = std::move(*stream);
-    } else {
-      stream_ = std::move(*stream);
-    }
-  }
-  if (late == nullptr) pump_soon();
+  const MutexLock lock(mutex_);
+  if (over_) return;
+  stream_ = std::move(*stream);
+  stream_->write(std::exchange(early_, {}));
+  if (early_end_) stream_->close();
+  if (stream_held_) stream_->hold(true);
+  hold_client();
 }
 
 void PortConnection::write(std::string_view bytes) {
-  if (bytes.empty()) return;
-  {
-    const MutexLock lock(mutex_);
-    if (over_) return;
-    input_.emplace_back(bytes);
-    waiting_ += bytes.size();
-    if (waiting_ > kMaxWaiting && !std::exchange(held_, true)) client_.hold(true);
+  const MutexLock lock(mutex_);
+  if (over_) return;
+  if (stream_) {
+    stream_->write(bytes);
+  } else {
+    early_ += bytes;
   }
-  pump_soon();
+  hold_client();
 }
 
 void PortConnection::close_write() {
-  {
-    const MutexLock lock(mutex_);
-    if (over_) return;
-    input_.emplace_back();
-  }
-  pump_soon();
+  const MutexLock lock(mutex_);
+  if (stream_) stream_->close();
+  early_end_ = true;
 }
 
-void PortConnection::pump_soon() {
-  {
-    const MutexLock lock(mutex_);
-    if (pumping_ || stream_ == nullptr || input_.empty()) return;
-    pumping_ = true;
-  }
-  runtime_.executor.post([self = shared_from_this()] { self->pump(); });
-}
-
-void PortConnection::pump() {
-  while (true) {
-    std::string piece;
-    std::shared_ptr<PortStream> stream;
-    {
-      const MutexLock lock(mutex_);
-      if (stream_ == nullptr || input_.empty()) {
-        pumping_ = false;
-        return;
-      }
-      stream = stream_;
-      piece = std::move(input_.front());
-      input_.pop_front();
-      waiting_ -= piece.size();
-      if (held_ && waiting_ < kMaxWaiting / 2) {
-        held_ = false;
-        client_.hold(false);
-      }
-    }
-    if (piece.empty()) {
-      stream->close_write();
-    } else if (!stream->write(piece).ok()) {
-      // The other direction says how the connection ended.
-      const MutexLock lock(mutex_);
-      input_.clear();
-      waiting_ = 0;
-    }
-  }
+void PortConnection::hold_client() {
+  const bool full = (stream_ ? stream_->queued() : early_.size()) > kMaxWaiting;
+  if (full != std::exchange(client_held_, full)) client_.hold(full);
 }
 
 void PortConnection::receive(std::string_view bytes) {
   client_.data(bytes);
-  if (client_.queued() <= kMaxWaiting) return;
-  MutexLock lock(mutex_);
-  room_.wait(lock,
-             [this]() DIBS_REQUIRES(mutex_) { return over_ || client_.queued() <= kMaxWaiting; });
+  const MutexLock lock(mutex_);
+  if (stream_held_ || client_.queued() <= kMaxWaiting) return;
+  stream_held_ = true;
+  if (stream_) stream_->hold(true);
 }
 
 void PortConnection::drained() {
   const MutexLock lock(mutex_);
-  room_.notify_all();
+  if (std::exchange(stream_held_, false) && stream_) stream_->hold(false);
 }
 
-std::shared_ptr<PortStream> PortConnection::stop() {
+std::shared_ptr<StreamInput> PortConnection::stop() {
   const MutexLock lock(mutex_);
   over_ = true;
-  input_.clear();
-  waiting_ = 0;
-  if (std::exchange(held_, false)) client_.hold(false);
-  room_.notify_all();
+  early_.clear();
+  if (std::exchange(client_held_, false)) client_.hold(false);
   return std::move(stream_);
 }
 
 void PortConnection::ended(const Result<>& outcome) {
   if (auto stream = stop()) {
     // The runtime is still inside a call to this; its object must not go away under it.
-    runtime_.executor.post([stream = std::move(stream)] {});
+    host_.runtime.executor.post([stream = std::move(stream)] {});
   }
   {
     const MutexLock lock(mutex_);
@@ -145,9 +105,7 @@ void PortConnection::abandon() {
     const MutexLock lock(mutex_);
     told_ = true;
   }
-  if (auto stream = stop()) {
-    runtime_.executor.post([stream = std::move(stream)] { stream->abandon(); });
-  }
+  if (const auto stream = stop()) stream->abandon();
 }
 
 }  // namespace dibs::node

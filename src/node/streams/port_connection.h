@@ -1,16 +1,13 @@
 #pragma once
-// One forwarded connection: what a client sends goes to the pod's port on the executor, what the
-// pod answers goes to the client. Private to the port-forward.
+// One forwarded connection: what a client sends goes to the pod's port, what the pod answers goes
+// to the client; no thread waits for either. Private to the port-forward.
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "base/mutex.h"
-#include "node/runtime/container_runtime.h"
-#include "node/streams/port_forward.h"
-#include "runtime/runtime.h"
+#include "node/streams/stream_host.h"
 
 namespace dibs::node {
 
@@ -25,8 +22,7 @@ class PortConnection : public std::enable_shared_from_this<PortConnection> {
     /// The client sends faster than the pod reads.
     std::function<void(bool held)> hold = {};
   };
-  PortConnection(runtime::Runtime& runtime, ContainerRuntime& containers, std::string sandbox,
-                 int port, Client client);
+  PortConnection(StreamHost host, std::string sandbox, int port, Client client);
 
   /// Dials on the executor.
   void begin();
@@ -39,24 +35,21 @@ class PortConnection : public std::enable_shared_from_this<PortConnection> {
 
  private:
   void dial();
-  void pump_soon();
-  void pump();
   void receive(std::string_view bytes);
   void ended(const Result<>& outcome);
-  std::shared_ptr<PortStream> stop();
+  void hold_client() DIBS_REQUIRES(mutex_);
+  std::shared_ptr<StreamInput> stop();
 
-  runtime::Runtime& runtime_;
-  ContainerRuntime& containers_;
+  StreamHost host_;
   std::string sandbox_;
   int port_;
   Client client_;
   Mutex mutex_;
-  CondVar room_;
-  std::shared_ptr<PortStream> stream_ DIBS_GUARDED_BY(mutex_);
-  std::deque<std::string> input_ DIBS_GUARDED_BY(mutex_);  // an empty piece is the end
-  std::size_t waiting_ DIBS_GUARDED_BY(mutex_) = 0;
-  bool pumping_ DIBS_GUARDED_BY(mutex_) = false;
-  bool held_ DIBS_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<StreamInput> stream_ DIBS_GUARDED_BY(mutex_);
+  std::string early_ DIBS_GUARDED_BY(mutex_);  // came before the connection
+  bool early_end_ DIBS_GUARDED_BY(mutex_) = false;
+  bool client_held_ DIBS_GUARDED_BY(mutex_) = false;
+  bool stream_held_ DIBS_GUARDED_BY(mutex_) = false;
   bool over_ DIBS_GUARDED_BY(mutex_) = false;
   bool told_ DIBS_GUARDED_BY(mutex_) = false;
 };

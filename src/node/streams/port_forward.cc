@@ -24,12 +24,8 @@ struct StreamPair {
 
 class SpdyForward : public std::enable_shared_from_this<SpdyForward> {
  public:
-  SpdyForward(runtime::Runtime& runtime, ContainerRuntime& containers, std::string sandbox,
-              std::shared_ptr<net::SpdyConnection> connection)
-      : runtime_(runtime),
-        containers_(containers),
-        sandbox_(std::move(sandbox)),
-        connection_(std::move(connection)) {}
+  SpdyForward(StreamHost host, std::string sandbox, std::shared_ptr<net::SpdyConnection> connection)
+      : host_(std::move(host)), sandbox_(std::move(sandbox)), connection_(std::move(connection)) {}
 
   void begin() {
     const auto self = shared_from_this();
@@ -117,8 +113,8 @@ class SpdyForward : public std::enable_shared_from_this<SpdyForward> {
     };
     client.queued = [self] { return self->connection_->queued(); };
     client.hold = [self](bool held) { self->connection_->hold(held); };
-    const auto one = std::make_shared<PortConnection>(runtime_, containers_, sandbox_, pair.port,
-                                                      std::move(client));
+    const auto one =
+        std::make_shared<PortConnection>(host_, sandbox_, pair.port, std::move(client));
     {
       const MutexLock lock(mutex_);
       open_[pair.data] = one;
@@ -126,8 +122,7 @@ class SpdyForward : public std::enable_shared_from_this<SpdyForward> {
     one->begin();
   }
 
-  runtime::Runtime& runtime_;
-  ContainerRuntime& containers_;
+  StreamHost host_;
   std::string sandbox_;
   std::shared_ptr<net::SpdyConnection> connection_;
   std::map<std::string, StreamPair> pairs_;  // half open, by request id; on the io thread only
@@ -140,8 +135,7 @@ class WebSocketForward : public std::enable_shared_from_this<WebSocketForward> {
   WebSocketForward(std::shared_ptr<net::WebSocket> socket, bool base64)
       : socket_(std::move(socket)), base64_(base64) {}
 
-  void begin(runtime::Runtime& runtime, ContainerRuntime& containers, const std::string& sandbox,
-             const std::vector<int>& ports) {
+  void begin(const StreamHost& host, const std::string& sandbox, const std::vector<int>& ports) {
     const auto self = shared_from_this();
     socket_->on_drained([weak = weak_from_this()] {
       const auto alive = weak.lock();
@@ -173,8 +167,8 @@ class WebSocketForward : public std::enable_shared_from_this<WebSocketForward> {
       client.hold = [weak](bool held) {
         if (const auto alive = weak.lock()) alive->socket_->hold(held);
       };
-      ports_.push_back(std::make_shared<PortConnection>(runtime, containers, sandbox, ports[i],
-                                                        std::move(client)));
+      ports_.push_back(
+          std::make_shared<PortConnection>(host, sandbox, ports[i], std::move(client)));
     }
     left_ = ports_.size();
     socket_->start([self](std::string message, bool) { self->take(message); },
@@ -214,17 +208,15 @@ class WebSocketForward : public std::enable_shared_from_this<WebSocketForward> {
 
 }  // namespace
 
-void forward_ports(runtime::Runtime& runtime, ContainerRuntime& containers, std::string sandbox,
+void forward_ports(const StreamHost& host, std::string sandbox,
                    std::shared_ptr<net::SpdyConnection> connection) {
-  std::make_shared<SpdyForward>(runtime, containers, std::move(sandbox), std::move(connection))
-      ->begin();
+  std::make_shared<SpdyForward>(host, std::move(sandbox), std::move(connection))->begin();
 }
 
-void forward_ports(runtime::Runtime& runtime, ContainerRuntime& containers, std::string sandbox,
+void forward_ports(const StreamHost& host, std::string sandbox,
                    std::shared_ptr<net::WebSocket> socket, bool base64,
                    const std::vector<int>& ports) {
-  std::make_shared<WebSocketForward>(std::move(socket), base64)
-      ->begin(runtime, containers, sandbox, ports);
+  std::make_shared<WebSocketForward>(std::move(socket), base64)->begin(host, sandbox, ports);
 }
 
 }  // namespace dibs::node

@@ -12,8 +12,7 @@
 
 #include "net/http.h"
 #include "net/spdy_connection.h"
-#include "node/runtime/container_runtime.h"
-#include "runtime/runtime.h"
+#include "node/streams/stream_host.h"
 
 namespace dibs::node {
 
@@ -21,9 +20,9 @@ inline constexpr std::string_view kPortForwardProtocol = "portforward.k8s.io";
 inline constexpr std::string_view kPortForwardTunnel = "SPDY/3.1+portforward.k8s.io";
 
 /// Both return at once; `sandbox` is the runtime's id.
-void forward_ports(runtime::Runtime& runtime, ContainerRuntime& containers, std::string sandbox,
+void forward_ports(const StreamHost& host, std::string sandbox,
                    std::shared_ptr<net::SpdyConnection> connection);
-void forward_ports(runtime::Runtime& runtime, ContainerRuntime& containers, std::string sandbox,
+void forward_ports(const StreamHost& host, std::string sandbox,
                    std::shared_ptr<net::WebSocket> socket, bool base64,
                    const std::vector<int>& ports);
 
