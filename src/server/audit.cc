@@ -156,7 +156,8 @@ void AuditEntry::impersonates(const auth::UserInfo& user) {
 }
 
 void AuditEntry::annotate(std::string_view key, std::string_view value) {
-  event_.mut("annotations").set(key, value);
+  Value& all = event_.mut("annotations");
+  if (!all.contains(key)) all.set(key, value);
 }
 
 void AuditEntry::take_request(const Context& context) {

@@ -35,6 +35,7 @@ class AuditEntry {
   const std::string& id() const { return id_; }
   void received() { tell(AuditStage::request_received); }
   void impersonates(const auth::UserInfo& user);
+  /// The first value of a key counts.
   void annotate(std::string_view key, std::string_view value);
   /// Long answers are told when they start, too. Once.
   void answered(const Context& context, const Response& response);

@@ -145,6 +145,44 @@ TEST_F(AuditTest, tells_of_strangers_impersonators_and_the_refused) {
   EXPECT_EQ(told[1]["responseStatus"]["reason"].str(), "Forbidden");
 }
 
+TEST_F(AuditTest, tells_what_policies_found) {
+  {
+    TestServer server(
+        with("rules: [{level: Metadata, verbs: [create], namespaces: [default]}]\n"
+             "omitStages: [RequestReceived]"));
+    constexpr const char* kGroup = "/apis/admissionregistration.k8s.io/v1/";
+    EXPECT_EQ(server
+                  .post(cat(kGroup, "validatingadmissionpolicies"),
+                        from_text("{'metadata': {'name': 'p'}, 'spec': {'matchConstraints':"
+                                  " {'resourceRules': [{'apiGroups': [''], 'apiVersions': ['v1'],"
+                                  " 'operations': ['CREATE'], 'resources': ['configmaps']}]},"
+                                  " 'validations': [{'expression': 'true'}, {'expression':"
+                                  " 'object.metadata.name == \\'good\\'', 'message': 'no'}],"
+                                  " 'auditAnnotations': [{'key': 'who', 'valueExpression':"
+                                  " 'string(object.metadata.name)'}]}}"))
+                  .status,
+              201);
+    EXPECT_EQ(server
+                  .post(cat(kGroup, "validatingadmissionpolicybindings"),
+                        from_text("{'metadata': {'name': 'b'}, 'spec': {'policyName': 'p',"
+                                  " 'validationActions': ['Audit']}}"))
+                  .status,
+              201);
+    server.sim.advance(std::chrono::seconds(10));
+    EXPECT_EQ(server.post(kConfigMaps, test::config_map("bad")).status, 201);
+    EXPECT_EQ(server.post(kConfigMaps, test::config_map("good")).status, 201);
+  }
+  const auto told = events();
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[0]["annotations"]["p/who"].str(), "bad");
+  EXPECT_EQ(told[0]["annotations"]["validation.policy.admission.k8s.io/validation_failure"].str(),
+            R"([{"message":"no","policy":"p","binding":"b","expressionIndex":1,)"
+            R"("validationActions":["Audit"]}])");
+  EXPECT_EQ(told[1]["annotations"]["p/who"].str(), "good");
+  EXPECT_TRUE(
+      told[1]["annotations"]["validation.policy.admission.k8s.io/validation_failure"].is_null());
+}
+
 TEST_F(AuditTest, tells_the_beginning_and_the_end_of_a_watch) {
   {
     TestServer server(with("rules: [{level: Metadata, verbs: [watch]}]"));

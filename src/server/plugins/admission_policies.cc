@@ -1,7 +1,12 @@
 // ValidatingAdmissionPolicies: what users forbid in expressions of their own.
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include "api/merge/selectors.h"
-#include "base/log.h"
 #include "base/strings.h"
+#include "json/parse.h"
+#include "server/audit.h"
 #include "server/plugins/admission_policies_request.h"
 #include "server/plugins/admission_policies_source.h"
 #include "server/plugins/plugins.h"
@@ -87,6 +92,7 @@ class Asking {
         take(policy, *binding, policy.program->evaluate(input));
       }
     }
+    tell_annotations(policy);
     return success();
   }
 
@@ -138,7 +144,8 @@ class Asking {
 
   void take(const AdmissionPolicy& policy, const PolicyBinding& binding,
             const api::PolicyVerdict& verdict) {
-    for (const api::PolicyDecision& decision : verdict.decisions) {
+    for (std::size_t i = 0; i < verdict.decisions.size(); ++i) {
+      const api::PolicyDecision& decision = verdict.decisions[i];
       if (!decision.denies) continue;
       for (const Value& action : binding.actions.items()) {
         if (action.as_string() == "Deny") {
@@ -147,12 +154,7 @@ class Asking {
           warn(cat("Validation failed for ValidatingAdmissionPolicy '", policy.name,
                    "' with binding '", binding.name, "': ", decision.message));
         } else if (action.as_string() == "Audit") {
-          log::debug("admission policy failed", {{"policy", policy.name},
-                                                 {"binding", binding.name},
-                                                 {"resource", request_.resource.plural},
-                                                 {"namespace", request_.name_space},
-                                                 {"name", request_.name},
-                                                 {"message", decision.message}});
+          tell_failure(policy, binding, i, decision.message);
         }
       }
     }
@@ -160,13 +162,33 @@ class Asking {
       if (!annotation.error.empty()) {
         deny(policy, &binding, annotation.error, "");
       } else {
-        log::debug("admission policy annotates",
-                   {{"key", cat(policy.name, "/", annotation.key)},
-                    {"value", annotation.value.substr(0, kLongestAnnotation)},
-                    {"resource", request_.resource.plural},
-                    {"namespace", request_.name_space},
-                    {"name", request_.name}});
+        auto& values = annotations_[annotation.key];
+        std::string value = annotation.value.substr(0, kLongestAnnotation);
+        if (std::find(values.begin(), values.end(), value) == values.end()) {
+          values.push_back(std::move(value));
+        }
       }
+    }
+  }
+
+  /// To the audit log, where that tells of this request.
+  void tell_failure(const AdmissionPolicy& policy, const PolicyBinding& binding, std::size_t index,
+                    const std::string& message) {
+    if (!request_.context.audit) return;
+    const Value failure = Value::object({{"message", message},
+                                         {"policy", policy.name},
+                                         {"binding", binding.name},
+                                         {"expressionIndex", index},
+                                         {"validationActions", binding.actions}});
+    request_.context.audit->annotate("validation.policy.admission.k8s.io/validation_failure",
+                                     json::write(Value::array({failure}), true));
+  }
+
+  /// Bindings with other parameters may have found other values.
+  void tell_annotations(const AdmissionPolicy& policy) {
+    for (const auto& [key, values] : std::exchange(annotations_, {})) {
+      if (!request_.context.audit) continue;
+      request_.context.audit->annotate(cat(policy.name, "/", key), join(values, ", "));
     }
   }
 
@@ -202,6 +224,7 @@ class Asking {
   const PluginSources& sources_;
   PolicyRequest seen_;
   std::optional<Error> denied_;
+  std::map<std::string, std::vector<std::string>> annotations_;  // of the policy that is asked
 };
 
 class AdmissionPolicies : public AdmissionPlugin {
