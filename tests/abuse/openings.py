@@ -2,6 +2,7 @@
 
 A port of a part must be at the address that --bind says, although the machine has others. Keys are for their owner alone.
 """
+import glob
 import os
 import re
 import stat
@@ -159,6 +160,32 @@ def a_log_is_read_through_the_loopback_port(suite):
         raise Failure("its log: %r" % answer)
 
 
+def streams_of_containers_are_for_root(suite):
+    """The socket that conmon has for each container, where this machine runs real ones: at the documented place, and for its owner."""
+    shape = [re.search(r"`([^`]+)`", row[0]).group(1) for row in rows("socket") if row[1] == "conmon"]
+    if len(shape) != 1:
+        raise Failure("a socket of conmon more, or less, than this test knows: %r" % shape)
+    with cluster.Server(["--nodes", "1"], command="up") as server, server.client() as client:
+        wait_for(lambda: "containers:" in server.said(), 20, "what runs containers")
+        if "real containers" not in server.said():
+            print("without real containers: nothing to see of conmon", flush=True)
+            return
+        pods = "/api/v1/namespaces/default/pods"
+        pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "busybox:1.36", "command": ["sleep", "999"]}]}}
+        wait_for(lambda: client.request("POST", pods, pod).status == 201, 30, "an account for the pod")
+        try:
+            wait_for(lambda: client.expect(200, "GET", pods + "/p")["status"].get("phase") == "Running", 60, "a pod that runs", 0.2)
+            container = client.expect(200, "GET", pods + "/p")["status"]["containerStatuses"][0]["containerID"].split("://")[1]
+            found = glob.glob(shape[0].replace("CONTAINER", container).replace("RUN", "*"))
+            if len(found) != 1:
+                raise Failure("%s: there is %r" % (shape[0], found))
+            if os.stat(found[0]).st_mode & 0o077:
+                raise Failure("%s has mode %o" % (found[0], stat.S_IMODE(os.stat(found[0]).st_mode)))
+        finally:
+            client.request("DELETE", pods + "/p?gracePeriodSeconds=0")
+        wait_for(lambda: client.get(pods + "/p").status == 404, 60, "the pod's end", 0.2)
+
+
 if __name__ == "__main__":
     sys.exit(suite.run([ports_are_those_of_the_document, sockets_are_those_of_the_document, keys_are_those_of_the_document,
-                        a_log_is_read_through_the_loopback_port], flags=FLAGS, command="up"))
+                        a_log_is_read_through_the_loopback_port, streams_of_containers_are_for_root], flags=FLAGS, command="up"))
