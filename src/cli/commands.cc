@@ -137,6 +137,8 @@ Flags server_flags(ServeFlags& flags) {
        kCommas},
       {"--disable-admission-plugins", &flags.disabled_plugins, "Admission plugins to leave out",
        kCommas},
+      {"--admission-control-config-file", &flags.admission_config_file,
+       "An AdmissionConfiguration (apiserver.config.k8s.io/v1); PodSecurity takes one", kFile},
       {"--token-auth-file", &flags.token_auth_file,
        "CSV file of static bearer tokens: token,user,uid,\"group,group\""},
       {"--audit-log-path", &flags.audit_log_path,

@@ -13,6 +13,7 @@
 #include "cli/process.h"
 #include "cluster/cluster.h"
 #include "runtime/files.h"
+#include "server/admission_configuration.h"
 #include "server/audit.h"
 #include "server/builtin_resources.h"
 #include "server/credentials.h"
@@ -62,6 +63,12 @@ Result<server::Options> server_options(const ServeFlags& flags,
   options.runtime_config = flags.runtime_config;
   options.enabled_plugins = flags.enabled_plugins;
   options.disabled_plugins = flags.disabled_plugins;
+  if (!flags.admission_config_file.empty()) {
+    auto read =
+        server::read_admission_configuration(runtime::system_files(), flags.admission_config_file);
+    if (!read.ok()) return read.error().within("--admission-control-config-file");
+    options.pod_security = std::move(read).value();
+  }
   options.service_range = flags.service_range;
   options.issuer = flags.issuer;
   if (!flags.token_auth_file.empty()) {

@@ -20,6 +20,7 @@ struct ServeFlags {
   std::string runtime_config;
   std::vector<std::string> enabled_plugins;
   std::vector<std::string> disabled_plugins;
+  std::string admission_config_file;
   std::string token_auth_file;
   std::string audit_policy_file;
   std::string audit_log_path;

@@ -22,6 +22,7 @@
 #include "server/routes.h"
 #include "server/status.h"
 #include "server/subresources.h"
+#include "server/warnings.h"
 #include "server/watching.h"
 #include "server/writing.h"
 
@@ -100,10 +101,7 @@ Response error_response(const Context& context, const Error& error) {
     response.body = json::write_yaml(status_value(error));
     response.headers.set("Content-Type", "application/yaml");
   }
-  if (error.code() != Code::forbidden) {
-    for (const std::string& text : context.warnings)
-      response.headers.add("Warning", cat("299 - ", quoted(text)));
-  }
+  if (error.code() != Code::forbidden) add_warnings(context.warnings, response.headers);
   return response;
 }
 
@@ -159,7 +157,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
   DIBS_TRY(p.auditor, Auditor::open(p.options, runtime, p.metrics));
   DIBS_TRY(p.access, Access::open(runtime, p.objects, p.resources, p.options));
   add_admission_plugins(p.admission,
-                        {runtime, store, p.objects, p.resources, *p.access, p.options});
+                        {runtime, store, p.objects, p.resources, *p.access, p.options, p.metrics});
   DIBS_CHECK(p.admission.choose(p.options.enabled_plugins, p.options.disabled_plugins));
   DIBS_TRY(p.nodes, NodeClient::open(p.options));
   p.subresources = std::make_unique<Subresources>(p.objects, p.resources, *p.access, *p.nodes);

@@ -159,7 +159,9 @@ TEST(UniqueDevices, holds_a_device_from_the_judgement_to_the_end_of_the_write) {
   Options options;
   auto access = Access::open(sim.runtime(), objects, resources, options);
   ASSERT_TRUE(access.ok());
-  auto plugin = make_unique_devices({sim.runtime(), store, objects, resources, **access, options});
+  metrics::Registry registry;
+  auto plugin =
+      make_unique_devices({sim.runtime(), store, objects, resources, **access, options, registry});
 
   Context context;
   auto ask = [&](const char* name) {

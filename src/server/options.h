@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/kinds/pod_security/pod_security.h"
 #include "server/audit_log.h"
 
 namespace dibs::server {
@@ -29,6 +30,8 @@ struct Options {
   /// Names of admission plugins; all are on unless disabled.
   std::vector<std::string> enabled_plugins;
   std::vector<std::string> disabled_plugins;
+  /// Of the plugin PodSecurity (admission_configuration.h).
+  api::PodSecurityConfiguration pod_security;
   std::string issuer = "https://kubernetes.default.svc";
   std::string service_range = "10.0.0.0/24";
   /// Contents of a --token-auth-file: token,user,uid,"group,group" a line.

@@ -8,6 +8,7 @@
 #include "server/custom_kinds.h"
 #include "server/status.h"
 #include "server/stored.h"
+#include "server/warnings.h"
 
 namespace dibs::server {
 namespace {
@@ -15,14 +16,7 @@ namespace {
 constexpr std::size_t kCompressFrom = 128 * 1024;
 
 void finish(const Context& context, Response& response) {
-  for (const std::string& text : context.warnings) {
-    std::string safe;
-    for (char c : text) {
-      if (c == '"' || c == '\\') safe.push_back('\\');
-      safe.push_back(c);
-    }
-    response.headers.add("Warning", cat("299 - \"", safe, "\""));
-  }
+  add_warnings(context.warnings, response.headers);
   if (response.body.size() > kCompressFrom &&
       net::accepts_gzip(context.request.headers.get("Accept-Encoding"))) {
     response.body = net::gzip(response.body);

@@ -10,6 +10,7 @@
 #include "server/selection.h"
 #include "server/status.h"
 #include "server/stored.h"
+#include "server/warnings.h"
 
 namespace dibs::server {
 namespace {
@@ -390,8 +391,7 @@ void Watches::open(std::shared_ptr<Context> context, std::shared_ptr<calls::Exch
   net::Response head;
   head.headers.add("Content-Type", "application/json");
   head.headers.add("Cache-Control", "no-cache, private");
-  for (const std::string& text : context->warnings)
-    head.headers.add("Warning", cat("299 - ", quoted(text)));
+  add_warnings(context->warnings, head.headers);
   if (auto events = exchange->stream_events(head)) return stream->start(events, events);
   stream->start(exchange->stream(std::move(head)), nullptr);
 }

@@ -61,13 +61,15 @@ def raise_file_limit():
     return hard
 
 
-def run(checks, flags=(), command="apiserver"):
-    """Runs the checks on one server and returns the exit status of the test."""
+def run(checks, flags=(), command="apiserver", tokens=()):
+    """Runs the checks on one server, which knows more tokens, and returns the exit status of the test."""
     failed = 0
     only = sys.argv[1:]
     checks = [check for check in checks if not only or check.__name__ in only]
     try:
-        with cluster.Server(flags=flags, command=command) as server:
+        server = cluster.Server(flags=flags, command=command)
+        server.write_tokens(tokens)
+        with server:
             suite = Suite(server)
             suite.probe()
             for check in checks:

@@ -38,6 +38,7 @@ void add_admission_plugins(AdmissionChain& chain, PluginSources sources) {
   chain.add(make_limit_ranger(sources));
   chain.add(make_service_account(sources));
   chain.add(make_node_restriction(sources));
+  chain.add(make_pod_security(sources));
   chain.add(make_priority(sources));
   chain.add(make_default_tolerations());
   chain.add(make_default_storage_class(sources));

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/metrics.h"
 #include "runtime/runtime.h"
 #include "server/access.h"
 #include "server/admission.h"
@@ -22,6 +23,7 @@ struct PluginSources {
   ResourceTable& resources;
   Access& access;
   const Options& options;
+  metrics::Registry& metrics;
 
   /// A built-in object, or null. `plural` of the core group when `group` is "".
   Value find(std::string_view group, std::string_view plural, std::string_view name_space,
@@ -37,6 +39,7 @@ using PluginPtr = std::unique_ptr<AdmissionPlugin>;
 PluginPtr make_namespace_lifecycle(PluginSources sources);
 PluginPtr make_service_account(PluginSources sources);
 PluginPtr make_default_tolerations();
+PluginPtr make_pod_security(PluginSources sources);
 PluginPtr make_priority(PluginSources sources);
 PluginPtr make_limit_ranger(PluginSources sources);
 PluginPtr make_runtime_class(PluginSources sources);

@@ -101,6 +101,19 @@ TEST(PodDefaults, volumes_without_a_source_are_empty_directories) {
   EXPECT_EQ(object["spec"]["volumes"][1]["secret"]["defaultMode"].as_int(), 420);
 }
 
+TEST(PodVolumes, know_a_flocker_by_one_of_its_names) {
+  const auto faults = [](std::string_view source) {
+    return faults_of(cat(R"({"containers":[{"name":"c","image":"a:1"}],"volumes":[{"name":"v",)",
+                         R"("flocker":)", source, "}]}"));
+  };
+  EXPECT_THAT(faults(R"({"datasetName":"a"})"), IsEmpty());
+  EXPECT_THAT(faults(R"({})"), ElementsAre("spec.volumes[0].flocker: Required value: one of "
+                                           "datasetName and datasetUUID is required"));
+  EXPECT_THAT(faults(R"({"datasetName":"a/b"})"),
+              ElementsAre("spec.volumes[0].flocker.datasetName: Invalid value: \"a/b\": must not "
+                          "contain '/'"));
+}
+
 TEST(PodResources, quality_of_service_by_requests_and_limits) {
   auto qos = [](std::string_view resources) {
     Value spec =

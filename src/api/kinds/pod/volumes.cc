@@ -183,6 +183,22 @@ void check_glusterfs(const Source& source, FieldErrors& errors) {
   require(source.value, "path", source.path, errors);
 }
 
+void check_flocker(const Source& source, FieldErrors& errors) {
+  const Value& name = source.value["datasetName"];
+  const bool has_name = !name.as_string().empty();
+  const bool has_uuid = !source.value["datasetUUID"].as_string().empty();
+  if (!has_name && !has_uuid) {
+    errors.required(source.path, "one of datasetName and datasetUUID is required");
+  }
+  if (has_name && has_uuid) {
+    errors.invalid(source.path, "resource",
+                   "datasetName and datasetUUID can not be specified simultaneously");
+  }
+  if (name.as_string().find('/') != std::string_view::npos) {
+    errors.invalid(source.path.child("datasetName"), name, "must not contain '/'");
+  }
+}
+
 void check_rbd(const Source& source, FieldErrors& errors) {
   if (source.value["monitors"].empty()) errors.required(source.path.child("monitors"));
   require(source.value, "image", source.path, errors);
@@ -435,6 +451,7 @@ constexpr SourceKind kSources[] = {
     {"nfs", check_nfs},
     {"iscsi", check_iscsi},
     {"glusterfs", check_glusterfs},
+    {"flocker", check_flocker},
     {"persistentVolumeClaim", check_persistent_volume_claim},
     {"rbd", check_rbd},
     {"cinder", check_cinder},
