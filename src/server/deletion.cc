@@ -134,6 +134,7 @@ void finish(Write& write, Marked marked, store::Revision found) {
   if (write.is_dry_run() || (marked.waits && outcome.object == write.old)) return;
   if (marked.waits) {
     write.op = stored_op(write.key(), outcome.object, found);
+    write.op->frees = true;
     outcome.bytes = write.op->value;
     return;
   }

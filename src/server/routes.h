@@ -21,6 +21,7 @@ class Routes {
     const Options* options = nullptr;
     metrics::Registry* metrics = nullptr;
     std::function<Result<>()> store_health;
+    std::function<Result<>()> store_room;
     std::function<json::Value()> jwks;
   };
   explicit Routes(Sources sources) : sources_(std::move(sources)) {}
@@ -28,6 +29,7 @@ class Routes {
   Response handle(const Context& context);
 
  private:
+  Result<> store_state(bool ready) const;
   Response health(const Context& context, std::string_view which, std::string_view check) const;
   Response discovery(const Context& context, std::string_view path);
   Response openapi(const Context& context, std::string_view path);

@@ -18,6 +18,7 @@ namespace {
 constexpr std::int64_t kFormat = 1;
 constexpr std::int64_t kApplicationId = 0x64696273;  // "dibs"
 constexpr int kOpBits = 16;
+constexpr std::size_t kPageBytes = 16384;
 
 constexpr const char* kSchema = R"(
   CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -54,18 +55,27 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
+constexpr std::string_view kDiskFull = "the disk is full, cannot write ";
+
+bool is_full(int os_error) { return os_error == ENOSPC || os_error == EDQUOT; }
+
+Error disk_full(const std::string& path) {
+  return Error::unavailable(cat(kDiskFull, path, ": free some space"));
+}
+
 /// What SQLite's result means to the owner of the file.
 Error failure(const std::string& path, sqlite3* db, int result) {
   const std::string text = db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(result);
   const int os_error = db != nullptr ? sqlite3_system_errno(db) : 0;
   switch (result & 0xff) {
     case SQLITE_FULL:
-      return Error::unavailable(cat("the disk is full, cannot write ", path, ": free some space"));
+      return disk_full(path);
     case SQLITE_READONLY:
     case SQLITE_PERM:
       return Error::unavailable(
           cat("cannot write ", path, ": it or its directory is read-only for this user"));
     case SQLITE_CANTOPEN:
+      if (is_full(os_error)) return disk_full(path);
       return Error::unavailable(cat("cannot open ", path, ": ",
                                     os_error != 0 ? std::strerror(os_error) : text.c_str(),
                                     ": check that the directory exists and is writable"));
@@ -81,6 +91,7 @@ Error failure(const std::string& path, sqlite3* db, int result) {
       return Error::internal(
           cat(path, " is damaged (", text, "): restore a backup, or move it away to start empty"));
     case SQLITE_IOERR:
+      if (is_full(os_error)) return disk_full(path);
       return Error::unavailable(cat("cannot read or write ", path, ": ",
                                     os_error != 0 ? std::strerror(os_error) : text.c_str()));
     default:
@@ -93,9 +104,7 @@ Error system_failure(const std::string& path, int error) {
     return Error::unavailable(
         cat("cannot write ", path, ": it or its directory is read-only for this user"));
   }
-  if (error == ENOSPC || error == EDQUOT) {
-    return Error::unavailable(cat("the disk is full, cannot write ", path, ": free some space"));
-  }
+  if (is_full(error)) return disk_full(path);
   return Error::unavailable(cat("cannot open ", path, ": ", std::strerror(error),
                                 ": check that the directory exists and is writable"));
 }
@@ -229,7 +238,7 @@ Result<> SqliteLog::Impl::prepare_file(int max_pages) {
     if (format < 1) return failure(path, nullptr, SQLITE_CORRUPT);
   }
   // Of a new file. Objects of a few kilobytes would leave half of smaller pages empty.
-  DIBS_CHECK(run("PRAGMA page_size = 16384"));
+  DIBS_CHECK(run(cat("PRAGMA page_size = ", kPageBytes).c_str()));
   DIBS_CHECK(run("PRAGMA journal_mode = WAL"));
   DIBS_CHECK(run("PRAGMA synchronous = FULL"));
   DIBS_CHECK(run("PRAGMA wal_autocheckpoint = 0"));
@@ -423,6 +432,9 @@ Result<> SqliteLog::write(const std::vector<Change>& changes, std::span<const Ga
     wal_pages_ = impl_->wal_pages;
     return success();
   }
+  was_full_ =
+      (result & 0xff) == SQLITE_FULL || ((result & 0xff) == SQLITE_IOERR &&
+                                         store::is_full(sqlite3_system_errno(impl_->writer.get())));
   // The text must be taken before the rollback overwrites it.
   Error error =
       impl_->unsealed ? *std::exchange(impl_->unsealed, std::nullopt) : impl_->fail(result);
@@ -441,6 +453,18 @@ bool SqliteLog::checkpoint_all() {
   const int result = sqlite3_wal_checkpoint_v2(impl_->writer.get(), nullptr,
                                                SQLITE_CHECKPOINT_PASSIVE, &length, &moved);
   return result == SQLITE_OK && length == moved;
+}
+
+bool SqliteLog::is_full(const Error& error) { return error.message().starts_with(kDiskFull); }
+
+bool SqliteLog::checkpoint_and_shrink() {
+  return sqlite3_wal_checkpoint_v2(impl_->writer.get(), nullptr, SQLITE_CHECKPOINT_TRUNCATE,
+                                   nullptr, nullptr) == SQLITE_OK;
+}
+
+std::size_t SqliteLog::free_bytes() const {
+  const auto pages = impl_->number("PRAGMA freelist_count");
+  return pages.ok() && *pages > 0 ? static_cast<std::size_t>(*pages) * kPageBytes : 0;
 }
 
 Result<> SqliteLog::check() {

@@ -2,8 +2,8 @@
 // The log of a SQLite store: one file that only ever grows at its end, apart from compaction.
 // The format is docs/formats/store.md.
 //
-// open() takes the file for this process alone. write() and checkpoint_all() are for one thread,
-// checkpoint() for one other; they may run at the same time.
+// open() takes the file for this process alone. checkpoint() is for one thread, everything else for
+// one other; they may run at the same time.
 
 #include <functional>
 #include <memory>
@@ -41,6 +41,8 @@ class SqliteLog {
   /// format), internal (damaged).
   static Result<std::unique_ptr<SqliteLog>> open(const SqliteLogOptions& options,
                                                  const Loader& loader);
+  /// Whether an error is about want of room.
+  static bool is_full(const Error& error);
   ~SqliteLog();
 
   /// Appends the changes and deletes the garbage in one durable transaction, or does nothing.
@@ -49,6 +51,9 @@ class SqliteLog {
   Result<> write(const std::vector<Change>& changes, std::span<const Garbage> garbage,
                  Revision compacted);
 
+  /// Whether the last write() failed for want of room.
+  bool was_full() const { return was_full_; }
+
   /// The length of the write-ahead log after the last write().
   std::size_t wal_pages() const { return wal_pages_; }
   /// Moves what it can of the write-ahead log into the file, without keeping write() waiting.
@@ -56,6 +61,11 @@ class SqliteLog {
   /// Moves the rest too, so that the next write() starts the write-ahead log from its beginning.
   /// Quick after checkpoint(). False when something kept it from getting all.
   bool checkpoint_all();
+
+  /// Moves all of it and gives its room back to the disk.
+  bool checkpoint_and_shrink();
+  /// Room inside of the file, for the thread that calls write().
+  std::size_t free_bytes() const;
 
   /// Reads the whole file and checks it. Errors: internal with what SQLite found.
   Result<> check();
@@ -66,6 +76,7 @@ class SqliteLog {
 
   std::unique_ptr<Impl> impl_;
   std::size_t wal_pages_ = 0;
+  bool was_full_ = false;
 };
 
 }  // namespace dibs::store

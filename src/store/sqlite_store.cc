@@ -1,14 +1,18 @@
 #include "store/sqlite_store.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <deque>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/mutex.h"
 #include "runtime/blocking.h"
+#include "store/ballast.h"
 #include "store/batch.h"
 #include "store/sqlite_log.h"
 
@@ -18,14 +22,28 @@ namespace {
 /// Rows deleted along with a group, and in a transaction of their own when nobody writes.
 constexpr std::size_t kGarbageWithGroup = 256;
 constexpr std::size_t kGarbageAlone = 1024;
+/// On a full disk, where each touches a page of the write-ahead log.
+constexpr std::size_t kGarbageScarce = 32;
 
 /// A transaction on its way, and who gets its outcome.
 struct Pending {
   std::vector<Op> ops;
   std::size_t bytes = 0;
   Store::Done done;
+  bool frees = false;  // taken on a full disk
 };
 using Group = std::vector<Pending>;
+
+bool all_free(const std::vector<Op>& ops) {
+  return std::all_of(ops.begin(), ops.end(),
+                     [](const Op& op) { return op.value == nullptr || op.frees; });
+}
+
+Error disk_full() {
+  return Error::unavailable(
+      "the disk is full (database space exceeded): only deletions are taken until there is room "
+      "again");
+}
 
 /// A caller of commit() and its answer. Shared, so that the writer may wake the caller after
 /// unlocking.
@@ -54,16 +72,14 @@ class Waiter {
 class SqliteStore : public Store {
  public:
   explicit SqliteStore(const SqliteOptions& options)
-      : options_(options), mvcc_(std::make_shared<Mvcc>(options.history)) {}
+      : options_(options),
+        mvcc_(std::make_shared<Mvcc>(options.history)),
+        ballast_(options.path + ".ballast", options.ballast_bytes) {}
   ~SqliteStore() override { close(); }
 
   Result<> open() {
     std::vector<Garbage> garbage;
-    const SqliteLog::Loader loader{
-        .begin = [&](Revision compacted) { mvcc_->start_at(compacted); },
-        .change = [&](Change change) { mvcc_->load(std::move(change), garbage); },
-        .commons = mvcc_->commons()};
-    DIBS_TRY(log_, SqliteLog::open({options_.path, options_.max_pages, options_.at_rest}, loader));
+    DIBS_CHECK(open_log(garbage));
     if (mvcc_->revision() == 0) mvcc_->start_at(options_.first_revision - 1);
     if (options_.check) DIBS_CHECK(log_->check());
     {
@@ -88,6 +104,8 @@ class SqliteStore : public Store {
       return done(std::move(checked).error());
     }
     const std::size_t bytes = bytes_of(ops);
+    const bool frees = all_free(ops);
+    if (full_ && !frees) return done(disk_full());
     bool wake = false;
     {
       MutexLock lock(mutex_);
@@ -95,7 +113,7 @@ class SqliteStore : public Store {
         lock.unlock();
         return done(Error::unavailable("the store is closed"));
       }
-      queue_.push_back({std::move(ops), bytes, std::move(done)});
+      queue_.push_back({std::move(ops), bytes, std::move(done), frees});
       wake = std::exchange(writer_waits_, false);
     }
     if (wake) work_.notify_one();
@@ -111,6 +129,10 @@ class SqliteStore : public Store {
   Revision revision() const override { return mvcc_->revision(); }
   Revision compacted() const override { return mvcc_->compacted(); }
   Result<> sync() override { return success(); }
+  Result<> room() const override {
+    if (full_) return disk_full();
+    return success();
+  }
 
   Result<> compact(Revision revision) override {
     const MutexLock compact_lock(compact_mutex_);
@@ -140,13 +162,36 @@ class SqliteStore : public Store {
   }
 
  private:
+  /// On a full disk not even the companions of the file can be made: the ballast is for that too.
+  Result<> open_log(std::vector<Garbage>& garbage) {
+    const SqliteLog::Loader loader{
+        .begin = [&](Revision compacted) { mvcc_->start_at(compacted); },
+        .change = [&](Change change) { mvcc_->load(std::move(change), garbage); },
+        .commons = mvcc_->commons()};
+    const SqliteLogOptions options{options_.path, options_.max_pages, options_.at_rest};
+    auto opened = SqliteLog::open(options, loader);
+    // Once something has been loaded, it cannot be loaded again.
+    if (!opened.ok() && SqliteLog::is_full(opened.error()) && mvcc_->revision() == 0 &&
+        ballast_.release()) {
+      opened = SqliteLog::open(options, loader);
+    }
+    DIBS_TRY(log_, std::move(opened));
+    if (options_.ballast_bytes > 0 && !ballast_.take() && !has_room_inside(0)) begin_scarcity();
+    return success();
+  }
+
   /// Waits for something to write. False when the store closes and nothing is left.
   bool take(Group& group, std::vector<Garbage>& garbage) {
     MutexLock lock(mutex_);
-    work_.wait(lock, [this]() DIBS_REQUIRES(mutex_) {
+    const auto is_due = [this]() DIBS_REQUIRES(mutex_) {
       writer_waits_ = !closing_ && queue_.empty() && (garbage_.empty() || garbage_blocked_);
       return !writer_waits_;
-    });
+    };
+    if (full_) {
+      work_.wait_for(lock, options_.room_interval, is_due);
+    } else {
+      work_.wait(lock, is_due);
+    }
     std::size_t bytes = 0;
     while (!queue_.empty() && group.size() < options_.group_transactions &&
            bytes < options_.group_bytes) {
@@ -156,8 +201,9 @@ class SqliteStore : public Store {
     }
     if (group.empty() && closing_) return false;
     // At least twice as much as comes in, so that the pile shrinks under load too.
-    const std::size_t limit =
+    const std::size_t usual =
         group.empty() ? kGarbageAlone : std::max(kGarbageWithGroup, group.size() * 2);
+    const std::size_t limit = full_ ? kGarbageScarce : usual;
     const auto end =
         garbage_.begin() + static_cast<std::ptrdiff_t>(std::min(limit, garbage_.size()));
     garbage.assign(std::make_move_iterator(garbage_.begin()), std::make_move_iterator(end));
@@ -177,6 +223,13 @@ class SqliteStore : public Store {
       Group group;
       std::vector<Garbage> garbage;
       if (!take(group, garbage)) return;
+      if (full_) look_for_room();
+      if (group.empty() && garbage.empty()) continue;
+      // Without the ballast ordinary writes live on room inside of the file.
+      if (!full_ && options_.ballast_bytes > 0 && !ballast_.is_held() && !has_room_inside(0)) {
+        begin_scarcity();
+      }
+      if (full_) refuse_all_but_freeing(group);
       write_group(group, std::move(garbage));
       request_chores();
     }
@@ -186,7 +239,10 @@ class SqliteStore : public Store {
     Batch batch(*mvcc_);
     std::vector<Result<Revision>> answers;
     answers.reserve(group.size());
-    for (Pending& pending : group) answers.push_back(batch.add(std::move(pending.ops)));
+    for (Pending& pending : group) {
+      // What frees may have to be written once more.
+      answers.push_back(batch.add(pending.frees ? pending.ops : std::move(pending.ops)));
+    }
 
     if (!batch.changes().empty() || !garbage.empty()) {
       auto written = log_->write(batch.changes(), garbage, mvcc_->compacted());
@@ -195,9 +251,15 @@ class SqliteStore : public Store {
         put_back(std::exchange(garbage, {}));
         written = log_->write(batch.changes(), {}, 0);
       }
+      if (!written.ok() && is_first_sign_of_scarcity()) {
+        begin_scarcity();
+        refuse_all_but_freeing(group);
+        return write_group(group, std::move(garbage));
+      }
       if (!written.ok()) {
         // A conflict may have been one with a write that did not come about.
-        for (const Pending& pending : group) pending.done(written.error());
+        const bool scarce = full_ && log_->was_full();
+        for (const Pending& pending : group) pending.done(scarce ? disk_full() : written.error());
         put_back(std::move(garbage));
         // A full disk may have room in the write-ahead log once that starts again.
         log_->checkpoint_all();
@@ -210,6 +272,48 @@ class SqliteStore : public Store {
     }
     mvcc_->apply(batch.take_changes(), batch.revision()).fire();
     for (std::size_t i = 0; i < group.size(); ++i) group[i].done(std::move(answers[i]));
+  }
+
+  // --- a full disk ---
+
+  bool is_first_sign_of_scarcity() const {
+    return log_->was_full() && !full_ && options_.ballast_bytes > 0;
+  }
+
+  /// The ballast becomes room, and so does the write-ahead log.
+  void begin_scarcity() {
+    log::error("the disk is full: only deletions are taken until there is room again",
+               {{"file", options_.path}});
+    full_ = true;
+    ballast_.release();
+    log_->checkpoint_and_shrink();
+  }
+
+  void refuse_all_but_freeing(Group& group) {
+    std::erase_if(group, [](Pending& pending) {
+      if (!pending.frees) pending.done(disk_full());
+      return !pending.frees;
+    });
+  }
+
+  /// Whether the file itself has as much as the ballast would keep, and `more`.
+  bool has_room_inside(std::size_t more) const {
+    return log_->free_bytes() >= options_.ballast_bytes + more;
+  }
+
+  /// Deletions make room inside of the file once their history is forgotten, others on the disk.
+  void look_for_room() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - looked_ < options_.room_interval) return;
+    looked_ = now;
+    {
+      // What could not be deleted may be now.
+      const MutexLock lock(mutex_);
+      garbage_blocked_ = false;
+    }
+    if (!ballast_.take() && !has_room_inside(options_.ballast_bytes / 4)) return;
+    full_ = false;
+    log::info("there is room on the disk again", {{"file", options_.path}});
   }
 
   void request_chores() {
@@ -267,7 +371,11 @@ class SqliteStore : public Store {
   bool compact_wanted_ DIBS_GUARDED_BY(mutex_) = false;
   bool closing_ DIBS_GUARDED_BY(mutex_) = false;
 
-  // Of the writer alone.
+  std::atomic<bool> full_ = false;  // changed by the writer alone
+
+  // Of the writer alone, once it runs.
+  Ballast ballast_;
+  std::chrono::steady_clock::time_point looked_ = {};  // for room
   std::size_t asked_at_ = 0;  // the length of the write-ahead log when a checkpoint was asked for
 
   Mutex compact_mutex_;  // one compaction at a time; taken before mutex_

@@ -7,9 +7,13 @@
 // whole group is rolled back and each of its callers gets the error; reads go on, and the next
 // write tries again.
 //
+// When the disk is full, the ballast is given up for deletions; all other writes are refused at
+// once, until the ballast could be taken again or the file has as much room inside.
+//
 // A second thread moves the write-ahead log into the file and forgets old history. close() (or the
 // destructor) writes what is queued and stops both.
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -21,7 +25,7 @@
 namespace dibs::store {
 
 struct SqliteOptions {
-  std::string path = {};  // the file; PATH-wal, PATH-shm and PATH.lock stand beside it
+  std::string path = {};  // the file; PATH-wal, PATH-shm, PATH.lock and PATH.ballast beside it
   std::size_t max_transaction_bytes = std::size_t{8} << 20;
   HistoryLimits history = {};
   /// What was written in another way than it would be today is written anew when it is opened.
@@ -36,6 +40,11 @@ struct SqliteOptions {
   /// at which the writer waits for that.
   std::size_t checkpoint_pages = 512;
   std::size_t max_wal_pages = 4096;
+  /// Kept aside in PATH.ballast for deletions on a full disk; 0: nothing is. It must hold what is
+  /// moved from the write-ahead log into the file when the disk turns out to be full.
+  std::size_t ballast_bytes = 0;
+  /// How often a full disk is looked at for room.
+  std::chrono::milliseconds room_interval = std::chrono::seconds(1);
   /// Reads the whole file at open and checks its structure.
   bool check = false;
   /// Bounds the file, for tests of a full disk; 0: no bound.

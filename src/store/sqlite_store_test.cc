@@ -302,6 +302,117 @@ TEST_F(SqliteStoreTest, full_disk_refuses_writes_and_recovers) {
   ::umount(directory_.path().c_str());
 }
 
+/// A store with a ballast of 2 MiB on a disk of 12.
+class FullDisk : public SqliteStoreTest {
+ protected:
+  void SetUp() override {
+    mounted_ = ::mount("tmpfs", directory_.path().c_str(), "tmpfs", 0, "size=12m") == 0;
+    if (!mounted_) GTEST_SKIP() << "needs the right to mount a small file system";
+  }
+  void TearDown() override {
+    store_.reset();
+    if (mounted_) ::umount(directory_.path().c_str());
+  }
+  void open_with_ballast() {
+    auto with = options();
+    with.ballast_bytes = 2 << 20;
+    with.checkpoint_pages = 16;
+    with.max_wal_pages = 64;
+    with.room_interval = std::chrono::milliseconds(1);
+    store_ = open(with);
+  }
+  Result<Revision> write(int i) {
+    return store_->commit({put(cat("/k/", i), std::string(10000, 'x'))});
+  }
+  /// How many writes were taken until the disk was full for good: what the write-ahead log had
+  /// taken is room again at first.
+  int fill_up() {
+    for (int i = 0; i < 2000; ++i) {
+      int tries = 0;
+      while (!write(i).ok()) {
+        if (++tries == 20) return i;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    }
+    ADD_FAILURE() << "the disk was never full";
+    return 2000;
+  }
+  void take_all_room() { std::ofstream(directory_.file("filler")) << std::string(16 << 20, 'x'); }
+  void wait_for_room() {
+    for (int i = 0; i < 10'000 && !store_->room().ok(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_TRUE(store_->room().ok());
+  }
+
+  bool mounted_ = false;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(FullDisk, takes_deletions_and_nothing_else) {
+  open_with_ballast();
+  ASSERT_TRUE(store_->room().ok());
+  const int count = fill_up();
+  ASSERT_GT(count, 100);
+
+  EXPECT_FALSE(std::filesystem::exists(directory_.file("store.db.ballast")));
+  EXPECT_EQ(store_->room().error().code(), Code::unavailable);
+  const auto refused = write(count);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::unavailable);
+  EXPECT_THAT(refused.error().message(), HasSubstr("database space exceeded"));
+  Op mark = put("/k/0", std::string(10000, 'y'));
+  mark.frees = true;
+  EXPECT_TRUE(store_->commit({mark}).ok());
+  EXPECT_FALSE(store_->commit({removal("/k/1"), put("/k/2", "x")}).ok());
+  for (int i = 0; i < count; ++i) {
+    auto gone = store_->commit({removal(cat("/k/", i))});
+    ASSERT_TRUE(gone.ok()) << i << ": " << gone.error().message();
+  }
+  EXPECT_EQ(store_->count("/k/"), 0U);
+}
+
+TEST_F(FullDisk, recovers_when_others_make_room) {
+  take_all_room();
+  std::filesystem::resize_file(directory_.file("filler"), 4 << 20);
+  open_with_ballast();
+  const int count = fill_up();
+
+  std::filesystem::remove(directory_.file("filler"));
+  wait_for_room();
+
+  EXPECT_TRUE(std::filesystem::exists(directory_.file("store.db.ballast")));
+  EXPECT_TRUE(write(count).ok());
+}
+
+TEST_F(FullDisk, recovers_by_deletions_whose_history_is_forgotten) {
+  open_with_ballast();
+  const int count = fill_up();
+  for (int i = 0; i < count; ++i) ASSERT_TRUE(store_->commit({removal(cat("/k/", i))}).ok()) << i;
+  EXPECT_FALSE(write(0).ok());
+
+  ASSERT_TRUE(store_->compact(store_->revision()).ok());
+  wait_for_room();
+
+  // As much as is free beyond what the ballast was, and after that it is full again.
+  const int again = fill_up();
+  EXPECT_GT(again, 50);
+  EXPECT_TRUE(store_->commit({removal("/k/0")}).ok());
+}
+
+TEST_F(FullDisk, opens_and_takes_deletions) {
+  open_with_ballast();
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(write(i).ok());
+  store_.reset();
+  take_all_room();
+
+  open_with_ballast();
+
+  ASSERT_NE(store_, nullptr);
+  EXPECT_EQ(store_->count("/k/"), 50U);
+  EXPECT_TRUE(store_->commit({removal("/k/0")}).ok());
+}
+
 /// Runs `body` in a child process and returns what it wrote to its file descriptor.
 std::string in_child(const std::function<void(int)>& body) {
   int fds[2];

@@ -94,6 +94,8 @@ struct Op {
   std::optional<Revision> expected;
   /// Goes with the record: the same as `value` says, in a form that is cheaper to read.
   AttachmentPtr attachment = {};
+  /// Part of a deletion, though it writes something: taken on a full disk too.
+  bool frees = false;
 };
 
 struct Listing {
@@ -131,8 +133,8 @@ class Store {
   /// All operations under one revision, or none. Removing a key that does not exist, without an
   /// expectation, is no error and no event; a transaction of nothing else takes no revision and
   /// returns the current one. Errors: conflict when an expectation does not hold, invalid for no
-  /// operation at all or two on one key, too_large, unavailable (disk full, read-only, closed):
-  /// then nothing was written.
+  /// operation at all or two on one key, too_large, unavailable (the disk is full, and not every
+  /// operation removes or frees; read-only, closed): then nothing was written.
   virtual Result<Revision> commit(std::vector<Op> ops) = 0;
   /// The same without waiting: `done` is called once with the outcome, from any thread, perhaps
   /// before this returns, and must not block. Many writers then need no thread each.
@@ -154,6 +156,8 @@ class Store {
   virtual Revision compacted() const = 0;
   /// Makes sure that what other writers had committed before this call is visible here.
   virtual Result<> sync() = 0;
+  /// Errors: unavailable while only deletions are taken. Ends by itself.
+  virtual Result<> room() const { return success(); }
   /// Forgets the events up to and including `revision` and the states before it: the state at
   /// `revision` itself can still be read, and a watch from it can still be opened.
   virtual Result<> compact(Revision revision) = 0;

@@ -7,6 +7,9 @@
 namespace dibs::store {
 namespace {
 
+/// As long as the write-ahead log gets (max_wal_pages).
+constexpr std::size_t kBallast = std::size_t{64} << 20;
+
 Result<std::unique_ptr<Store>> open_sqlite(const StoreOptions& options) {
   SqliteOptions sqlite;
   sqlite.path = options.folder + "/store.db";
@@ -14,6 +17,7 @@ Result<std::unique_ptr<Store>> open_sqlite(const StoreOptions& options) {
   sqlite.max_transaction_bytes = options.max_transaction_bytes;
   sqlite.history = options.history;
   sqlite.at_rest = options.at_rest;
+  sqlite.ballast_bytes = kBallast;
   return open_sqlite_store(sqlite);
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A full disk: writes are refused with a clear error, reads go on, and when there is room again writes work; nothing acknowledged is lost.
+"""A full disk: writes are refused with a clear error, readiness says so, reads and deletions go on, and when there is room again writes work;
+nothing acknowledged is lost.
 
 The data folder lies on a small tmpfs, which only root may mount; without it the test is skipped (exit status 77).
 """
@@ -13,7 +14,7 @@ import time
 
 from suite import CONFIGMAPS, Failure, cluster
 
-SIZE = 48 << 20
+SIZE = 160 << 20
 SKIPPED = 77
 
 
@@ -65,6 +66,32 @@ def refused_writes(server, client, acknowledged):
     raise Failure("the disk of %d MB never was full" % (SIZE >> 20))
 
 
+def health(client, path):
+    answer = client.get(path)
+    return answer.status, answer.data.decode()
+
+
+def deletions(client, acknowledged):
+    """On the full disk: what is deleted goes, at once or when its finalizer does, and nothing grows by way of that."""
+    for number in range(10):
+        client.expect(200, "DELETE", CONFIGMAPS + "/early-%d" % number)
+        acknowledged.discard("early-%d" % number)
+    held = client.expect(200, "DELETE", CONFIGMAPS + "/held")
+    if not held["metadata"].get("deletionTimestamp"):
+        raise Failure("an object with a finalizer does not wait: %s" % held)
+    merge = {"Content-Type": "application/merge-patch+json"}
+    answer = client.request("PATCH", CONFIGMAPS + "/held", {"data": {"k": "x" * 100000}}, headers=merge)
+    if answer.status != 503:
+        raise Failure("a deleted object grew on the full disk: %r" % answer)
+    client.expect(200, "PATCH", CONFIGMAPS + "/held", {"metadata": {"finalizers": None}}, headers=merge)
+    acknowledged.discard("held")
+    if client.get(CONFIGMAPS + "/held").status != 404:
+        raise Failure("an object whose last finalizer went is still there")
+    answer = write(client, "small", 1)
+    if answer.status != 503 or "only deletions are taken" not in answer.json["message"]:
+        raise Failure("a small write after deletions on the full disk: %r" % answer)
+
+
 def check(disk):
     with cluster.Server(data=os.path.join(disk.folder, "data")) as server:
         client = server.client()
@@ -72,6 +99,8 @@ def check(disk):
         for number in range(20):
             if write(client, "early-%d" % number, 1000).status == 201:
                 acknowledged.add("early-%d" % number)
+        client.expect(201, "POST", CONFIGMAPS, {"metadata": {"name": "held", "finalizers": ["example.com/held"]}})
+        acknowledged.add("held")
         start = client.expect(200, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
         watch = client.stream("%s?watch=true&resourceVersion=%s" % (CONFIGMAPS, start))
         seen = []
@@ -87,13 +116,23 @@ def check(disk):
             if listed(client) != acknowledged:
                 raise Failure("on the full disk the list shows %s" % (listed(client) ^ acknowledged))
             client.expect(200, "GET", CONFIGMAPS + "/early-1")
-        for path in ("/readyz", "/livez"):
-            client.get(path)
         print("ok reads go on")
+        status, text = health(client, "/readyz")
+        if status != 500 or "the disk is full" not in text:
+            raise Failure("/readyz on the full disk: %d %s" % (status, text))
+        if health(client, "/livez")[0] != 200:
+            raise Failure("/livez on the full disk: %d %s" % health(client, "/livez"))
+        print("ok readiness says so")
+        deletions(client, acknowledged)
+        if listed(client) != acknowledged:
+            raise Failure("after deletions on the full disk the list differs: %s" % (listed(client) ^ acknowledged))
+        print("ok deletions go on")
 
         disk.free()
         cluster.wait_for(lambda: write(client, "later", 1000).status in (201, 409), 60, "a write after room was made")
         acknowledged.add("later")
+        if health(client, "/readyz")[0] != 200:
+            raise Failure("/readyz with room again: %d %s" % health(client, "/readyz"))
         for number in range(50):
             answer = write(client, "after-%d" % number, 20000)
             if answer.status != 201:
@@ -101,24 +140,21 @@ def check(disk):
             acknowledged.add("after-%d" % number)
         if listed(client) != acknowledged:
             raise Failure("with room again the list differs: %s" % (listed(client) ^ acknowledged))
-        want = sorted(acknowledged - {"early-%d" % n for n in range(20)})
+        want = sorted(acknowledged - {"early-%d" % n for n in range(20)} - {"held"})
         cluster.wait_for(lambda: sorted(seen) == want, 30, "the watch to show %d writes; it shows %d" % (len(want), len(seen)))
         watch.hang_up()
         print("ok writes go on when there is room")
 
-        # Full again, killed, and started on the full disk: it starts or says why not.
+        # Full again, killed, and started on the full disk: it starts, and deletions go on.
         disk.fill()
         server.kill()
-        try:
-            server.start()
-            if listed(server.client()) != acknowledged:
-                raise Failure("after a kill on the full disk the list differs")
-            server.kill()
-            print("ok started on the full disk")
-        except Failure as failure:
-            if "did not become ready" not in str(failure):
-                raise
-            print("ok did not start on the full disk: %s" % str(failure).strip().split("\n")[-1][:200])
+        server.start()
+        if listed(server.client()) != acknowledged:
+            raise Failure("after a kill on the full disk the list differs")
+        server.client().expect(200, "DELETE", CONFIGMAPS + "/later")
+        acknowledged.discard("later")
+        server.kill()
+        print("ok started on the full disk")
         disk.free()
         server.start()
         got = listed(server.client())

@@ -1,0 +1,32 @@
+#pragma once
+// Room kept for bad times: a file of zeros beside the store, which is given up when the disk is
+// full, so that what makes room can still be written.
+//
+// Not thread-safe.
+
+#include <cstddef>
+#include <string>
+
+namespace dibs::store {
+
+class Ballast {
+ public:
+  /// No file is touched. 0 bytes: there is none, and it never helps.
+  Ballast(std::string path, std::size_t bytes) : path_(std::move(path)), bytes_(bytes) {}
+
+  /// Makes the file, where it is missing or short. False when that would leave less than a quarter
+  /// of it as room for others, or none: then there is no file.
+  bool take();
+  /// False when there was nothing to give up.
+  bool release();
+
+  bool is_held() const { return held_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  const std::string path_;
+  const std::size_t bytes_;
+  bool held_ = false;
+};
+
+}  // namespace dibs::store
