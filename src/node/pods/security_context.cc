@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/strings.h"
 #include "node/pods/container_config.h"
 
@@ -13,16 +15,23 @@ const Value& merged(const Value& pod, const Value& container, const char* field)
   return pod["spec"]["securityContext"][field];
 }
 
-std::string seccomp_of(const Value& pod, const Value& container, const NodeFacts& facts) {
+Result<std::string> seccomp_of(const Value& pod, const Value& container, const NodeFacts& facts) {
   const Value& profile = merged(pod, container, "seccompProfile");
   const auto type = profile["type"].as_string();
-  if (type == "RuntimeDefault") return "RuntimeDefault";
+  if (type == "RuntimeDefault") return std::string(type);
   if (type == "Localhost") {
+    const auto name = profile["localhostProfile"].as_string();
+    const auto parts = split(name, '/');
+    if (name.empty() || name.starts_with('/') ||
+        std::find(parts.begin(), parts.end(), "..") != parts.end()) {
+      return Error::invalid(cat("invalid localhostProfile ", quoted(name),
+                                ": must be a path below the node's folder of profiles"));
+    }
     const std::string folder =
         facts.seccomp_folder.empty() ? cat(facts.root, "/seccomp") : facts.seccomp_folder;
-    return cat(folder, '/', profile["localhostProfile"].as_string());
+    return cat(folder, '/', name);
   }
-  return "Unconfined";
+  return std::string("Unconfined");
 }
 
 std::string where(const Value& pod, const Value& container) {
@@ -79,10 +88,10 @@ Result<EffectiveSecurity> effective_security(const Value& pod, const Value& cont
   security.read_only_root = own["readOnlyRootFilesystem"].as_bool();
   const Value* escalation = own.find("allowPrivilegeEscalation");
   security.no_new_privileges = escalation != nullptr && !escalation->as_bool(true);
-  security.unmasked_proc = own["procMount"].as_string() == "Unmasked";
   take_names(own["capabilities"]["add"], security.add_capabilities);
   take_names(own["capabilities"]["drop"], security.drop_capabilities);
-  security.seccomp = security.privileged ? "Unconfined" : seccomp_of(pod, container, facts);
+  DIBS_TRY(security.seccomp, seccomp_of(pod, container, facts));
+  if (security.privileged) security.seccomp = "Unconfined";
 
   if (const Value& user = merged(pod, container, "runAsUser"); user.is_integer()) {
     security.run_as_user = user.as_int();
@@ -96,6 +105,7 @@ Result<EffectiveSecurity> effective_security(const Value& pod, const Value& cont
   if (shared["fsGroup"].is_integer()) {
     security.supplemental_groups.push_back(shared["fsGroup"].as_int());
   }
+  security.strict_groups = shared["supplementalGroupsPolicy"].as_string() == "Strict";
   for (const auto& group : shared["supplementalGroups"].items()) {
     security.supplemental_groups.push_back(group.as_int());
   }

@@ -102,8 +102,8 @@ Result<std::string> read_sub_path(const std::string& volume_folder, const std::s
                                   std::size_t limit) {
   const Descriptor root(::open(volume_folder.c_str(), O_PATH | O_CLOEXEC));
   if (root.get() < 0) return file_error("open", volume_folder, errno);
-  // Not waiting: what the pod left there may be a pipe.
-  const Descriptor file(open_below(root.get(), path, O_RDONLY | O_NONBLOCK));
+  // Not opened before it is known to be a file: what the pod left there may be a pipe or a device.
+  const Descriptor file(open_below(root.get(), path));
   struct stat info {};
   if (file.get() < 0 || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return file_error("open", cat(volume_folder, '/', path), ENOENT);

@@ -47,6 +47,7 @@ struct SandboxConfig {
   bool host_ipc = false;
   /// One pid namespace for all containers.
   bool share_pid = false;
+  /// Of the sandbox's own namespaces; a name that is in none of them fails run_sandbox.
   std::vector<std::pair<std::string, std::string>> sysctls = {};
   /// Written to /etc/resolv.conf of the pod; all empty: the host's.
   std::vector<std::string> dns_servers = {};
@@ -94,6 +95,8 @@ struct ContainerLimits {
   std::int64_t oom_score_adj = 0;
   std::string cpuset_cpus = {};
   std::string cpuset_mems = {};
+  /// Bytes by page size, as the kernel writes it: "2MB", "1GB".
+  std::vector<std::pair<std::string, std::int64_t>> huge_pages = {};
 };
 
 struct ContainerSecurity {
@@ -104,11 +107,12 @@ struct ContainerSecurity {
   std::string run_as_username = {};
   std::optional<std::int64_t> run_as_group = {};
   std::vector<std::int64_t> supplemental_groups = {};
+  /// Only these groups, not those that the image gives the user.
+  bool strict_groups = false;
   std::vector<std::string> add_capabilities = {};
   std::vector<std::string> drop_capabilities = {};
   /// "" or "RuntimeDefault", "Unconfined", or a path of a profile.
   std::string seccomp = {};
-  bool unmasked_proc = false;
 };
 
 struct ContainerConfig {
@@ -125,6 +129,8 @@ struct ContainerConfig {
   std::vector<std::string> cdi_devices = {};
   /// Relative to the sandbox's log_directory; CRI log format.
   std::string log_path = {};
+  /// Sees the processes of this running container of the sandbox; "" : its own.
+  std::string target_id = {};
   bool stdin_open = false;
   bool stdin_once = false;
   bool tty = false;

@@ -63,10 +63,11 @@ constexpr std::array<std::string_view, 14> kDefaultCapabilities = {
     "MKNOD",   "NET_RAW",      "SETGID",           "SETUID",
     "SETFCAP", "SETPCAP",      "NET_BIND_SERVICE", "SYS_CHROOT",
     "KILL",    "AUDIT_WRITE"};
-constexpr std::array<std::string_view, 11> kMasked = {
-    "/proc/asound",      "/proc/acpi",          "/proc/interrupts", "/proc/kcore",
-    "/proc/keys",        "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats",
-    "/proc/sched_debug", "/proc/scsi",          "/sys/firmware"};
+constexpr std::array<std::string_view, 12> kMasked = {
+    "/proc/asound",     "/proc/acpi",        "/proc/interrupts",
+    "/proc/kcore",      "/proc/keys",        "/proc/latency_stats",
+    "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug",
+    "/proc/scsi",       "/sys/firmware",     "/sys/devices/virtual/powercap"};
 constexpr std::array<std::string_view, 5> kReadOnly = {"/proc/bus", "/proc/fs", "/proc/irq",
                                                        "/proc/sys", "/proc/sysrq-trigger"};
 
@@ -131,7 +132,21 @@ std::string capability(std::string_view name) {
   return upper.starts_with("CAP_") ? upper : "CAP_" + upper;
 }
 
-Value capabilities(const OciConfigInput& input) {
+/// One that no kernel has would be left out by the runtime without a word.
+Result<> check_capabilities(const ContainerSecurity& security) {
+  for (const auto* names : {&security.add_capabilities, &security.drop_capabilities}) {
+    for (const auto& name : *names) {
+      const std::string full = capability(name);
+      const bool known = full == "CAP_ALL" ||
+                         std::any_of(kCapabilities.begin(), kCapabilities.end(),
+                                     [&](std::string_view one) { return capability(one) == full; });
+      if (!known) return Error::invalid(cat("unknown capability ", quoted(name)));
+    }
+  }
+  return success();
+}
+
+std::set<std::string> capabilities(const OciConfigInput& input) {
   const ContainerSecurity& security = input.container.security;
   std::set<std::string> all;
   for (std::size_t i = 0; i < kCapabilities.size(); ++i) {
@@ -153,6 +168,11 @@ Value capabilities(const OciConfigInput& input) {
       if (!equals_ignoring_case(name, "ALL")) held.erase(capability(name));
     }
   }
+  return held;
+}
+
+// None is inherited: a program gets what its own file and user allow within the bounds.
+Value capability_sets(const std::set<std::string>& held) {
   Value list = Value::array();
   for (const auto& name : held) list.push(name);
   return Value::object({{"bounding", list}, {"effective", list}, {"permitted", list}});
@@ -249,6 +269,11 @@ Value resources(const OciConfigInput& input) {
   if (limits.memory_bytes > 0) {
     out.set("memory", Value::object({{"limit", limits.memory_bytes}}));
   }
+  Value pages = Value::array();
+  for (const auto& [size, bytes] : limits.huge_pages) {
+    pages.push(Value::object({{"pageSize", size}, {"limit", bytes}}));
+  }
+  if (!pages.empty()) out.set("hugepageLimits", std::move(pages));
   Value cpu = Value::object();
   if (limits.cpu_shares > 0) cpu.set("shares", limits.cpu_shares);
   if (limits.cpu_quota > 0) cpu.set("quota", limits.cpu_quota);
@@ -280,14 +305,31 @@ bool shares_mounts(const ContainerConfig& container, Propagation propagation) {
                      [&](const Mount& one) { return one.propagation == propagation; });
 }
 
-Result<Value> seccomp_of(const OciConfigInput& input) {
+/// A profile in another form than the runtime's own would lose its conditions.
+Result<Value> read_profile(const std::string& text) {
+  DIBS_TRY(Value profile, json::parse(text));
+  if (!profile.is_object()) return Error::invalid("it is no object");
+  bool conditional = profile.contains("archMap");
+  for (const auto& rule : profile["syscalls"].items()) {
+    conditional = conditional || !rule["includes"].empty() || !rule["excludes"].empty();
+  }
+  if (conditional) {
+    return Error::invalid(
+        "archMap, includes and excludes are no part of an OCI profile; write out what they mean");
+  }
+  return profile;
+}
+
+Result<Value> seccomp_of(const OciConfigInput& input, const std::set<std::string>& held) {
   const ContainerSecurity& security = input.container.security;
   if (security.privileged || security.seccomp.empty() || security.seccomp == "Unconfined") {
     return Value();
   }
-  if (security.seccomp == "RuntimeDefault") return default_seccomp();
-  auto profile = json::parse(input.seccomp_profile);
-  if (!profile.ok()) return profile.error().within("cannot load seccomp profile");
+  if (security.seccomp == "RuntimeDefault") return default_seccomp(held, input.machine);
+  auto profile = read_profile(input.seccomp_profile);
+  if (!profile.ok()) {
+    return profile.error().within(cat("cannot load seccomp profile ", quoted(security.seccomp)));
+  }
   return profile;
 }
 
@@ -310,8 +352,10 @@ Result<Value> build_oci_config(const OciConfigInput& input, const cdi::HostNodes
   process.set("args", texts(words));
   process.set("env", texts(environment(input)));
   process.set("cwd", directory);
-  process.set("capabilities", capabilities(input));
-  process.set("noNewPrivileges", security.no_new_privileges && !security.privileged);
+  DIBS_CHECK(check_capabilities(security));
+  const std::set<std::string> held = capabilities(input);
+  process.set("capabilities", capability_sets(held));
+  process.set("noNewPrivileges", security.no_new_privileges);
   if (input.container.limits.oom_score_adj != 0) {
     process.set("oomScoreAdj", input.container.limits.oom_score_adj);
   }
@@ -319,8 +363,10 @@ Result<Value> build_oci_config(const OciConfigInput& input, const cdi::HostNodes
   Value linux_part = Value::object({{"namespaces", namespaces(input)},
                                     {"resources", resources(input)},
                                     {"cgroupsPath", input.cgroup}});
-  if (!security.privileged && !security.unmasked_proc) {
-    linux_part.set("maskedPaths", texts(kMasked));
+  if (!security.privileged) {
+    Value masked = texts(kMasked);
+    for (const auto& path : input.masked) masked.push(path);
+    linux_part.set("maskedPaths", std::move(masked));
     linux_part.set("readonlyPaths", texts(kReadOnly));
   }
   if (shares_mounts(input.container, Propagation::bidirectional)) {
@@ -328,7 +374,7 @@ Result<Value> build_oci_config(const OciConfigInput& input, const cdi::HostNodes
   } else if (shares_mounts(input.container, Propagation::host_to_container)) {
     linux_part.set("rootfsPropagation", "rslave");
   }
-  DIBS_TRY(Value seccomp, seccomp_of(input));
+  DIBS_TRY(Value seccomp, seccomp_of(input, held));
   if (!seccomp.is_null()) linux_part.set("seccomp", std::move(seccomp));
 
   Value config = Value::object({{"ociVersion", "1.0.2"}});
@@ -338,6 +384,30 @@ Result<Value> build_oci_config(const OciConfigInput& input, const cdi::HostNodes
   config.set("linux", std::move(linux_part));
   DIBS_CHECK(add_devices(input, nodes, config));
   return config;
+}
+
+Value build_pause_config(const std::string& root, const std::string& cgroup) {
+  Value process = Value::object({{"terminal", false}, {"cwd", "/"}});
+  process.set("user", Value::object({{"uid", 0}, {"gid", 0}}));
+  process.set("args", Value::array({"/pause"}));
+  process.set("env", Value::array({"PATH=/bin"}));
+  process.set("capabilities", capability_sets({}));
+  process.set("noNewPrivileges", true);
+  Value spaces = Value::array();
+  for (const char* type : {"mount", "pid", "ipc", "network", "uts"}) {
+    spaces.push(Value::object({{"type", type}}));
+  }
+  Value linux_part = Value::object({{"namespaces", std::move(spaces)}, {"cgroupsPath", cgroup}});
+  linux_part.set("maskedPaths", texts(kMasked));
+  linux_part.set("readonlyPaths", texts(kReadOnly));
+  return Value::object(
+      {{"ociVersion", "1.0.2"},
+       {"process", std::move(process)},
+       {"root", Value::object({{"path", root}, {"readonly", true}})},
+       {"mounts", Value::array({mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}),
+                                mount("/dev", "tmpfs", "tmpfs",
+                                      {"nosuid", "noexec", "mode=755", "size=64k"})})},
+       {"linux", std::move(linux_part)}});
 }
 
 Value build_exec_process(const Value& config, const std::vector<std::string>& command, bool tty) {

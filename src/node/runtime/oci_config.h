@@ -33,6 +33,10 @@ struct OciConfigInput {
   bool cgroup_v2 = false;
   /// What "all capabilities" are: those that this process may hand on, a bit each.
   std::uint64_t all_capabilities = 0x1ffffffffff;
+  /// As uname(2) names it.
+  std::string machine = "x86_64";
+  /// Paths that this machine has and containers do not see, besides those that every machine has.
+  std::vector<std::string> masked = {};
   /// Paths of all device nodes of the host, for privileged containers.
   std::vector<std::string> host_devices = {};
   std::string seccomp_profile = {};  // content of the file that security.seccomp names
@@ -41,6 +45,10 @@ struct OciConfigInput {
 /// Errors are those of a container that cannot be created.
 Result<json::Value> build_oci_config(const OciConfigInput& input,
                                      const cdi::HostNodes& nodes = cdi::host_node);
+
+/// Of the process that holds a shared pid namespace. Containers see it, and through /proc/1/root
+/// what it sees: so that is nothing that they may not.
+json::Value build_pause_config(const std::string& root, const std::string& cgroup);
 
 /// What a further process of a container gets: as the first one, with another command.
 json::Value build_exec_process(const json::Value& config, const std::vector<std::string>& command,

@@ -104,7 +104,58 @@ TEST_F(OciConfig, devices_limits_and_profiles) {
   EXPECT_EQ(json::write(config["linux"]["resources"]),
             R"({"devices":[{"allow":false,"access":"rwm"},{"allow":true,"type":"c","major":10,)"
             R"("minor":200,"access":"rw"}],"memory":{"limit":1048576},"cpu":{"shares":102}})");
-  EXPECT_EQ(config["linux"]["seccomp"]["defaultAction"].str(), "SCMP_ACT_ALLOW");
+  EXPECT_EQ(config["linux"]["seccomp"]["defaultAction"].str(), "SCMP_ACT_ERRNO");
+}
+
+TEST_F(OciConfig, capabilities_that_no_kernel_has_are_refused) {
+  container_.security.drop_capabilities = {"all"};
+  container_.security.add_capabilities = {"NET_ADMINN"};
+  const OciConfigInput input{.sandbox = sandbox_, .container = container_, .image = image_};
+  const auto built = build_oci_config(input);
+  ASSERT_FALSE(built.ok());
+  EXPECT_EQ(built.error().message(), "unknown capability \"NET_ADMINN\"");
+}
+
+TEST_F(OciConfig, profiles_of_the_node_are_taken_or_refused) {
+  const auto with = [&](const std::string& profile) {
+    container_.security.seccomp = "/profiles/p.json";
+    OciConfigInput input{.sandbox = sandbox_, .container = container_, .image = image_};
+    input.seccomp_profile = profile;
+    return build_oci_config(input);
+  };
+  const auto taken = with(R"({"defaultAction": "SCMP_ACT_LOG"})");
+  ASSERT_TRUE(taken.ok());
+  EXPECT_EQ((*taken)["linux"]["seccomp"]["defaultAction"].str(), "SCMP_ACT_LOG");
+  for (const char* profile : {"", "[]", "no", R"({"defaultAction": "SCMP_ACT_ERRNO",
+      "syscalls": [{"names": ["mount"], "includes": {"caps": ["CAP_SYS_ADMIN"]}}]})"}) {
+    const auto refused = with(profile);
+    ASSERT_FALSE(refused.ok()) << profile;
+    EXPECT_THAT(refused.error().message(),
+                HasSubstr("cannot load seccomp profile \"/profiles/p.json\""));
+  }
+}
+
+TEST_F(OciConfig, what_the_machine_tells_of_others_is_masked) {
+  const OciConfigInput input{.sandbox = sandbox_,
+                             .container = container_,
+                             .image = image_,
+                             .masked = {"/sys/devices/system/cpu/cpu0/thermal_throttle"}};
+  const auto built = build_oci_config(input);
+  ASSERT_TRUE(built.ok());
+  const std::string masked = json::write((*built)["linux"]["maskedPaths"]);
+  for (const char* path : {"/proc/kcore", "/proc/interrupts", "/sys/firmware",
+                           "/sys/devices/virtual/powercap", "thermal_throttle"}) {
+    EXPECT_THAT(masked, HasSubstr(path));
+  }
+}
+
+TEST(PauseConfig, shows_nothing_that_containers_may_not_see) {
+  const Value config = build_pause_config("/root", "/dibs/pod1/p");
+  EXPECT_TRUE(config["process"]["capabilities"]["bounding"].empty());
+  EXPECT_TRUE(config["process"]["noNewPrivileges"].as_bool());
+  EXPECT_THAT(json::write(config["linux"]["readonlyPaths"]), HasSubstr("/proc/sys"));
+  EXPECT_THAT(json::write(config["linux"]["maskedPaths"]), HasSubstr("/proc/kcore"));
+  EXPECT_THAT(json::write(config["linux"]["namespaces"]), HasSubstr("network"));
 }
 
 TEST_F(OciConfig, exec_is_the_same_process_with_another_command) {
@@ -144,6 +195,11 @@ TEST(OciUser, comes_from_the_pod_or_the_image) {
     EXPECT_EQ(user->groups, one.groups) << one.image_user;
   }
   EXPECT_FALSE(resolve_user({}, "nobody", kPasswd, kGroup).ok());
+  ContainerSecurity strict;
+  strict.strict_groups = true;
+  strict.supplemental_groups = {7};
+  EXPECT_EQ(resolve_user(strict, "app", kPasswd, kGroup)->groups,
+            (std::vector<std::int64_t>{100, 7}));
   EXPECT_FALSE(resolve_user({}, "app:nogroup", kPasswd, kGroup).ok());
 }
 

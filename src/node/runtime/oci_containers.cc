@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "base/strings.h"
 #include "cdi/annotations.h"
 #include "json/parse.h"
+#include "node/runtime/builtin_image.h"
 #include "node/runtime/oci_config.h"
 #include "node/runtime/oci_namespaces.h"
 #include "node/runtime/oci_rootfs.h"
@@ -75,6 +77,23 @@ std::vector<std::string> device_nodes() {
     if (type == fs::file_type::character || type == fs::file_type::block) {
       paths.push_back(at->path().string());
     }
+  }
+  return paths;
+}
+
+std::string machine_name() {
+  utsname names{};
+  ::uname(&names);
+  return names.machine;
+}
+
+// Heat tells what others on the machine compute.
+std::vector<std::string> throttle_folders() {
+  std::vector<std::string> paths;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator("/sys/devices/system/cpu", failed)) {
+    const std::string path = (entry.path() / "thermal_throttle").string();
+    if (fs::exists(path, failed)) paths.push_back(path);
   }
   return paths;
 }
@@ -142,7 +161,7 @@ Result<std::string> OciRuntime::create_container(const std::string& sandbox_id,
   status.created = machine_.clock.now();
   status.labels = config.labels;
   status.annotations = config.annotations;
-  DIBS_CHECK(runtime::system_files().make_dirs(container_folder(status.id), 0711));
+  DIBS_CHECK(make_private_folder(container_folder(status.id)));
   DIBS_CHECK(save(*container));
   if (auto filled = fill_bundle(*container, sandbox->record, sandbox_config, config);
       !filled.ok()) {
@@ -209,14 +228,26 @@ Result<> OciRuntime::fill_bundle(Container& container, const SandboxRecord& sand
   input.ipc_namespace = held("ipc");
   input.uts_namespace = held("uts");
   input.pid_namespace = held("pid");
+  if (!config.target_id.empty() && !sandbox.config.host_pid && input.pid_namespace.empty()) {
+    input.pid_namespace = cat(spaces, "/pid-", status.id.substr(0, 16));
+    DIBS_CHECK(join_processes(config.target_id, sandbox.status.id, input.pid_namespace));
+  }
   input.resolv_conf = files + "/resolv.conf";
   if (exists(files + "/hostname")) input.hostname_file = files + "/hostname";
   input.shm = sandbox.config.host_ipc ? "/dev/shm" : spaces + "/shm";
   input.cgroup_v2 = has_cgroup_v2();
   input.all_capabilities = own_capabilities();
   if (config.security.privileged) input.host_devices = device_nodes();
+  input.machine = machine_name();
+  input.masked = throttle_folders();
   if (config.security.seccomp.starts_with('/')) {
-    input.seccomp_profile = text_of(config.security.seccomp);
+    auto profile = runtime::system_files().read(config.security.seccomp);
+    if (!profile.ok()) {
+      return profile.error()
+          .within(cat("cannot load seccomp profile ", dibs::quoted(config.security.seccomp)))
+          .within(context);
+    }
+    input.seccomp_profile = std::move(*profile);
   }
   auto built = build_oci_config(input);
   if (!built.ok()) return built.error().within("failed to generate spec").within(context);
@@ -225,6 +256,21 @@ Result<> OciRuntime::fill_bundle(Container& container, const SandboxRecord& sand
     return injected.error().within("CDI device injection failed");
   }
   return replace_file(folder + "/config.json", json::write(*built));
+}
+
+Result<> OciRuntime::join_processes(const std::string& id, const std::string& sandbox_id,
+                                    const std::string& path) {
+  DIBS_TRY(const ContainerPtr target, find_running(id, "cannot join the target container: "));
+  MutexLock lock(mutex_);
+  const ProcessMark process = target->record.process;
+  const bool same = target->record.status.sandbox_id == sandbox_id;
+  lock.unlock();
+  if (!same) return Error::invalid("the target container is in another sandbox");
+  DIBS_CHECK(hold_namespace(process.pid, "pid", path));
+  // Its number may have become another process's meanwhile.
+  if (process.alive()) return success();
+  unmount(path);
+  return Error::conflict("the target container has ended");
 }
 
 Result<> OciRuntime::start_container(const std::string& id) {

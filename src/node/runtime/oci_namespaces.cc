@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -10,15 +11,16 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <thread>
 
 #include "base/strings.h"
+#include "node/runtime/sysctl.h"
 
 namespace dibs::node {
 namespace {
@@ -39,14 +41,28 @@ Result<> raise_loopback() {
   return success();
 }
 
+// Which settings /proc/sys shows is decided by the thread that opens them.
 Result<> write_sysctl(const std::string& name, const std::string& value) {
-  std::string path = "/proc/sys/" + name;
-  std::replace(path.begin() + 10, path.end(), '.', '/');
-  const runtime::Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const runtime::Fd folder(::open("/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.ok()) return system_error("open /proc/sys");
+  struct open_how how = {};
+  how.flags = O_WRONLY | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  const std::string path = sysctl_path(name);
+  const runtime::Fd file(
+      static_cast<int>(::syscall(SYS_openat2, folder.get(), path.c_str(), &how, sizeof how)));
   if (!file.ok() ||
       ::write(file.get(), value.data(), value.size()) != static_cast<ssize_t>(value.size())) {
     return system_error(cat("set sysctl ", name));
   }
+  return success();
+}
+
+Result<> enter(const std::string& folder, const char* kind, int type) {
+  const std::string path = cat(folder, '/', kind);
+  const runtime::Fd target(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!target.ok()) return system_error(cat("open ", path));
+  if (::setns(target.get(), type) != 0) return system_error(cat("enter ", path));
   return success();
 }
 
@@ -73,7 +89,6 @@ Result<> enter_and_hold(const std::string& folder, const NamespaceOptions& optio
       ::sethostname(options.hostname.data(), options.hostname.size()) != 0) {
     return system_error("set the host name");
   }
-  for (const auto& [name, value] : options.sysctls) DIBS_CHECK(write_sysctl(name, value));
   if (options.network) DIBS_CHECK(hold("net", folder));
   if (options.ipc) DIBS_CHECK(hold("ipc", folder));
   if (options.uts) DIBS_CHECK(hold("uts", folder));
@@ -128,12 +143,45 @@ Result<> make_namespaces(const std::string& folder, const NamespaceOptions& opti
 
 void remove_namespaces(const std::string& folder) {
   std::error_code failed;
-  for (const char* kind : {"net", "ipc", "uts", "pid"}) {
-    const std::string path = cat(folder, '/', kind);
-    if (!std::filesystem::exists(path, failed)) continue;
-    unmount(path);
-    std::filesystem::remove(path, failed);
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+    if (entry.is_directory(failed)) continue;
+    unmount(entry.path().string());
+    std::filesystem::remove(entry.path(), failed);
   }
+}
+
+Result<> hold_namespace(std::int64_t pid, const char* kind, const std::string& path) {
+  const runtime::Fd file(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0444));
+  if (!file.ok()) return system_error(cat("create ", path));
+  if (::mount(cat("/proc/", pid, "/ns/", kind).c_str(), path.c_str(), nullptr, MS_BIND, nullptr) !=
+      0) {
+    return system_error(cat("mount ", path));
+  }
+  return success();
+}
+
+Result<> set_sysctls(const std::string& folder,
+                     const std::vector<std::pair<std::string, std::string>>& sysctls) {
+  bool network = false;
+  bool ipc = false;
+  for (const auto& [name, value] : sysctls) {
+    const SysctlSpace space = sysctl_space(name);
+    if (space == SysctlSpace::none) {
+      return Error::invalid(cat("sysctl ", quoted(name), " is not in a namespace of the pod"));
+    }
+    (space == SysctlSpace::network ? network : ipc) = true;
+  }
+  if (!network && !ipc) return success();
+  Result<> outcome = success();
+  const auto write_all = [&]() -> Result<> {
+    // Without the pod's own namespace there is no file of it, and the write would be the host's.
+    if (network) DIBS_CHECK(enter(folder, "net", CLONE_NEWNET));
+    if (ipc) DIBS_CHECK(enter(folder, "ipc", CLONE_NEWIPC));
+    for (const auto& [name, value] : sysctls) DIBS_CHECK(write_sysctl(name, value));
+    return success();
+  };
+  std::thread([&] { outcome = write_all(); }).join();
+  return outcome;
 }
 
 Result<> mount_shm(const std::string& folder) {

@@ -1,6 +1,7 @@
 #pragma once
 // Namespaces that live without a process: each is held by a bind mount of its file.
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,13 +16,19 @@ struct NamespaceOptions {
   bool ipc = true;
   bool uts = true;
   std::string hostname = {};
-  std::vector<std::pair<std::string, std::string>> sysctls = {};
 };
 
 /// Makes <folder>/net, ipc and uts; the network's loopback is up. On an error nothing is left.
 Result<> make_namespaces(const std::string& folder, const NamespaceOptions& options);
-/// Success too when there is nothing.
+/// Holds a namespace of a process ("pid") by a file, so that it outlives it.
+Result<> hold_namespace(std::int64_t pid, const char* kind, const std::string& path);
+/// All that are held there. Success too when there is nothing.
 void remove_namespaces(const std::string& folder);
+
+/// Writes kernel settings inside of the namespaces that are held there. One that belongs to none of
+/// them is an error, and nothing is written: it would be the host's.
+Result<> set_sysctls(const std::string& folder,
+                     const std::vector<std::pair<std::string, std::string>>& sysctls);
 
 /// A small file system in memory for the pod's /dev/shm.
 Result<> mount_shm(const std::string& folder);

@@ -1,5 +1,8 @@
 #include "node/runtime/oci_records.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -10,6 +13,7 @@
 
 #include "base/strings.h"
 #include "json/parse.h"
+#include "runtime/processes.h"
 
 namespace dibs::node {
 namespace {
@@ -198,12 +202,18 @@ ContainerRecord ContainerRecord::from_value(const Value& value) {
 
 Result<> replace_file(const std::string& path, std::string_view bytes) {
   const std::string aside = path + ".new";
-  {
-    std::ofstream file(aside, std::ios::binary | std::ios::trunc);
-    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    if (!file) return Error::internal(cat("cannot write ", aside, ": ", std::strerror(errno)));
+  // A new file: one that an agent left there before may have another mode.
+  ::unlink(aside.c_str());
+  const runtime::Fd file(
+      ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  bool failed = !file.ok();
+  while (!failed && !bytes.empty()) {
+    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    failed = written < 0;
+    if (!failed) bytes.remove_prefix(static_cast<std::size_t>(written));
   }
+  if (failed) return Error::internal(cat("cannot write ", aside, ": ", std::strerror(errno)));
   if (std::rename(aside.c_str(), path.c_str()) != 0) {
     return Error::internal(cat("cannot replace ", path, ": ", std::strerror(errno)));
   }

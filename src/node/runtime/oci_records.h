@@ -55,7 +55,8 @@ struct ContainerRecord {
   static ContainerRecord from_value(const json::Value& value);
 };
 
-/// Replaces a file at once; not flushed to the disk, since after a power cut nothing runs anyway.
+/// Replaces a file at once by one that nobody else may read; not flushed to the disk, since after a
+/// power cut nothing runs anyway.
 Result<> replace_file(const std::string& path, std::string_view bytes);
 /// The id of this boot of the machine.
 std::string machine_boot_id();

@@ -87,9 +87,20 @@ Result<std::string> make_rootfs(const std::string& folder, const std::vector<std
   const std::string options = cat("lowerdir=", lower, ",upperdir=", escaped(folder + "/upper"),
                                   ",workdir=", escaped(folder + "/work"));
   const bool fits = options.size() < static_cast<std::size_t>(::getpagesize());
-  if (fits && ::mount("overlay", merged.c_str(), "overlay", 0, options.c_str()) == 0) return merged;
+  // Device nodes of an image are names in it, not devices: those a container has are in its /dev.
+  if (fits && ::mount("overlay", merged.c_str(), "overlay", MS_NODEV, options.c_str()) == 0) {
+    return merged;
+  }
   auto copied = copy_layers(layers, merged);
   if (!copied.ok()) return copied.error().within("make the container's root");
+  const auto hide_devices = [&] {
+    return ::mount(merged.c_str(), merged.c_str(), nullptr, MS_BIND, nullptr) == 0 &&
+           ::mount(nullptr, merged.c_str(), nullptr, MS_BIND | MS_REMOUNT | MS_NODEV, nullptr) == 0;
+  };
+  if (!hide_devices()) {
+    return Error::internal(
+        cat("make the container's root: mount ", merged, ": ", std::strerror(errno)));
+  }
   return merged;
 }
 
@@ -105,10 +116,15 @@ std::string read_inside(const std::string& root, const std::string& path) {
   const runtime::Fd folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder.ok()) return "";
   struct open_how how = {};
-  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-  how.resolve = RESOLVE_IN_ROOT;
-  const runtime::Fd file(
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  const runtime::Fd found(
       static_cast<int>(::syscall(SYS_openat2, folder.get(), path.c_str(), &how, sizeof how)));
+  // Opening is an act where it is a device of the host or a pipe: only what is a file is opened.
+  struct stat status = {};
+  if (!found.ok() || ::fstat(found.get(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
+  const runtime::Fd file(
+      ::open(cat("/proc/self/fd/", found.get()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.ok()) return "";
   std::string text;
   char buffer[8192];

@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "json/parse.h"
+#include "node/runtime/builtin_image.h"
 #include "node/runtime/oci_namespaces.h"
 #include "node/runtime/oci_rootfs.h"
 #include "node/runtime/oci_runtime_state.h"
@@ -284,9 +285,10 @@ Result<> OciRuntime::save(const Container& container) {
 
 Result<> OciRuntime::load() {
   for (const std::string& folder :
-       {options_.root + "/sandboxes", options_.root + "/containers", options_.run + "/exits",
-        options_.run + "/s", options_.run + "/ns", options_.run + "/oci"}) {
-    DIBS_CHECK(runtime::system_files().make_dirs(folder, 0711));
+       {options_.root, options_.root + "/sandboxes", options_.root + "/containers", options_.run,
+        options_.run + "/exits", options_.run + "/s", options_.run + "/ns",
+        options_.run + "/oci"}) {
+    DIBS_CHECK(make_private_folder(folder));
   }
   watcher_ = std::make_unique<ExitWatcher>(
       options_.run + "/exits", machine_.executor,
@@ -327,6 +329,7 @@ Result<> OciRuntime::load() {
 
 void OciRuntime::recover_sandbox(const std::string& id) {
   const std::string folder = sandbox_folder(id);
+  (void)make_private_folder(folder).ok();
   auto bytes = runtime::system_files().read(folder + "/record.json");
   auto value = bytes.ok() ? json::parse(*bytes) : Result<json::Value>(bytes.error());
   std::error_code failed;
@@ -361,6 +364,10 @@ void OciRuntime::recover_sandbox(const std::string& id) {
 
 void OciRuntime::recover_container(const std::string& id) {
   const std::string folder = container_folder(id);
+  (void)make_private_folder(folder).ok();
+  for (const char* file : {"/config.json", "/record.json"}) {
+    ::chmod((folder + file).c_str(), 0600);
+  }
   auto bytes = runtime::system_files().read(folder + "/record.json");
   auto value = bytes.ok() ? json::parse(*bytes) : Result<json::Value>(bytes.error());
   auto container = std::make_shared<Container>();

@@ -125,6 +125,9 @@ class OciRuntime : public ContainerRuntime {
   Result<> tear_down(Sandbox& sandbox);
   Result<> fill_bundle(Container& container, const SandboxRecord& sandbox,
                        const SandboxConfig& sandbox_config, const ContainerConfig& config);
+  /// Holds at `path` the pid namespace of another container of the sandbox.
+  Result<> join_processes(const std::string& id, const std::string& sandbox_id,
+                          const std::string& path);
   Result<> launch(Container& container);
   Result<> release(const std::string& id);
   void finish_start(Container& container);

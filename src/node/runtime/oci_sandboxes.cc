@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/runtime/builtin_image.h"
+#include "node/runtime/oci_config.h"
 #include "node/runtime/oci_namespaces.h"
 #include "node/runtime/oci_runtime_state.h"
 #include "runtime/files.h"
@@ -40,26 +41,6 @@ std::string resolv_conf(const SandboxConfig& config) {
   return text;
 }
 
-// The bundle of the process that holds a shared pid namespace.
-Value pause_config(const std::string& root, const std::string& cgroup) {
-  const auto mount = [](const char* destination, const char* type) {
-    return Value::object({{"destination", destination}, {"type", type}, {"source", type}});
-  };
-  Value process = Value::object({{"terminal", false}, {"cwd", "/"}});
-  process.set("user", Value::object({{"uid", 0}, {"gid", 0}}));
-  process.set("args", Value::array({"/pause"}));
-  process.set("env", Value::array({"PATH=/bin"}));
-  const auto space = [](const char* type) { return Value::object({{"type", type}}); };
-  return Value::object(
-      {{"ociVersion", "1.0.2"},
-       {"process", process},
-       {"root", Value::object({{"path", root}, {"readonly", true}})},
-       {"mounts", Value::array({mount("/proc", "proc"), mount("/dev", "tmpfs")})},
-       {"linux",
-        Value::object({{"namespaces", Value::array({space("mount"), space("pid"), space("ipc")})},
-                       {"cgroupsPath", cgroup}})}});
-}
-
 }  // namespace
 
 Result<std::string> OciRuntime::run_sandbox(const SandboxConfig& config) {
@@ -76,7 +57,7 @@ Result<std::string> OciRuntime::run_sandbox(const SandboxConfig& config) {
   status.created = machine_.clock.now();
   status.labels = config.labels;
   status.annotations = config.annotations;
-  DIBS_CHECK(runtime::system_files().make_dirs(sandbox_folder(status.id), 0711));
+  DIBS_CHECK(make_private_folder(sandbox_folder(status.id)));
   DIBS_CHECK(save(*sandbox));
   if (auto made = set_up_sandbox(*sandbox, config); !made.ok()) {
     discard(*sandbox);
@@ -106,8 +87,7 @@ Result<> OciRuntime::set_up_sandbox(Sandbox& sandbox, const SandboxConfig& confi
   const NamespaceOptions options{.network = !config.host_network,
                                  .ipc = !config.host_ipc,
                                  .uts = !config.host_network,
-                                 .hostname = config.hostname,
-                                 .sysctls = config.sysctls};
+                                 .hostname = config.hostname};
   if (auto made = make_namespaces(spaces, options); !made.ok()) {
     return made.error().within(cat("failed to create namespaces for sandbox ", dibs::quoted(id)));
   }
@@ -123,6 +103,10 @@ Result<> OciRuntime::set_up_sandbox(Sandbox& sandbox, const SandboxConfig& confi
     sandbox.record.status.ips = std::move(network.ips);
     sandbox.record.cni = std::move(network.cni);
   }
+  // After the network: some are an interface's.
+  if (auto set = set_sysctls(spaces, config.sysctls); !set.ok()) {
+    return set.error().within(cat("failed to set up sandbox ", dibs::quoted(id)));
+  }
   if (config.share_pid && !config.host_pid) DIBS_CHECK(start_pause(sandbox));
   return success();
 }
@@ -135,22 +119,16 @@ Result<> OciRuntime::start_pause(Sandbox& sandbox) {
         "a shared process namespace needs the built-in image (install busybox-static)");
   }
   const std::string bundle = sandbox_folder(id) + "/pause";
-  DIBS_CHECK(runtime::system_files().make_dirs(bundle, 0711));
-  const Value config = pause_config(cat(options_.images, "/layers/", *layer),
-                                    cat("/dibs/pod", sandbox.record.config.uid, "/", id));
+  DIBS_CHECK(make_private_folder(bundle));
+  const Value config = build_pause_config(cat(options_.images, "/layers/", *layer),
+                                          cat("/dibs/pod", sandbox.record.config.uid, "/", id));
   DIBS_CHECK(replace_file(bundle + "/config.json", json::write(config)));
   DIBS_TRY(auto ran, run_oci(id, {"run", "--detach", "--bundle", bundle, "--pid-file",
                                   bundle + "/pid", "pause-" + id}));
   DIBS_TRY(const std::string text, runtime::system_files().read(bundle + "/pid"));
   sandbox.record.pause = ProcessMark::of(std::atoll(text.c_str()));
   DIBS_CHECK(save(sandbox));
-  const std::string target = namespace_folder(id) + "/pid";
-  write_text(target, "");
-  if (::mount(cat("/proc/", sandbox.record.pause.pid, "/ns/pid").c_str(), target.c_str(), nullptr,
-              MS_BIND, nullptr) != 0) {
-    return Error::internal(cat("cannot hold the pid namespace of sandbox ", id));
-  }
-  return success();
+  return hold_namespace(sandbox.record.pause.pid, "pid", namespace_folder(id) + "/pid");
 }
 
 // One that was never ready. What cannot be taken down now is tried again by the next agent.

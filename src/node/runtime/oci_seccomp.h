@@ -1,12 +1,17 @@
 #pragma once
-// The seccomp profile "RuntimeDefault".
+// The seccomp profile RuntimeDefault: what every container may ask of the kernel, what it may with
+// a capability, and nothing else.
+
+#include <set>
+#include <string>
+#include <string_view>
 
 #include "json/value.h"
 
 namespace dibs::node {
 
-/// Everything but what reaches beyond a container: mounting, modules, clocks, keys, other
-/// processes' memory, swapping, rebooting and the like is refused with EPERM.
-json::Value default_seccomp();
+/// For linux.seccomp of an OCI configuration. `capabilities`: those of the container, "CAP_…";
+/// `machine`: as uname(2) names it, "x86_64".
+json::Value default_seccomp(const std::set<std::string>& capabilities, std::string_view machine);
 
 }  // namespace dibs::node

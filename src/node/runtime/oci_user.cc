@@ -78,7 +78,7 @@ Result<OciUser> resolve_user(const ContainerSecurity& security, std::string_view
   }
   out.groups.push_back(out.gid);
   for (const auto id : security.supplemental_groups) add_once(out.groups, id);
-  if (!login.empty()) {
+  if (!login.empty() && !security.strict_groups) {
     for (const auto line : split(group, '\n')) {
       const Fields fields = split(line, ':');
       if (fields.size() < 4) continue;
