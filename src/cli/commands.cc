@@ -90,6 +90,13 @@ Flags disk_flags(node::DiskOptions& disk) {
   };
 }
 
+Flag unsafe_sysctls(std::vector<std::string>& patterns) {
+  return {"--allowed-unsafe-sysctls", &patterns,
+          "Kernel settings that pods may have besides the safe ones, with commas between them; a "
+          "* at the end stands for any",
+          kCommas};
+}
+
 Flag store(std::string& name) {
   return {"--store", &name, described("Where objects are kept", store::store_kinds()),
           one_of(names_of(store::store_kinds()))};
@@ -176,6 +183,7 @@ Flags up_flags(ServeFlags& flags) {
                   images(flags.images),
                   image_alias(flags.image_aliases),
                   insecure_registries(flags.insecure_registries),
+                  unsafe_sysctls(flags.allowed_unsafe_sysctls),
                   grace_period(flags.node_monitor_grace_period),
                   explain_events(flags.explain_events),
               });
@@ -229,6 +237,7 @@ Flags node_flags(NodeFlags& flags) {
           {"--tls-private-key-file", &flags.tls_key_file, "Key of that certificate", kFile},
           {"--node-labels", &flags.labels, "KEY=VALUE, with commas between them", kCommas},
           {"--cluster-dns", &flags.cluster_dns, "Name servers that pods are told of", kCommas},
+          unsafe_sysctls(flags.allowed_unsafe_sysctls),
           {"--release", &flags.release, "Kubernetes release to behave as"},
           feature_gates(flags.feature_gates),
           log_level(flags.log_level),

@@ -45,6 +45,7 @@ Result<node::AgentOptions> agent_options(const NodeFlags& flags, runtime::Files&
   out.release = flags.release;
   out.feature_gates = flags.feature_gates;
   out.cluster_dns = flags.cluster_dns;
+  out.allowed_unsafe_sysctls = flags.allowed_unsafe_sysctls;
   if (!flags.release.empty()) out.kubelet_version = cat("v", flags.release, ".0");
   DIBS_TRY(out.tls.client_ca_pem, read_file(files, "--client-ca-file", flags.client_ca_file));
   DIBS_TRY(out.tls.certificate_pem, read_file(files, "--tls-cert-file", flags.tls_cert_file));

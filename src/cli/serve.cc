@@ -140,6 +140,7 @@ void add_other_parts(cluster::Options& options, const ServeFlags& flags,
   nodes.image_aliases = flags.image_aliases;
   nodes.insecure_registries = flags.insecure_registries;
   nodes.disk = flags.disk;
+  nodes.allowed_unsafe_sysctls = flags.allowed_unsafe_sysctls;
   nodes.folder = std::filesystem::absolute(folder).lexically_normal();
   nodes.fleet = flags.nodes > cluster::kMostMachines;
 }

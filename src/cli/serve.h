@@ -42,6 +42,7 @@ struct ServeFlags {
   std::vector<std::string> image_aliases;
   std::vector<std::string> insecure_registries;
   node::DiskOptions disk;
+  std::vector<std::string> allowed_unsafe_sysctls;
   Duration node_monitor_grace_period = std::chrono::seconds(50);
   bool explain_events = false;  // of the scheduler
 };

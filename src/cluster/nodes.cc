@@ -129,6 +129,7 @@ struct Nodes::State {
     out.insecure_registries = options.insecure_registries;
     out.disk = options.disk;
     out.network = options.folder;
+    out.allowed_unsafe_sysctls = options.allowed_unsafe_sysctls;
     out.cdi_directories = {"/etc/cdi", cat(root, "/cdi")};
     out.host = options.host;
     out.port = options.fleet ? -1 : 0;

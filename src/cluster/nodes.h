@@ -29,6 +29,8 @@ struct NodesOptions {
   std::vector<std::string> image_aliases = {};
   std::vector<std::string> insecure_registries = {};
   node::DiskOptions disk = {};
+  /// Kernel settings that pods may ask for besides the safe ones (node/pods/sysctl_rules.h).
+  std::vector<std::string> allowed_unsafe_sysctls = {};
   /// The cluster's data folder, absolute: a node's is nodes/NAME in it.
   std::string folder = {};
   bool fleet = false;

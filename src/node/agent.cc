@@ -32,7 +32,9 @@ Result<> make_folders(const AgentOptions& options, runtime::Files& files) {
                                   kLongestRoot, ", because sockets of drivers lie below it"));
   }
   for (const char* folder : {"", "/pods", "/plugins", "/plugins_registry", "/pod-resources"}) {
-    const auto made = files.make_dirs(cat(options.root, folder), 0755);
+    // What pods have in their volumes is no other user's.
+    const unsigned mode = std::string_view(folder) == "/pods" ? 0750 : 0755;
+    const auto made = files.make_dirs(cat(options.root, folder), mode);
     if (!made) return made.error().within(options.root_flag);
   }
   return success();
@@ -154,6 +156,8 @@ struct Agent::State {
     facts.addresses = node_options.addresses;
     facts.cluster_dns = options.cluster_dns;
     facts.simulated = simulated;
+    DIBS_TRY(facts.sysctls, SysctlRules::make(options.allowed_unsafe_sysctls,
+                                              node_options.machine.kernel_version));
     fill_amounts(facts, node_options);
 
     client::EventRecorderOptions events;

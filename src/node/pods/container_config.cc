@@ -8,6 +8,7 @@
 #include "json/parse.h"
 #include "node/pods/container_config_dns.h"
 #include "node/pods/volume_files.h"
+#include "node/runtime/sysctl.h"
 
 namespace dibs::node {
 namespace {
@@ -141,7 +142,8 @@ Result<SandboxPlan> build_sandbox_config(const Value& pod, unsigned attempt, con
     config.ports = port_mappings(pod);
   }
   for (const auto& sysctl : spec["securityContext"]["sysctls"].items()) {
-    config.sysctls.emplace_back(sysctl["name"].str(), sysctl["value"].str());
+    config.sysctls.emplace_back(normalized_sysctl(sysctl["name"].as_string()),
+                                sysctl["value"].str());
   }
 
   DnsSettings host;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/quantity.h"
+#include "base/strings.h"
 #include "node/pods/container_config.h"
 
 namespace dibs::node {
@@ -40,6 +41,24 @@ bool is_bounded(const Value& resources) {
     if (request.is_string() && amount(resources["requests"], name) != limit) return false;
   }
   return true;
+}
+
+/// "hugepages-2Mi": the kernel names the size "2MB".
+std::vector<std::pair<std::string, std::int64_t>> huge_page_limits(const Value& limits) {
+  constexpr std::string_view kPrefix = "hugepages-";
+  std::vector<std::pair<std::string, std::int64_t>> out;
+  for (const auto& [name, quantity] : limits.members()) {
+    if (!std::string_view(name).starts_with(kPrefix)) continue;
+    const auto size = Quantity::parse(std::string_view(name).substr(kPrefix.size()));
+    const auto bytes = Quantity::parse(quantity.as_string());
+    if (!size || !bytes) continue;
+    std::int64_t number = size->value();
+    const char* const units[] = {"B", "KB", "MB", "GB"};
+    std::size_t unit = 0;
+    for (; unit < 3 && number >= 1024 && number % 1024 == 0; ++unit) number /= 1024;
+    out.emplace_back(cat(number, units[unit]), bytes->value());
+  }
+  return out;
 }
 
 }  // namespace
@@ -87,6 +106,7 @@ ContainerLimits container_limits(const Value& pod, const Value& container, const
     out.cpu_quota = std::max(limit * kPeriod / 1000, kMinQuota);
   }
   out.memory_bytes = amount(resources["limits"], "memory").value();
+  out.huge_pages = huge_page_limits(resources["limits"]);
   out.oom_score_adj = std::max(oom_score_adjust(pod, container, facts), facts.lowest_oom_score);
   return out;
 }

@@ -152,6 +152,23 @@ TEST(PodHostname, is_chosen_or_the_pods_name) {
   EXPECT_EQ(pod_hostname(pod, facts).name, std::string(62, 'a'));
 }
 
+TEST(ContainerLimits, have_huge_pages_by_size) {
+  const Value container = from_text(
+      "{'resources': {'limits': {'hugepages-2Mi': '8Mi', 'hugepages-1Gi': '1Gi', 'cpu': '1'}}}");
+  EXPECT_THAT(container_limits(pod_with("{}"), container, some_facts()).huge_pages,
+              testing::UnorderedElementsAre(Pair("2MB", 8 << 20), Pair("1GB", 1 << 30)));
+}
+
+TEST(EffectiveSecurity, takes_profiles_below_the_node_s_folder_only) {
+  for (const char* name : {"../../etc/p.json", "/etc/p.json", "", "a/../../p.json"}) {
+    const Value container = Value::object(
+        {{"securityContext",
+          Value::object({{"seccompProfile",
+                          Value::object({{"type", "Localhost"}, {"localhostProfile", name}})}})}});
+    EXPECT_FALSE(effective_security(pod_with("{}"), container, {}, some_facts()).ok()) << name;
+  }
+}
+
 TEST(PodDns, by_policy_and_config) {
   const NodeFacts facts = some_facts();
   const DnsSettings host = parse_resolv_conf(

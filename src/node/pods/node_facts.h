@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "node/pods/sysctl_rules.h"
+
 namespace dibs::node {
 
 struct NodeFacts {
@@ -28,6 +30,8 @@ struct NodeFacts {
   std::int64_t lowest_oom_score = -1000;
   /// Where localhost seccomp profiles lie; "" : <root>/seccomp.
   std::string seccomp_folder = {};
+  /// Kernel settings that pods may ask for.
+  SysctlRules sysctls = {};
   /// No file is written and nothing is mounted: a simulated node.
   bool simulated = false;
 };

@@ -8,6 +8,7 @@
 #include "json/parse.h"
 #include "node/pods/eviction_rules.h"
 #include "node/pods/pod_admission.h"
+#include "node/pods/pod_refusals.h"
 #include "node/pods/pod_spec.h"
 #include "node/pods/pod_worker.h"
 
@@ -42,7 +43,8 @@ bool PodWorker::admit() {
     const MutexLock lock(mutex_);
     if (taken_) return true;
   }
-  auto rejection = admit_pod(pod_, tools_.node(), tools_.others(uid_));
+  auto rejection = refuse_spec(pod_, tools_.facts);
+  if (!rejection) rejection = admit_pod(pod_, tools_.node(), tools_.others(uid_));
   if (!rejection && tools_.disk_pressure() && !is_critical(pod_)) {
     rejection = Rejection{kEvicted, "The node had condition: [DiskPressure]. "};
   }
@@ -273,6 +275,13 @@ void PodWorker::start(const SpecContainer& container) {
     view_.remove_container(id);
   }
   if (in_backoff(container, view_.newest(name))) return;
+  if (container.kind == ContainerKind::ephemeral) {
+    // It came after the pod was admitted.
+    if (const auto why = refuse_container(container.spec, "")) {
+      tools_.events.warning(pod_, name, "Failed", cat("Error: ", *why));
+      return wait(container, "CreateContainerConfigError", *why);
+    }
+  }
   const ImageOutcome image = tools_.images.ensure(pod_, container.spec);
   if (!image.image) {
     wait(container, image.problem.reason.c_str(), image.problem.message);
@@ -297,6 +306,15 @@ void PodWorker::start(const SpecContainer& container) {
   if (!config) {
     look_again(kConfigRetry);
     return fail("CreateContainerConfigError", config.error().message());
+  }
+  if (const auto target = container.spec["targetContainerName"].as_string(); !target.empty()) {
+    const ContainerStatus* other = view_.current(target);
+    if (other == nullptr || other->state != ContainerState::running) {
+      look_again(kConfigRetry);
+      return fail("CreateContainerConfigError",
+                  cat("unable to find target container ", quoted(target)));
+    }
+    config->target_id = other->id;
   }
   config->annotations[kUserAnnotation] = json::write(user_of(config->security, *image.image));
   auto plan = build_sandbox_config(pod_, sandbox->attempt, tools_.facts, tools_.log_root);

@@ -449,6 +449,22 @@ TEST(PodWorkers, refuse_what_does_not_fit) {
   EXPECT_TRUE(node.machine.log.empty());
 }
 
+TEST(PodWorkers, refuse_what_they_cannot_honour) {
+  TestNode node;
+  node.create("sysctl",
+              "'securityContext': {'sysctls': [{'name': 'kernel.core_pattern', 'value': '|/x'}]},"
+              "'containers': [{'name': 'c'}]");
+  node.create("users", "'hostUsers': false, 'containers': [{'name': 'c'}]");
+  node.settle();
+
+  EXPECT_EQ(node.pod("sysctl")["status"]["phase"].as_string(), "Failed");
+  EXPECT_EQ(node.pod("sysctl")["status"]["reason"].as_string(), "SysctlForbidden");
+  EXPECT_EQ(node.pod("sysctl")["status"]["message"].as_string(),
+            "Pod was rejected: forbidden sysctl: \"kernel.core_pattern\" not allowlisted");
+  EXPECT_EQ(node.pod("users")["status"]["reason"].as_string(), "PodFeatureUnsupported");
+  EXPECT_TRUE(node.machine.log.empty());
+}
+
 TEST(PodWorkers, go_on_with_running_containers_under_a_new_agent) {
   TestNode node;
   node.create("a", "'containers': [{'name': 'c'}]");
