@@ -264,10 +264,18 @@ Result<> Access::Parts::told(const Context& context, Result<> outcome) {
 }
 
 Result<> Access::authorize_request(const Context& context) {
+  return authorize_as(context, context.info.verb);
+}
+
+Result<> Access::authorize_creation(const Context& context) {
+  return authorize_as(context, "create");
+}
+
+Result<> Access::authorize_as(const Context& context, std::string_view verb) {
   const RequestInfo& info = context.info;
   RequestAttributes what;
   what.user = context.user;
-  what.verb = info.verb;
+  what.verb = verb;
   what.is_resource = info.is_resource;
   what.path = info.path;
   what.group = info.group;
@@ -279,7 +287,7 @@ Result<> Access::authorize_request(const Context& context) {
   what.field_selector = context.target.get("fieldSelector");
   what.label_selector = context.target.get("labelSelector");
   // A list that can only find one object is about that object.
-  if (info.is_resource && info.name.empty() && (info.verb == "list" || info.verb == "watch")) {
+  if (info.is_resource && info.name.empty() && (verb == "list" || verb == "watch")) {
     auto selector = api::parse_field_selector(what.field_selector);
     if (selector.ok()) what.name = selector->exact("metadata.name").value_or("");
   }
@@ -325,10 +333,8 @@ Value Access::rules_for(const UserInfo& user, std::string_view name_space) {
 json::Value Access::jwks() { return parts_->verifier.jwks(); }
 
 Result<> Access::check_escalation(const Write& write) {
-  auth::RoleWrite role{
-      write.context.user, write.resource.plural,
-      write.name_space,   write.operation == Operation::create ? std::string_view() : write.name,
-      write.object,       write.old_if_any()};
+  auth::RoleWrite role{write.context.user,      write.resource.plural, write.name_space,
+                       write.context.info.name, write.object,          write.old_if_any()};
   return auth::check_role_write(parts_->rbac, role,
                                 [this](const RequestAttributes& what) { return authorize(what); });
 }

@@ -35,6 +35,8 @@ class Access {
   Result<auth::UserInfo> impersonate(const net::Request& request, const auth::UserInfo& sender);
   /// Errors: forbidden, in the words of the API.
   Result<> authorize_request(const Context& context);
+  /// The same for a request that comes to a creation, whatever its method says.
+  Result<> authorize_creation(const Context& context);
   auth::Decision authorize(const auth::RequestAttributes& attributes);
   /// How often a part of this process was refused what it asked for: never, unless its role was
   /// changed or it asks for too much. Each time is in the log.
@@ -60,6 +62,8 @@ class Access {
                             const Value* old);
 
  private:
+  Result<> authorize_as(const Context& context, std::string_view verb);
+
   struct Parts;
   explicit Access(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;

@@ -419,8 +419,8 @@ Result<Reply> ApiServer::Parts::serve(Context& context) {
     if (!info.subresource.empty() && subresources->handles(context))
       return subresources->handle(context);
     if (info.verb == "create") return handle_create(context);
-    if (info.verb == "update") return handle_update(context);
-    if (info.verb == "patch") return handle_patch(context);
+    if (info.verb == "update") return handle_update(context, *access);
+    if (info.verb == "patch") return handle_patch(context, *access);
     if (info.verb == "delete") return handle_delete(context);
   }
   DIBS_TRY(Response response, serve_at_once(context));

@@ -100,6 +100,7 @@ Result<> Objects::create(Write& write) const {
     if (generates) write.object = nameless;
     fill_in(write, generates);
     DIBS_CHECK(judge_new(write, wanted.as_sent));
+    if (!posted) DIBS_CHECK(write.may_create());
     DIBS_CHECK(admission_.allocate(write));
     DIBS_CHECK(admission_.validate(write));
     // An update that found nothing is told by the store, and begins again over what it then finds.

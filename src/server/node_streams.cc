@@ -234,11 +234,7 @@ Result<> Subresources::authorize_websocket(const Context& context) {
   if (context.resource->features && context.resource->features->minor() < kFirstToMind) {
     return success();
   }
-  Context as_create;
-  as_create.info = context.info;
-  as_create.info.verb = "create";
-  as_create.user = context.user;
-  return access_.authorize_request(as_create);
+  return access_.authorize_creation(context);
 }
 
 void Subresources::stream_log(const Context& context, const StreamPlace& place,

@@ -100,8 +100,10 @@ class Write {
   std::string name;
   std::string subresource;
   Make make;
-  bool may_create = false;  // where an update finds nothing
-  bool follows = false;     // from a write that admission policies have judged
+  /// Asked where an update finds nothing and would create: whether the user may. None: it does
+  /// not create.
+  std::function<Result<>()> may_create;
+  bool follows = false;  // from a write that admission policies have judged
   DeleteOptions removal;
   bool encodes_removed = false;  // Outcome::bytes of an object that is gone will be asked for
 

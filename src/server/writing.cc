@@ -167,9 +167,10 @@ Result<Value> as_sent(const Resource& resource, const Decoded& body) {
 }
 
 /// An update of the object, or the status, that the request names.
-std::shared_ptr<Write> update_of(Context& context, Verb verb, bool may_create) {
+std::shared_ptr<Write> update_of(Context& context, Access& access, Verb verb, bool creates) {
   auto write = std::make_shared<Write>(context, *context.resource, verb);
-  write->may_create = may_create && context.info.subresource.empty();
+  if (creates && context.info.subresource.empty())
+    write->may_create = [&context, &access] { return access.authorize_creation(context); };
   return write;
 }
 
@@ -227,12 +228,12 @@ Result<Reply> handle_create(Context& context) {
   return Reply(std::move(write));
 }
 
-Result<Reply> handle_update(Context& context) {
+Result<Reply> handle_update(Context& context, Access& access) {
   const Resource& resource = *context.resource;
   DIBS_CHECK(read_write_options(context, "UpdateOptions"));
   DIBS_TRY(Decoded body, decode_body(context, expected_of(resource)));
   DIBS_CHECK(check_place(context, body.object));
-  auto write = update_of(context, Verb::put, resource.rules->allow_create_on_update);
+  auto write = update_of(context, access, Verb::put, resource.rules->allow_create_on_update);
   write->make = [&resource, body = std::move(body), of_status = write->subresource == "status"](
                     const Value* existing) -> Result<Wanted> {
     DIBS_TRY(Value object, with_defaults(resource, body.object, existing, of_status));
@@ -241,11 +242,11 @@ Result<Reply> handle_update(Context& context) {
   return Reply(std::move(write));
 }
 
-Result<Reply> handle_patch(Context& context) {
+Result<Reply> handle_patch(Context& context, Access& access) {
   const Resource& resource = *context.resource;
   const bool apply = is_apply(context);
   DIBS_CHECK(read_write_options(context, "PatchOptions"));
-  auto write = update_of(context, apply ? Verb::apply : Verb::patch, apply);
+  auto write = update_of(context, access, apply ? Verb::apply : Verb::patch, apply);
   write->make = [&context, &resource, expected = expected_of(resource),
                  of_status =
                      write->subresource == "status"](const Value* existing) -> Result<Wanted> {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/result.h"
+#include "server/access.h"
 #include "server/body.h"
 #include "server/context.h"
 #include "server/objects.h"
@@ -31,8 +32,9 @@ struct Reply {
 };
 
 Result<Reply> handle_create(Context& context);
-Result<Reply> handle_update(Context& context);
-Result<Reply> handle_patch(Context& context);
+/// Both may create what is not there, where the user may create, too.
+Result<Reply> handle_update(Context& context, Access& access);
+Result<Reply> handle_patch(Context& context, Access& access);
 Result<Reply> handle_delete(Context& context);
 Result<Response> handle_delete_collection(Context& context, Objects& objects);
 

@@ -307,17 +307,51 @@ TEST(Escalation, of_an_aggregating_role_needs_everything) {
               HasSubstr("must have cluster-admin privileges to use the aggregationRule"));
 }
 
-TEST(Escalation, is_not_asked_when_rules_stay) {
+Decision denied(const RequestAttributes&) { return {}; }
+
+constexpr const char* kEverything = R"([{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}])";
+
+TEST(Escalation, by_a_label_that_aggregates_is_refused) {
   Rbac rbac;
   UserInfo ana = user("ana");
-  Value old = role("Role", "n", "r", R"([{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}])");
+  Value old = role("ClusterRole", "", "r", kEverything);
   Value object = old;
-  object.mut("metadata").mut("labels").set("a", "b");
+  object.mut("metadata").mut("labels").set("rbac.authorization.k8s.io/aggregate-to-view", "true");
 
-  EXPECT_TRUE(
-      check_role_write(rbac, {ana, "roles", "n", "r", object, &old}, [](const RequestAttributes&) {
-        return Decision{};
-      }).ok());
+  Result<> result = check_role_write(rbac, {ana, "clusterroles", "", "r", object, &old}, denied);
+
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(result.error().message(), HasSubstr("permissions not currently held"));
+}
+
+TEST(Escalation, is_asked_of_an_aggregate_whose_selectors_go) {
+  Rbac rbac;
+  UserInfo ana = user("ana");
+  Value object = role("ClusterRole", "", "agg", "[]");
+  Value old = object;
+  old.set("aggregationRule", parsed(R"({"clusterRoleSelectors":[{"matchLabels":{"a":"b"}}]})"));
+
+  EXPECT_FALSE(check_role_write(rbac, {ana, "clusterroles", "", "agg", object, &old}, denied).ok());
+}
+
+TEST(Escalation, is_not_asked_of_what_garbage_collection_changes) {
+  Rbac rbac;
+  UserInfo ana = user("ana");
+  Value old = role("Role", "n", "r", kEverything);
+  Value object = old;
+  object.mut("metadata").set("finalizers", parsed(R"(["example.com/f"])"));
+
+  EXPECT_TRUE(check_role_write(rbac, {ana, "roles", "n", "r", object, &old}, denied).ok());
+}
+
+TEST(Escalation, by_a_subject_added_to_a_binding_is_refused) {
+  Rbac rbac;
+  rbac.upsert(role("ClusterRole", "", "all", kEverything));
+  UserInfo ana = user("ana");
+  Value old = binding("n", "b", "ClusterRole", "all", R"([{"kind":"User","name":"root"}])");
+  Value object = binding("n", "b", "ClusterRole", "all", R"([{"kind":"User","name":"ana"}])");
+
+  EXPECT_FALSE(check_role_write(rbac, {ana, "rolebindings", "n", "b", object, &old}, denied).ok());
 }
 
 // --- nodes ---

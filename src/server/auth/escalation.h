@@ -1,9 +1,11 @@
 #pragma once
 // Nobody grants what he does not hold.
 //
-// A write of a role needs every right in it, or the verb "escalate" on the role; a write of a
-// binding every right of the role it gives, or the verb "bind" on that role. Members of
-// system:masters may do either.
+// A write of a role needs every right in it, whether or not the write changes them, or the verb
+// "escalate" on the role; one that lets a role gather others, or that did, needs every right there
+// is. A write of a binding needs every right of the role it gives, or the verb "bind" on that role.
+// Members of system:masters may do either, and everybody may change what only garbage collection
+// reads.
 
 #include <functional>
 #include <string>

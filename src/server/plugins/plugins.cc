@@ -46,6 +46,7 @@ void add_admission_plugins(AdmissionChain& chain, PluginSources sources) {
   chain.add(make_runtime_class(sources));
   chain.add(make_certificates(sources));
   chain.add(make_role_escalation(sources));
+  chain.add(make_param_access(sources));
   chain.add(make_service_addresses(sources));
   chain.add(make_admission_policies(sources));
   chain.add(make_admin_access(sources));

@@ -48,6 +48,7 @@ PluginPtr make_storage_protection();
 PluginPtr make_default_storage_class(PluginSources sources);
 PluginPtr make_certificates(PluginSources sources);
 PluginPtr make_role_escalation(PluginSources sources);
+PluginPtr make_param_access(PluginSources sources);
 PluginPtr make_service_addresses(PluginSources sources);
 PluginPtr make_admission_policies(PluginSources sources);
 PluginPtr make_resource_quota(PluginSources sources);
