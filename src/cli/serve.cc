@@ -205,7 +205,7 @@ class Served {
     DIBS_TRY(const auto credentials,
              server::load_credentials(runtime::system_files(), cluster_->runtime().clock, pki_,
                                       {host_}));
-    return cluster_->port()->set_tls(tls_of(credentials));
+    return cluster_->renew(tls_of(credentials), credentials.node_client);
   }
 
   Result<> write_kubeconfig(const ServeFlags& flags, const std::string& folder,

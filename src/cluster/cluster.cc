@@ -92,6 +92,11 @@ std::unique_ptr<client::Transport> Cluster::connect_part(const client::InProcess
   return connect(identity, runtime);
 }
 
+Result<> Cluster::renew(const net::TlsServerOptions& port, const net::Credential& node_client) {
+  if (port_) DIBS_CHECK(port_->set_tls(port));
+  return server_->set_node_client(node_client.certificate_pem, node_client.key_pem);
+}
+
 std::unique_ptr<client::Transport> Cluster::connect(const client::InProcessIdentity& identity) {
   return connect(identity, world_.runtime);
 }

@@ -43,6 +43,7 @@
 #include "cluster/world.h"
 #include "controllers/controllers.h"
 #include "net/http_server.h"
+#include "net/x509.h"
 #include "scheduler/scheduler.h"
 #include "server/api_server.h"
 #include "store/compactor.h"
@@ -87,6 +88,9 @@ class Cluster {
   client::Client& client();
   /// As whom its parts reach the server.
   std::vector<client::InProcessIdentity> parts() const;
+  /// For connections that begin later: what the port shows clients and the server shows nodes.
+  /// Errors: of PEM that cannot be used.
+  Result<> renew(const net::TlsServerOptions& port, const net::Credential& node_client);
   runtime::Runtime& runtime() { return world_.runtime; }
   /// Null where there are none.
   controllers::Controllers* controllers() { return controllers_.get(); }

@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "base/strings.h"
+#include "net/wire.h"
 
 namespace dibs::net {
 namespace {
@@ -48,6 +49,25 @@ std::string text_of(const sockaddr* address) {
   const auto* v4 = reinterpret_cast<const sockaddr_in*>(address);
   ::inet_ntop(AF_INET, &v4->sin_addr, text, sizeof text);
   return cat(text, ':', ntohs(v4->sin_port));
+}
+
+bool is_global(std::uint32_t v4) {
+  const auto top = v4 >> 24;
+  return v4 != 0 && v4 != 0xffffffff && top != 127 && (v4 >> 16) != 0xa9fe && (top >> 4) != 14;
+}
+
+bool is_global(const sockaddr* address) {
+  if (address->sa_family == AF_INET)
+    return is_global(ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr));
+  if (address->sa_family != AF_INET6) return false;
+  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&v6)) {
+    std::uint32_t v4 = 0;
+    std::memcpy(&v4, v6.s6_addr + 12, sizeof v4);
+    return is_global(ntohl(v4));
+  }
+  return !IN6_IS_ADDR_UNSPECIFIED(&v6) && !IN6_IS_ADDR_LOOPBACK(&v6) &&
+         !IN6_IS_ADDR_LINKLOCAL(&v6) && !IN6_IS_ADDR_MULTICAST(&v6);
 }
 
 Result<int> connect_to(const addrinfo& place, Deadline deadline) {
@@ -84,6 +104,10 @@ Result<Url> Url::parse(std::string_view text) {
   const auto broken = [&](std::string_view why) {
     return Error::invalid(cat("URL ", quoted(whole), ": ", why));
   };
+  const auto unsendable = [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; };
+  if (std::any_of(text.begin(), text.end(), unsendable)) {
+    return broken("must not have spaces or control characters");
+  }
   if (text.starts_with("https://")) {
     text.remove_prefix(8);
   } else if (text.starts_with("http://")) {
@@ -111,7 +135,7 @@ Result<Url> Url::parse(std::string_view text) {
     out.host = text.substr(0, colon);
     if (colon != std::string_view::npos) port = text.substr(colon + 1);
   }
-  if (out.host.empty() || out.host.find_first_of("@?# ") != std::string::npos) {
+  if (out.host.empty() || out.host.find_first_of("@?#") != std::string::npos) {
     return broken("bad host");
   }
   out.port = out.tls ? 443 : 80;
@@ -133,8 +157,27 @@ std::string Url::authority() const {
   return host.find(':') == std::string::npos ? host : cat('[', host, ']');
 }
 
+Result<std::string> request_head(const Request& request, const Url& url) {
+  DIBS_CHECK(check_sendable(request));
+  std::string out = cat(request.method, ' ', url.path, request.target,
+                        " HTTP/1.1\r\nHost: ", url.authority(), "\r\n");
+  for (const auto& [name, value] : request.headers.fields()) {
+    if (equals_ignoring_case(name, "Host") || equals_ignoring_case(name, "Content-Length") ||
+        equals_ignoring_case(name, "Transfer-Encoding")) {
+      continue;
+    }
+    append(out, name, ": ", value, "\r\n");
+  }
+  if (!request.body.empty() || request.method == "POST" || request.method == "PUT" ||
+      request.method == "PATCH") {
+    append(out, "Content-Length: ", request.body.size(), "\r\n");
+  }
+  out.append("\r\n");
+  return out;
+}
+
 Result<std::unique_ptr<ClientConnection>> ClientConnection::dial(
-    const Url& url, std::shared_ptr<TlsContext> context, Deadline deadline) {
+    const Url& url, std::shared_ptr<TlsContext> context, Deadline deadline, Reach reach) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
@@ -148,8 +191,13 @@ Result<std::unique_ptr<ClientConnection>> ClientConnection::dial(
   }
   Result<int> fd = Error::unavailable(cat("dial tcp: lookup ", url.host, ": no such host"));
   for (const addrinfo* place = found; place != nullptr; place = place->ai_next) {
-    fd = connect_to(*place, deadline);
-    if (fd.ok()) break;
+    // One that is out of reach condemns the name: it must not be a matter of order.
+    if (reach == Reach::others && !is_global(place->ai_addr)) {
+      if (fd.ok()) ::close(*fd);
+      fd = Error::bad_request("address not allowed");
+      break;
+    }
+    if (!fd.ok()) fd = connect_to(*place, deadline);
   }
   ::freeaddrinfo(found);
   if (!fd) return fd.error();

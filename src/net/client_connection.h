@@ -9,6 +9,8 @@
 
 #include "base/result.h"
 #include "net/channel.h"
+#include "net/http.h"
+#include "net/reach.h"
 #include "net/tls.h"
 
 namespace dibs::net {
@@ -28,12 +30,18 @@ struct Url {
   std::string host_port() const;
 };
 
+/// The head of a request to that server. Host, length and framing are those of the message,
+/// whatever its headers say. Errors: of check_sendable().
+Result<std::string> request_head(const Request& request, const Url& url);
+
 class ClientConnection {
  public:
-  /// Connects and, with a context, shakes hands. Errors: unavailable, timeout.
+  /// Connects and, with a context, shakes hands. Errors: unavailable, timeout; bad_request for an
+  /// address out of reach.
   static Result<std::unique_ptr<ClientConnection>> dial(const Url& url,
                                                         std::shared_ptr<TlsContext> context,
-                                                        Deadline deadline);
+                                                        Deadline deadline,
+                                                        Reach reach = Reach::anywhere);
 
   /// Stops early, successfully, when the server begins to answer: it may have refused what is
   /// coming.

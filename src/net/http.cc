@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "net/wire.h"
 
 namespace dibs::net {
 namespace {
@@ -15,6 +16,17 @@ bool same_name(std::string_view a, std::string_view b) {
     if (lower(a[i]) != lower(b[i])) return false;
   }
   return true;
+}
+
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+/// A token as RFC 9110 has it.
+bool is_name(std::string_view text) {
+  constexpr std::string_view kSigns = "!#$%&'*+-.^_`|~";
+  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') ||
+           kSigns.find(c) != std::string_view::npos;
+  });
 }
 
 }  // namespace
@@ -161,14 +173,39 @@ std::string_view reason_phrase(int status) {
   }
 }
 
-Result<Target> Target::parse(std::string_view target) {
-  // The absolute form that proxies send: only path and query matter here.
-  if (!target.empty() && target.front() != '/') {
-    if (const auto scheme = target.find("://"); scheme != std::string_view::npos) {
-      const auto path = target.find_first_of("/?", scheme + 3);
-      target = path == std::string_view::npos ? std::string_view("/") : target.substr(path);
+Result<> check_sendable(const Request& request) {
+  if (!is_name(request.method)) {
+    return Error::invalid(cat("HTTP method ", quoted(request.method), ": must be a token"));
+  }
+  for (const char c : request.target) {
+    if (c == ' ' || is_control(c)) {
+      return Error::invalid(cat("HTTP target ", quoted(request.target),
+                                ": must not have spaces or control characters"));
     }
   }
+  for (const auto& [name, value] : request.headers.fields()) {
+    if (!is_name(name)) {
+      return Error::invalid(cat("HTTP header name ", quoted(name), ": must be a token"));
+    }
+    if (std::any_of(value.begin(), value.end(),
+                    [](char c) { return c != '\t' && is_control(c); })) {
+      // The value may be a secret.
+      return Error::invalid(cat("HTTP header ", name, ": must not have control characters"));
+    }
+  }
+  return success();
+}
+
+std::string_view origin_form(std::string_view target) {
+  if (target.empty() || target.front() == '/') return target;
+  const auto scheme = target.find("://");
+  if (scheme == std::string_view::npos) return target;
+  const auto path = target.find_first_of("/?", scheme + 3);
+  return path == std::string_view::npos ? std::string_view("/") : target.substr(path);
+}
+
+Result<Target> Target::parse(std::string_view target) {
+  target = origin_form(target);
   Target out;
   const auto mark = target.find('?');
   if (!percent_decode(target.substr(0, mark), false, out.path)) {

@@ -74,23 +74,6 @@ struct HttpClient::Impl : std::enable_shared_from_this<HttpClient::Impl> {
       idle.push_back(std::move(connection));
   }
 
-  std::string head_of(const Request& request) const {
-    std::string out = cat(request.method, ' ', url.path, request.target,
-                          " HTTP/1.1\r\nHost: ", url.authority(), "\r\n");
-    for (const auto& [name, value] : request.headers.fields()) {
-      if (equals_ignoring_case(name, "Host") || equals_ignoring_case(name, "Content-Length")) {
-        continue;
-      }
-      append(out, name, ": ", value, "\r\n");
-    }
-    if (!request.body.empty() || request.method == "POST" || request.method == "PUT" ||
-        request.method == "PATCH") {
-      append(out, "Content-Length: ", request.body.size(), "\r\n");
-    }
-    out.append("\r\n");
-    return out;
-  }
-
   /// As Go words it: the method, the URL, then what went wrong.
   Error describe(const Request& request, const Error& error) const {
     std::string method = to_lower(request.method);
@@ -110,7 +93,7 @@ struct HttpClient::Impl : std::enable_shared_from_this<HttpClient::Impl> {
 
   /// Sends on a kept or a new connection and reads up to the end of the head.
   Result<Answer> begin(const Request& request, Deadline deadline, std::size_t max_body) {
-    std::string bytes = head_of(request);
+    DIBS_TRY(std::string bytes, request_head(request, url));
     const std::size_t head_size = bytes.size();
     if (request.body.size() <= kReadSize) bytes.append(request.body);
     bool fresh = false;

@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "net/client_connection.h"
 #include "net/gzip.h"
+#include "net/stream_client.h"
 #include "net/testing/test_support.h"
 
 namespace dibs::net {
@@ -25,9 +26,23 @@ TEST(Url, parses) {
   EXPECT_EQ(url->authority(), "[::1]:6443");
   EXPECT_EQ(Url::parse("http://a")->authority(), "a");
   EXPECT_EQ(Url::parse("https://a:443")->authority(), "a");
-  for (const auto* bad : {"", "a:1", "ftp://a", "https://", "https://a:x", "https://a:0",
-                          "https://a:99999", "https://[::1", "https://u@a"}) {
+  for (const auto* bad :
+       {"", "a:1", "ftp://a", "https://", "https://a:x", "https://a:0", "https://a:99999",
+        "https://[::1", "https://u@a", "http://a b", "http://a\r\nX: y", "http://a/b c"}) {
     EXPECT_FALSE(Url::parse(bad).ok()) << bad;
+  }
+}
+
+TEST(ClientConnection, reaches_others_only_where_it_is_told) {
+  const Deadline soon = std::chrono::steady_clock::now() + kWait;
+  for (const auto* host : {"127.0.0.1", "127.9.9.9", "localhost", "[::1]", "[::ffff:127.0.0.1]",
+                           "0.0.0.0", "[::]", "169.254.169.254", "[fe80::1]", "224.0.0.1",
+                           "[ff02::1]", "255.255.255.255", "2130706433"}) {
+    const auto url = Url::parse(cat("http://", host, ":1"));
+    ASSERT_TRUE(url.ok()) << host;
+    const auto dialled = ClientConnection::dial(*url, nullptr, soon, Reach::others);
+    ASSERT_FALSE(dialled.ok()) << host;
+    EXPECT_EQ(dialled.error().message(), "address not allowed") << host;
   }
 }
 
@@ -44,6 +59,64 @@ TEST(HttpClient, puts_its_path_before_the_target) {
   const auto response = (*client)->send(request, kWait);
   ASSERT_TRUE(response.ok()) << response.error().message();
   EXPECT_EQ(response->body, cat("/base/x?y=1 localhost:", server->port(), " b"));
+}
+
+/// Requests of which each would be two on the wire, or have a header more.
+std::vector<Request> smuggled() {
+  std::vector<Request> out(7);
+  for (Request& one : out) {
+    one.method = "GET";
+    one.target = "/";
+  }
+  out[0].target = "/a HTTP/1.1\r\nX: y\r\n\r\nGET /b";
+  out[1].target = "/a b";
+  out[2].target = std::string("/a\0b", 4);
+  out[3].headers.add("A", "b\r\nX: y");
+  out[4].headers.add("A: b\r\nX", "y");
+  out[5].headers.add("", "y");
+  out[6].method = "GET / HTTP/1.1\r\nX: y\r\n\r\nGET";
+  return out;
+}
+
+TEST(HttpClient, sends_nothing_that_would_be_another_request) {
+  int asked = 0;
+  auto server = test_server({}, [&](Request, std::unique_ptr<Exchange> exchange) {
+    ++asked;
+    exchange->respond(text(200, ""));
+  });
+  ClientOptions options;
+  options.url = cat("http://127.0.0.1:", server->port());
+  auto client = HttpClient::open(options);
+  ASSERT_TRUE(client.ok());
+  for (const Request& request : smuggled()) {
+    EXPECT_FALSE((*client)->send(request, kWait).ok());
+    EXPECT_FALSE((*client)->open_stream(request, kWait).ok());
+    EXPECT_FALSE(StreamClient().open(options.url, nullptr, request, kWait).ok());
+  }
+  Request tab;
+  tab.method = "GET";
+  tab.target = "/?a=%20b";
+  tab.headers.add("A", "b\tc \xc3\xa4");
+  EXPECT_TRUE((*client)->send(tab, kWait).ok());
+  server->stop();
+  EXPECT_EQ(asked, 1);
+}
+
+TEST(HttpClient, says_itself_how_long_a_body_is) {
+  auto server = test_server({}, [](Request request, std::unique_ptr<Exchange> exchange) {
+    exchange->respond(text(200, cat(request.body, '|', request.headers.get("Transfer-Encoding"))));
+  });
+  ClientOptions options;
+  options.url = cat("http://127.0.0.1:", server->port());
+  Request request;
+  request.method = "POST";
+  request.target = "/";
+  request.body = "abc";
+  request.headers.add("Transfer-Encoding", "chunked");
+  request.headers.add("Content-Length", "1");
+  auto answer = (*HttpClient::open(options))->send(request, kWait);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->body, "abc|");
 }
 
 TEST(HttpClient, explains_a_refused_connection) {

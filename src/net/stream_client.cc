@@ -24,23 +24,6 @@ constexpr std::size_t kSpliceBound = 1024 * 1024;
 // What a client that is gone has sent must be taken in this time.
 constexpr Duration kSpliceEnd = std::chrono::seconds(5);
 
-std::string head_of(const Request& request, const Url& url) {
-  std::string out = cat(request.method, ' ', url.path, request.target,
-                        " HTTP/1.1\r\nHost: ", url.authority(), "\r\n");
-  for (const auto& [name, value] : request.headers.fields()) {
-    if (equals_ignoring_case(name, "Host") || equals_ignoring_case(name, "Content-Length") ||
-        equals_ignoring_case(name, "Transfer-Encoding")) {
-      continue;
-    }
-    append(out, name, ": ", value, "\r\n");
-  }
-  if (!request.body.empty() || (request.method != "GET" && request.method != "HEAD")) {
-    append(out, "Content-Length: ", request.body.size(), "\r\n");
-  }
-  out.append("\r\n");
-  return out;
-}
-
 class ParsedBody final : public BodySource {
  public:
   ParsedBody(std::shared_ptr<ByteStream> stream, std::unique_ptr<ResponseParser> parser,
@@ -163,11 +146,12 @@ void StreamClient::close() {
 
 Result<StreamAnswer> StreamClient::open(const std::string& url_text,
                                         std::shared_ptr<TlsContext> tls, const Request& request,
-                                        Duration timeout) {
+                                        Duration timeout, Reach reach) {
   const Deadline deadline = std::chrono::steady_clock::now() + timeout;
   DIBS_TRY(const Url url, Url::parse(url_text));
-  DIBS_TRY(auto connection, ClientConnection::dial(url, std::move(tls), deadline));
-  auto sent = connection->write(head_of(request, url), deadline);
+  DIBS_TRY(const std::string head, request_head(request, url));
+  DIBS_TRY(auto connection, ClientConnection::dial(url, std::move(tls), deadline, reach));
+  auto sent = connection->write(head, deadline);
   if (sent.ok()) sent = connection->write(request.body, deadline);
   auto parser = std::make_unique<ResponseParser>(
       ParseLimits{.max_header_bytes = kMaxHead,

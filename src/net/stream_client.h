@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "net/http.h"
+#include "net/reach.h"
 #include "net/tls.h"
 
 namespace dibs::net {
@@ -44,9 +45,11 @@ class StreamClient {
   void close();
 
   /// `url` as in ClientOptions; `tls` is for https only. `timeout` is for dialling and the head.
-  /// Errors: unavailable, timeout, worded as by Go's dialler and without the URL.
+  /// Errors: unavailable, timeout, worded as by Go's dialler and without the URL; bad_request for
+  /// an address out of reach.
   Result<StreamAnswer> open(const std::string& url, std::shared_ptr<TlsContext> tls,
-                            const Request& request, Duration timeout);
+                            const Request& request, Duration timeout,
+                            Reach reach = Reach::anywhere);
 
  private:
   struct Impl;

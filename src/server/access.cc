@@ -14,6 +14,7 @@
 #include "server/auth/node_restriction.h"
 #include "server/auth/rbac.h"
 #include "server/auth/tokens.h"
+#include "server/credentials.h"
 #include "server/status.h"
 #include "server/stored.h"
 
@@ -233,6 +234,8 @@ void Access::stop() {
 
 Result<UserInfo> Access::authenticate(const net::Request& request) {
   DIBS_TRY(UserInfo user, parts_->authenticator->authenticate(request));
+  // This server's own, for the ports of nodes: a request that comes by it was led back here.
+  if (user.name == kNodeClientUser) return unauthorized_error();
   if (is_inside(request)) take_extra(request, user);
   return user;
 }

@@ -197,6 +197,11 @@ void ApiServer::close() {
   parts_->access->stop();
 }
 
+Result<> ApiServer::set_node_client(const std::string& certificate_pem,
+                                    const std::string& key_pem) {
+  return parts_->nodes->set_certificate(certificate_pem, key_pem);
+}
+
 void ApiServer::handle(net::Request request, std::unique_ptr<net::Exchange> exchange) {
   handle(Request{std::move(request)}, calls::over_http(std::move(exchange)));
 }

@@ -37,6 +37,8 @@ class ApiServer {
   calls::Handler handler();
 
   void close();
+  /// What nodes are shown from now on. Errors: invalid, for PEM that cannot be used.
+  Result<> set_node_client(const std::string& certificate_pem, const std::string& key_pem);
   metrics::Registry& metrics();
   /// What the objects have in common that clients in this process are given to keep; such a client
   /// shares what it keeps through the same pool.

@@ -67,6 +67,12 @@ class Folder {
   std::string path_;
 };
 
+/// An earlier release put this certificate into system:masters.
+bool has_no_group(const net::Credential& credential) {
+  auto info = net::parse_certificate(credential.certificate_pem);
+  return info.ok() && info->organizations.empty();
+}
+
 }  // namespace
 
 Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& clock,
@@ -122,12 +128,11 @@ Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& cloc
   }
 
   DIBS_TRY(auto node_client, disk.read("apiserver-kubelet-client"));
-  if (node_client && disk.fresh(*node_client, out.ca, {})) {
+  if (node_client && disk.fresh(*node_client, out.ca, {}) && has_no_group(*node_client)) {
     out.node_client = std::move(*node_client);
   } else {
-    DIBS_TRY(out.node_client,
-             net::issue_client_certificate(out.ca, "kube-apiserver-kubelet-client",
-                                           {"system:masters"}, disk.validity(kLife)));
+    DIBS_TRY(out.node_client, net::issue_client_certificate(out.ca, std::string(kNodeClientUser),
+                                                            {}, disk.validity(kLife)));
     DIBS_CHECK(disk.write("apiserver-kubelet-client", out.node_client));
   }
 

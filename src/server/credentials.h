@@ -5,6 +5,7 @@
 // Keys are readable by their owner alone.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -14,11 +15,15 @@
 
 namespace dibs::server {
 
+/// May use the ports of nodes and nothing else (the role system:kubelet-api-admin), so that a
+/// request which is led astray on its way to a node opens nothing.
+inline constexpr std::string_view kNodeClientUser = "kube-apiserver-kubelet-client";
+
 struct Credentials {
   net::Credential ca;
   net::Credential server;
   net::Credential admin;        // user kubernetes-admin, group system:masters
-  net::Credential node_client;  // what the server shows to nodes; group system:masters
+  net::Credential node_client;  // what the server shows to nodes: kNodeClientUser, of no group
   std::string account_key_pem;  // signs service account tokens
 };
 

@@ -55,6 +55,22 @@ TEST_F(CredentialFiles, are_made_on_the_first_start) {
                           "server.crt", "server.key"));
 }
 
+TEST_F(CredentialFiles, show_nodes_an_identity_that_is_in_no_group) {
+  const net::Credential made = load().node_client;
+  EXPECT_EQ(info(made).common_name, "kube-apiserver-kubelet-client");
+  EXPECT_TRUE(info(made).organizations.empty());
+
+  // One of an earlier release is replaced, though it would last.
+  const net::Credential ca = load().ca;
+  const Time now = sim_.now();
+  auto old = net::issue_client_certificate(ca, "kube-apiserver-kubelet-client", {"system:masters"},
+                                           {now, now + 365 * kDay});
+  ASSERT_TRUE(old.ok());
+  ASSERT_TRUE(files_->write("/data/pki/apiserver-kubelet-client.crt", old->certificate_pem).ok());
+  ASSERT_TRUE(files_->write("/data/pki/apiserver-kubelet-client.key", old->key_pem).ok());
+  EXPECT_TRUE(info(load().node_client).organizations.empty());
+}
+
 TEST_F(CredentialFiles, stay_the_same_on_the_next_start) {
   Credentials first = load({"api.example.com"});
   sim_.advance(100 * kDay);
@@ -77,6 +93,7 @@ TEST_F(CredentialFiles, are_renewed_when_a_third_of_their_life_is_left) {
 
   EXPECT_NE(renewed.server.certificate_pem, first.server.certificate_pem);
   EXPECT_NE(renewed.admin.certificate_pem, first.admin.certificate_pem);
+  EXPECT_NE(renewed.node_client.certificate_pem, first.node_client.certificate_pem);
   EXPECT_EQ(renewed.ca.certificate_pem, first.ca.certificate_pem);
   EXPECT_EQ(renewed.account_key_pem, first.account_key_pem) << "tokens handed out must stay good";
   EXPECT_GT(info(renewed.server).not_after, sim_.now() + 364 * kDay);

@@ -23,17 +23,9 @@ std::string without_token(std::string_view offer) {
 }  // namespace
 
 Result<std::unique_ptr<NodeClient>> NodeClient::open(const Options& options) {
-  std::unique_ptr<NodeClient> out(new NodeClient);
-  net::TlsClientOptions tls;
-  tls.certificate_pem = options.node_client_certificate_pem;
-  tls.key_pem = options.node_client_key_pem;
-  tls.ca_pem = options.node_ca_pem;
-  // Nodes sign their own certificates unless somebody cares: as upstream, they are then taken as
-  // they come.
-  tls.insecure = options.node_ca_pem.empty();
-  DIBS_TRY(out->tls_, net::TlsContext::client(tls));
-  tls.insecure = true;
-  DIBS_TRY(out->unchecked_tls_, net::TlsContext::client(tls));
+  std::unique_ptr<NodeClient> out(new NodeClient(options.node_ca_pem));
+  DIBS_CHECK(
+      out->set_certificate(options.node_client_certificate_pem, options.node_client_key_pem));
   net::TlsClientOptions other;
   other.insecure = true;
   DIBS_TRY(out->other_tls_, net::TlsContext::client(other));
@@ -47,9 +39,32 @@ std::string NodeClient::own_host(std::string_view node) const {
   return own ? own_nodes_host_ : std::string();
 }
 
+Result<> NodeClient::set_certificate(const std::string& certificate_pem,
+                                     const std::string& key_pem) {
+  net::TlsClientOptions options;
+  options.certificate_pem = certificate_pem;
+  options.key_pem = key_pem;
+  options.ca_pem = ca_pem_;
+  // Nodes sign their own certificates unless somebody cares: as upstream, they are then taken as
+  // they come.
+  options.insecure = ca_pem_.empty();
+  DIBS_TRY(auto checked, net::TlsContext::client(options));
+  options.insecure = true;
+  DIBS_TRY(auto unchecked, net::TlsContext::client(options));
+  const MutexLock lock(mutex_);
+  tls_ = std::move(checked);
+  unchecked_tls_ = std::move(unchecked);
+  return success();
+}
+
+std::shared_ptr<net::TlsContext> NodeClient::context_for(const StreamPlace& place) {
+  if (!place.to_node) return other_tls_;
+  const MutexLock lock(mutex_);
+  return place.unchecked ? unchecked_tls_ : tls_;
+}
+
 Result<net::StreamAnswer> NodeClient::open(const StreamPlace& place, const net::Request& request) {
-  const auto& context = !place.to_node ? other_tls_ : place.unchecked ? unchecked_tls_ : tls_;
-  return client_.open(place.url, context, request, kNodeTimeout);
+  return client_.open(place.url, context_for(place), request, kNodeTimeout, place.reach);
 }
 
 net::Request passed_on(const net::Request& request, const std::string& target) {
@@ -84,7 +99,9 @@ void join_upgrade(NodeClient& nodes, const net::Request& request, const StreamPl
   }
   auto answer = nodes.open(place, passed_on(request, place.target));
   if (!answer.ok()) {
-    return fail(Error::plain(cat("error dialing backend: ", answer.error().message())));
+    const Error& error = answer.error();
+    if (error.code() == Code::bad_request) return fail(error);
+    return fail(Error::plain(cat("error dialing backend: ", error.message())));
   }
   if (answer->upgraded == nullptr) {
     auto text = net::read_whole(*answer->body, kMaxNodeError, kNodeTimeout);

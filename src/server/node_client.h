@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "net/http.h"
@@ -22,7 +23,8 @@ struct StreamPlace {
   std::string url = {};     // "https://10.0.0.5:10250"
   std::string target = {};  // path and query
   bool to_node = true;      // else a pod's own server, which gets no certificate
-  bool unchecked = false;   // the client does not mind whose certificate the node shows
+  net::Reach reach = net::Reach::anywhere;
+  bool unchecked = false;  // the client does not mind whose certificate the node shows
 };
 
 inline constexpr Duration kNodeTimeout = std::chrono::seconds(30);
@@ -33,6 +35,8 @@ class NodeClient {
  public:
   /// Errors: invalid, for a certificate that cannot be used.
   static Result<std::unique_ptr<NodeClient>> open(const Options& options);
+  /// For connections that begin later. Errors: invalid.
+  Result<> set_certificate(const std::string& certificate_pem, const std::string& key_pem);
 
   /// Nodes are shown this server's certificate. Others are reached by http, or by https without any
   /// check.
@@ -43,13 +47,17 @@ class NodeClient {
   void close() { client_.close(); }
 
  private:
-  NodeClient() = default;
+  explicit NodeClient(std::string ca_pem) : ca_pem_(std::move(ca_pem)) {}
+  std::shared_ptr<net::TlsContext> context_for(const StreamPlace& place);
+
+  const std::string ca_pem_;
   std::vector<std::string> own_nodes_;
   std::string own_nodes_host_;
   net::StreamClient client_;
-  std::shared_ptr<net::TlsContext> tls_;
-  std::shared_ptr<net::TlsContext> unchecked_tls_;
   std::shared_ptr<net::TlsContext> other_tls_;
+  Mutex mutex_;
+  std::shared_ptr<net::TlsContext> tls_ DIBS_GUARDED_BY(mutex_);
+  std::shared_ptr<net::TlsContext> unchecked_tls_ DIBS_GUARDED_BY(mutex_);
 };
 
 /// The client's request with its target replaced, without what was meant for this server alone.

@@ -1,5 +1,8 @@
 // Subresources::proxy: requests to the own servers of nodes, pods and services.
+#include <charconv>
+
 #include "base/strings.h"
+#include "net/wire.h"
 #include "server/node_client.h"
 #include "server/plugins/admission_policies_bodies.h"
 #include "server/status.h"
@@ -35,22 +38,46 @@ std::optional<ProxyName> read_name(std::string_view text) {
   return out;
 }
 
-/// Path and query behind ".../proxy".
+/// Path and query behind ".../proxy", as they were sent.
 std::string rest_of(const Context& context) {
-  const std::string_view target = context.request.target;
+  const std::string_view target = net::origin_form(context.request.target);
   const auto question = target.find('?');
-  const std::string_view path = target.substr(0, question);
+  std::string_view path = target.substr(0, question);
   const std::string_view query =
       question == std::string_view::npos ? std::string_view() : target.substr(question);
-  const auto at = path.find("/proxy");
-  std::string_view rest = at == std::string_view::npos ? std::string_view() : path.substr(at + 6);
-  return cat(rest.empty() ? std::string_view("/") : rest, query);
+  // Counted, not searched for: any part before it may be called proxy, too. An escaped slash is one
+  // here as well, since the path was decoded before it was taken apart.
+  const auto slash = [](std::string_view text) -> std::size_t {
+    if (text.starts_with('/')) return 1;
+    return to_lower(text.substr(0, 3)) == "%2f" ? 3 : 0;
+  };
+  path.remove_prefix(slash(path));
+  for (std::size_t part = 0; part < context.info.parts_before_rest; ++part) {
+    while (!path.empty() && slash(path) == 0) path.remove_prefix(1);
+    path.remove_prefix(slash(path));
+  }
+  return cat("/", path, query);
+}
+
+/// Whether what follows a name can be a port.
+bool is_port(std::string_view text) {
+  std::uint16_t number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return code == std::errc() && end == text.data() + text.size() && number > 0;
 }
 
 std::string at_address(const ProxyName& name, std::string_view address, std::string_view port) {
   const bool v6 = address.find(':') != std::string_view::npos;
   return cat(name.scheme, "://", v6 ? "[" : "", address, v6 ? "]" : "", port.empty() ? "" : ":",
              port);
+}
+
+/// The own server of a pod, wherever its status says that it is.
+StreamPlace place_of(std::string url, const Context& context) {
+  StreamPlace out{std::move(url), rest_of(context)};
+  out.to_node = false;
+  out.reach = net::Reach::others;
+  return out;
 }
 
 /// A port by number, or by the name that a container gives it.
@@ -95,10 +122,14 @@ Result<StreamPlace> Subresources::proxied_node(Context& context) {
     // Another port of the machine is none of the agent's.
     const auto colon = out.url.rfind(':');
     if (name->port != std::string_view(out.url).substr(colon + 1)) {
+      if (!is_port(name->port))
+        return Error::bad_request(cat("invalid node request ", quoted(context.info.name)));
       out.url = cat(name->scheme, out.url.substr(5, colon - 5), ":", name->port);
       out.to_node = false;
     }
   }
+  // Agents of this process may listen on the loopback; nothing else there is for clients.
+  if (!out.to_node || nodes_.own_host(name->name).empty()) out.reach = net::Reach::others;
   out.target = rest_of(context);
   return out;
 }
@@ -114,7 +145,9 @@ Result<StreamPlace> Subresources::proxied_pod(Context& context) {
   }
   const std::string_view address = pod["status"]["podIP"].as_string();
   if (address.empty()) return Error::bad_request("address not allowed");
-  return StreamPlace{at_address(*name, address, port), rest_of(context), false};
+  if (!port.empty() && !is_port(port))
+    return Error::bad_request(cat("invalid pod request ", quoted(context.info.name)));
+  return place_of(at_address(*name, address, port), context);
 }
 
 Result<StreamPlace> Subresources::proxied_service(Context& context) {
@@ -149,7 +182,8 @@ Result<StreamPlace> Subresources::proxied_service(Context& context) {
     const std::string number = wanted.is_integer()  ? cat(wanted.as_int())
                                : wanted.is_string() ? port_number(pod, wanted.as_string())
                                                     : cat((*port)["port"].as_int());
-    return StreamPlace{at_address(*name, address, number), rest_of(context), false};
+    if (!is_port(number)) continue;  // a name that this pod does not have
+    return place_of(at_address(*name, address, number), context);
   }
   return no_endpoints(name->name);
 }
@@ -173,8 +207,9 @@ void Subresources::proxy(const std::shared_ptr<Context>& context,
   request.headers.remove("Connection");
   auto answer = nodes_.open(*place, request);
   if (!answer.ok()) {
-    return fail(
-        Error::unavailable(cat("error trying to reach service: ", answer.error().message())));
+    const Error& error = answer.error();
+    if (error.code() == Code::bad_request) return fail(error);
+    return fail(Error::unavailable(cat("error trying to reach service: ", error.message())));
   }
   net::Response head = std::move(answer->head);
   head.headers.remove("Connection");

@@ -44,12 +44,8 @@ bool has_container(const Value& pod, std::string_view name) {
 Result<std::string> choose_container(const Context& context, const Value& pod) {
   std::string name(context.target.get("container"));
   if (name.empty()) {
+    // The annotation that marks a default is for kubectl, which names the container.
     if (pod["spec"]["containers"].size() == 1) return pod["spec"]["containers"][0]["name"].str();
-    if (auto marked =
-            pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"].as_string();
-        !marked.empty()) {
-      return std::string(marked);
-    }
     return Error::bad_request(cat("a container name must be specified for pod ",
                                   pod["metadata"]["name"].as_string(),
                                   ", choose one of: ", choices(pod)));
@@ -164,7 +160,7 @@ Result<std::optional<StreamPlace>> Subresources::locate(Context& context) {
   if (what != "portforward") {
     auto chosen = choose_container(context, pod);
     if (!chosen.ok()) return std::move(chosen).error();
-    container = std::move(*chosen);
+    container = percent_encode(*chosen);
   }
   std::string node_name(pod["spec"]["nodeName"].as_string());
   if (node_name.empty()) {

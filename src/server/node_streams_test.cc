@@ -1,12 +1,16 @@
 // Streams to nodes: what the server asks a node for, and what it makes of the answers. The node is
 // a real HTTPS server with a script.
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 
 #include <future>
 
 #include "base/mutex.h"
 #include "base/strings.h"
+#include "json/parse.h"
 #include "net/http_server.h"
 #include "net/stream_client.h"
 #include "net/x509.h"
@@ -32,6 +36,23 @@ net::Response plain(int status, std::string body) {
   return out;
 }
 
+/// An address of this machine that others reach, or "".
+std::string outer_address() {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return "";
+  std::string found;
+  for (const ifaddrs* one = all; one != nullptr && found.empty(); one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    if ((one->ifa_flags & IFF_LOOPBACK) != 0 || (one->ifa_flags & IFF_UP) == 0) continue;
+    char text[INET_ADDRSTRLEN] = "";
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text,
+                sizeof text);
+    if (!std::string_view(text).starts_with("169.254.")) found = text;
+  }
+  ::freeifaddrs(all);
+  return found;
+}
+
 /// An API server on a socket, with a node behind it that plays what a test wants.
 class NodeStreamsTest : public testing::Test {
  protected:
@@ -39,8 +60,7 @@ class NodeStreamsTest : public testing::Test {
     const net::Validity validity{Time::from_seconds(1577836800), Time::from_seconds(4102444800)};
     ca_ = *net::make_ca("test-ca", validity);
     const auto serving = *net::issue_server_certificate(ca_, "node", {"127.0.0.1"}, validity);
-    const auto client =
-        *net::issue_client_certificate(ca_, "apiserver", {"system:masters"}, validity);
+    const auto client = *net::issue_client_certificate(ca_, "apiserver", {}, validity);
     net::ServerOptions at_node;
     at_node.tls =
         net::TlsServerOptions{serving.certificate_pem, serving.key_pem, ca_.certificate_pem};
@@ -58,6 +78,8 @@ class NodeStreamsTest : public testing::Test {
     options.node_client_certificate_pem = client.certificate_pem;
     options.node_client_key_pem = client.key_pem;
     options.node_ca_pem = ca_.certificate_pem;
+    options.own_nodes = {"n", "proxy", "proxy.x"};
+    options.own_nodes_host = "127.0.0.1";
     server_ = *ApiServer::open(runtime_.runtime(), *store_, options);
     // A plain connection can show no certificate.
     http_ = *net::HttpServer::start(
@@ -83,12 +105,19 @@ class NodeStreamsTest : public testing::Test {
     server_->close();
   }
 
-  void set_port(int port) {
-    send("PATCH", "/api/v1/nodes/n/status",
+  void set_port(int port, std::string_view node = "n") {
+    send("PATCH", cat("/api/v1/nodes/", node, "/status"),
          cat("{'status':{'addresses':[{'type':'Hostname','address':'nowhere.invalid'},"
              "{'type':'InternalIP','address':'127.0.0.1'}],"
              "'daemonEndpoints':{'kubeletEndpoint':{'Port':",
              port, "}}}}"));
+  }
+
+  /// The pod, ready, at an address.
+  void run_at(std::string_view address) {
+    send("PATCH", cat(kPod, "/status"),
+         cat("{'status':{'phase':'Running','podIP':'", address, "','podIPs':[{'ip':'", address,
+             "'}],'conditions':[{'type':'Ready','status':'True'}]}}"));
   }
 
   net::Request request(std::string method, std::string target, std::string_view body = {}) {
@@ -322,15 +351,94 @@ TEST_F(NodeStreamsTest, reaches_a_nodes_other_pages) {
   EXPECT_THAT(send("GET", "/api/v1/nodes/other/proxy/pods"), HasSubstr("404 "));
 }
 
+TEST_F(NodeStreamsTest, finds_the_rest_of_a_path_whatever_comes_before_it) {
+  answer_ = [](net::Request request, std::unique_ptr<net::Exchange> exchange) {
+    exchange->respond(plain(200, request.target));
+  };
+  for (const char* name : {"proxy", "proxy.x"}) {
+    send("POST", "/api/v1/nodes",
+         cat("{'apiVersion':'v1','kind':'Node','metadata':{'name':'", name, "'}}"));
+    set_port(node_->port(), name);
+  }
+  EXPECT_EQ(send("GET", "/api/v1/nodes/proxy/proxy/pods"), "200 /pods");
+  EXPECT_EQ(send("GET", "/api/v1/nodes/proxy.x/proxy/a/proxy/b?c=/proxy"),
+            "200 /a/proxy/b?c=/proxy");
+  EXPECT_EQ(send("GET", "/api/v1/nodes%2Fproxy/proxy%2fa%2Fb"), "200 /a%2Fb");
+  EXPECT_EQ(send("GET", "/api/v1/nodes/proxy/proxy"), "200 /");
+  EXPECT_EQ(send("GET", "/api/v1/nodes/proxy/proxy?x"), "200 /?x");
+  EXPECT_EQ(send("GET", "http://elsewhere/api/v1/nodes/proxy/proxy/a"), "200 /a");
+}
+
+TEST_F(NodeStreamsTest, takes_no_container_from_an_annotation) {
+  json::Value pod =
+      simple_pod("two", "{'containers':[{'name':'a','image':'i'},{'name':'b','image':'i'}]}");
+  pod.mut("spec").set("nodeName", "n");
+  pod.mut("metadata")
+      .set("annotations",
+           json::Value::object({{"kubectl.kubernetes.io/default-container",
+                                 "x HTTP/1.1\r\nA: b\r\n\r\nGET /exec/default/p/c"}}));
+  ASSERT_THAT(send("POST", "/api/v1/namespaces/default/pods", json::write(pod)), HasSubstr("201 "));
+  const std::string path = "/api/v1/namespaces/default/pods/two";
+  EXPECT_THAT(send("GET", cat(path, "/log")),
+              HasSubstr("a container name must be specified for pod two, choose one of: [a b]"));
+  EXPECT_THAT(
+      send(upgrade(request("POST", cat(path, "/exec?command=true&stdout=true")), "SPDY/3.1")),
+      HasSubstr("a container name must be specified"));
+  EXPECT_THAT(send("GET", cat(path, "/log?container=b%0d%0aA:%20b")),
+              HasSubstr("is not valid for pod two"));
+  EXPECT_EQ(last_asked(), "nothing");
+  EXPECT_EQ(send("GET", cat(path, "/log?container=b")), "200 log\n");
+  EXPECT_EQ(last_asked(), "GET /containerLogs/default/two/b by apiserver");
+}
+
+TEST_F(NodeStreamsTest, shows_nodes_a_renewed_certificate) {
+  const net::Validity validity{Time::from_seconds(1577836800), Time::from_seconds(4102444800)};
+  const auto renewed = *net::issue_client_certificate(ca_, "renewed", {}, validity);
+  EXPECT_FALSE(server_->set_node_client("rubbish", renewed.key_pem).ok());
+  send("GET", cat(kPod, "/log"));
+  EXPECT_EQ(last_asked(), "GET /containerLogs/default/p/c by apiserver");
+  ASSERT_TRUE(server_->set_node_client(renewed.certificate_pem, renewed.key_pem).ok());
+  send("GET", cat(kPod, "/log"));
+  EXPECT_EQ(last_asked(), "GET /containerLogs/default/p/c by renewed");
+}
+
+TEST_F(NodeStreamsTest, reaches_nothing_on_the_loopback_but_agents) {
+  auto web = *net::HttpServer::start({}, [](net::Request, std::unique_ptr<net::Exchange> exchange) {
+    exchange->respond(plain(200, "secret"));
+  });
+  const auto refused = HasSubstr(R"("message":"address not allowed","reason":"BadRequest")");
+  EXPECT_THAT(send("GET", cat("/api/v1/nodes/n:", web->port(), "/proxy/")), refused);
+  send("POST", "/api/v1/nodes", "{'apiVersion':'v1','kind':'Node','metadata':{'name':'m'}}");
+  set_port(web->port(), "m");
+  EXPECT_THAT(send("GET", "/api/v1/nodes/m/proxy/"), refused);
+  send("PATCH", kPod, "{'metadata':{'labels':{'app':'x'}}}");
+  const std::string service = "/api/v1/namespaces/default/services";
+  send("POST", service,
+       cat("{'apiVersion':'v1','kind':'Service','metadata':{'name':'s'},'spec':{'selector':"
+           "{'app':'x'},'ports':[{'port':80,'targetPort':",
+           web->port(), "}]}}"));
+  for (const char* address : {"127.0.0.1", "::1", "169.254.169.254", "fe80::1"}) {
+    run_at(address);
+    EXPECT_THAT(send("GET", cat(kPod, ":", web->port(), "/proxy/")), refused) << address;
+    EXPECT_THAT(send("GET", cat(service, "/s/proxy/")), refused) << address;
+    EXPECT_THAT(send(upgrade(request("GET", cat(kPod, ":", web->port(), "/proxy/")), "x")), refused)
+        << address;
+  }
+  EXPECT_THAT(send("GET", cat(kPod, ":80%0d%0aA/proxy/")), HasSubstr("invalid pod request"));
+  EXPECT_THAT(send("GET", "/api/v1/nodes/n:80%3fx/proxy/"), HasSubstr("invalid node request"));
+}
+
 TEST_F(NodeStreamsTest, reaches_pods_and_services) {
+  const std::string address = outer_address();
+  if (address.empty()) GTEST_SKIP() << "this machine has the loopback only";
+  net::ServerOptions everywhere;
+  everywhere.host = "0.0.0.0";
   auto web = *net::HttpServer::start(
-      {}, [](net::Request request, std::unique_ptr<net::Exchange> exchange) {
+      everywhere, [](net::Request request, std::unique_ptr<net::Exchange> exchange) {
         exchange->respond(plain(200, cat(request.method, " ", request.target, " ", request.body)));
       });
   EXPECT_THAT(send("GET", cat(kPod, "/proxy/")), HasSubstr("address not allowed"));
-  send("PATCH", cat(kPod, "/status"),
-       "{'status':{'phase':'Running','podIP':'127.0.0.1','conditions':[{'type':'Ready',"
-       "'status':'True'}]}}");
+  run_at(address);
   EXPECT_EQ(send("GET", cat(kPod, ":", web->port(), "/proxy/a/b?c=d")), "200 GET /a/b?c=d ");
   EXPECT_EQ(send("POST", cat(kPod, ":", web->port(), "/proxy"), "[]"), "200 POST / []");
 

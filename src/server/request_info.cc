@@ -1,5 +1,6 @@
 #include "server/request_info.h"
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -65,6 +66,7 @@ RequestInfo parse_request_info(std::string_view method, const net::Target& targe
   info.resource = rest[0];
   if (rest.size() > 1) info.name = rest[1];
   if (rest.size() > 2) info.subresource = rest[2];
+  info.parts_before_rest = parts.size() - rest.size() + std::min<std::size_t>(3, rest.size());
   for (std::size_t i = 3; i < rest.size(); ++i) append(info.rest, i > 3 ? "/" : "", rest[i]);
 
   if (auto verb = verb_of(method); !verb.empty()) {

@@ -25,6 +25,7 @@ struct RequestInfo {
   std::string name;
   std::string subresource;
   std::string rest;  // segments after the sub-resource (proxy)
+  std::size_t parts_before_rest = 0;
   bool legacy_watch = false;
 
   bool is_write() const { return verb != "get" && verb != "list" && verb != "watch"; }

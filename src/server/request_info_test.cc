@@ -57,6 +57,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"DELETE", "/api/v1/namespaces/n/pods", "deletecollection -/v1 n pods - - -"},
         Case{"GET", "/api/v1/namespaces/n/pods/p/log", "get -/v1 n pods p log -"},
         Case{"GET", "/api/v1/namespaces/n/services/s/proxy/a/b", "get -/v1 n services s proxy a/b"},
+        Case{"GET", "/api/v1/namespaces/proxy/pods/proxy/proxy/proxy",
+             "get -/v1 proxy pods proxy proxy proxy"},
         Case{"GET", "/api/v1/namespaces", "list -/v1 - namespaces - - -"},
         Case{"GET", "/api/v1/namespaces/n", "get -/v1 n namespaces n - -"},
         Case{"PUT", "/api/v1/namespaces/n/status", "update -/v1 n namespaces n status -"},

@@ -200,6 +200,7 @@ cluster-binding system:discovery = group:system:authenticated
 cluster-binding system:kube-controller-manager = user:system:kube-controller-manager
 cluster-binding system:kube-dns = account:kube-system/kube-dns
 cluster-binding system:kube-scheduler = user:system:kube-scheduler
+cluster-binding system:kubelet-api-admin = user:kube-apiserver-kubelet-client
 cluster-binding system:monitoring = group:system:monitoring
 cluster-binding system:node =
 cluster-binding system:node-proxier = user:system:kube-proxy

@@ -1,0 +1,14 @@
+#pragma once
+// How far a client may reach when somebody else names the server.
+
+namespace dibs::net {
+
+/// Judged by the address that is dialled, not by the name it was found by: a name may mean another
+/// address a moment later.
+enum class Reach : char {
+  anywhere,
+  /// Global unicast addresses: not this machine's loopback, no link-local one, no group, not ::.
+  others,
+};
+
+}  // namespace dibs::net
