@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/span.h"
 #include "base/strings.h"
 #include "controllers/cron_times.h"
 #include "controllers/job_plan.h"
@@ -140,7 +141,7 @@ class CronJobController : public Workload {
   Result<> start_run(Value& cron_job, const CronZone& zone, Time run) {
     const Value spec = cron_job["spec"];
     const Value& deadline = spec["startingDeadlineSeconds"];
-    if (!deadline.is_null() && run + std::chrono::seconds(deadline.as_int()) < now()) {
+    if (!deadline.is_null() && run + seconds_of(deadline.as_int()) < now()) {
       event(cron_job, true, "MissSchedule",
             cat("Missed scheduled time to start a job: ", format_rfc1123(run)));
       return success();

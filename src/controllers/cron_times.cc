@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <tuple>
 
+#include "base/span.h"
 #include "base/strings.h"
 #include "controllers/workload_objects.h"
 
@@ -21,7 +22,7 @@ Time earliest_run(const Value& cron_job, Time now, bool with_deadline) {
   Time earliest = last.is_null() ? created_at(cron_job) : time_at(last);
   const Value& deadline = cron_job["spec"]["startingDeadlineSeconds"];
   if (with_deadline && !deadline.is_null()) {
-    earliest = std::max(earliest, now - std::chrono::seconds(deadline.as_int()));
+    earliest = std::max(earliest, now - seconds_of(deadline.as_int()));
   }
   return earliest;
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/mutex.h"
+#include "base/span.h"
 #include "base/strings.h"
 #include "controllers/controllers.h"
 #include "controllers/eviction.h"
@@ -164,7 +165,7 @@ class DeviceTaints : public Controller {
       const std::int64_t wait = std::max<std::int64_t>(0, seconds.as_int());
       shortest = shortest ? std::min(*shortest, wait) : wait;
     }
-    return since + std::chrono::seconds(shortest.value_or(0));
+    return since + seconds_of(shortest.value_or(0));
   }
 
   void judge(const Value& claim, Verdict& verdict, const std::vector<Value>& rules) const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/span.h"
 #include "base/strings.h"
 #include "controllers/job_indexes.h"
 #include "controllers/replica_set.h"
@@ -187,7 +188,7 @@ class Planner {
     const Value& deadline = spec_["activeDeadlineSeconds"];
     if (deadline.is_integer() && !spec_["suspend"].as_bool() && status_["startTime"].is_string()) {
       const Duration left =
-          time_at(status_["startTime"]) + std::chrono::seconds(deadline.as_int()) - input_.now;
+          time_at(status_["startTime"]) + seconds_of(deadline.as_int()) - input_.now;
       if (left <= Duration(0))
         return {"DeadlineExceeded", "Job was active longer than specified deadline"};
       look_again(left);

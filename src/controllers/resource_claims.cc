@@ -432,7 +432,9 @@ class ResourceClaims : public Controller {
       return Use::yes;  // somebody else's to release
     }
     const auto pod = pods_.get(client::key_of(name_space, consumer["name"].as_string()));
-    if (pod) return is_user(*pod, consumer) ? Use::yes : Use::no;
+    // Another pod of that name may be the one that came before: only the server knows.
+    if (pod && uid_of(*pod) == consumer["uid"].as_string())
+      return is_done_with_claims(*pod) ? Use::no : Use::yes;
     return is_known_gone(consumer["uid"].as_string()) ? Use::no : Use::unknown;
   }
 

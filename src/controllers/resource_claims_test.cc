@@ -168,6 +168,82 @@ TEST_P(ResourceClaims, a_pod_of_the_same_name_does_not_keep_the_claim) {
   EXPECT_TRUE(claim("c")["status"]["allocation"].is_null());
 }
 
+/// A way on which news of pods are lost once it is deaf.
+class DeafTransport : public client::Transport {
+ public:
+  explicit DeafTransport(client::Transport& inner) : inner_(inner) {}
+  Result<client::Response> send(client::Request request) override {
+    return inner_.send(std::move(request));
+  }
+  void send_async(client::Request request,
+                  std::function<void(Result<client::Response>)> done) override {
+    inner_.send_async(std::move(request), std::move(done));
+  }
+  std::unique_ptr<client::TransportStream> open_stream(client::Request request,
+                                                       client::StreamHandlers handlers) override {
+    if (request.target.starts_with("/api/v1/pods")) {
+      handlers.event = nullptr;
+      handlers.data = [this, data = std::move(handlers.data)](std::string_view bytes) {
+        if (!deaf) data(bytes);
+      };
+    }
+    return inner_.open_stream(std::move(request), std::move(handlers));
+  }
+
+  bool deaf = false;
+
+ private:
+  client::Transport& inner_;
+};
+
+TEST(StaleResourceClaims, a_reservation_outlives_an_old_view_of_its_pod) {
+  cluster::test::TestCluster world;
+  const auto inner = world.connect();
+  DeafTransport way(*inner);
+  client::Client client(way);
+  ControllersOptions options;
+  options.ca_pem = "CA";
+  Controllers controllers(client, world.sim.runtime(), options);
+  controllers.start();
+  world.sim.advance(std::chrono::seconds(2));
+  world.create(kClaims, "default",
+               "{'metadata': {'name': 'c'}, 'spec': {'devices': {'requests': [{'name': 'd', "
+               "'exactly': {'deviceClassName': 'c'}}]}}}");
+  const auto make_pod = [&] {
+    return world.create(
+        kPods, "default",
+        "{'metadata': {'name': 'p'}, 'spec': {'resourceClaims': [{'name': 'd', "
+        "'resourceClaimName': 'c'}], 'containers': [{'name': 'm', 'image': 'x'}]}}");
+  };
+  make_pod();
+  world.sim.advance(std::chrono::seconds(1));
+
+  way.deaf = true;
+  client::DeleteOptions now;
+  now.grace_period_seconds = 0;
+  ASSERT_TRUE(world.api->remove(kPods, "default", "p", now).ok());
+  const Value pod = make_pod();
+  Value claim = world.get(kClaims, "default", "c");
+  claim.set("status",
+            from_text(cat("{'allocation': {'devices': {'results': [{'request': 'd', 'driver': "
+                          "'x.example.com', 'pool': 'p', 'device': 'a'}]}}, 'reservedFor': "
+                          "[{'resource': 'pods', 'name': 'p', 'uid': '",
+                          pod["metadata"]["uid"].as_string(), "'}]}")));
+  ASSERT_TRUE(world.api->update_status(kClaims, "default", claim).ok());
+  world.sim.advance(std::chrono::seconds(5));
+
+  claim = world.get(kClaims, "default", "c");
+  EXPECT_EQ(claim["status"]["reservedFor"].size(), 1U);
+  EXPECT_FALSE(claim["status"]["allocation"].is_null());
+
+  // Once the pod is gone for good, so is what it had.
+  ASSERT_TRUE(world.api->remove(kPods, "default", "p", now).ok());
+  world.patch(kClaims, "default", "c", "{'metadata': {'labels': {'look': 'again'}}}");
+  world.sim.advance(std::chrono::seconds(5));
+  EXPECT_TRUE(world.get(kClaims, "default", "c")["status"]["reservedFor"].empty());
+  controllers.stop();
+}
+
 TEST_P(ResourceClaims, several_entries_are_made_in_one_turn) {
   make_template("gpu");
   cluster.create(kPods, "default",

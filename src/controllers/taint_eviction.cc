@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/mutex.h"
+#include "base/span.h"
 #include "base/strings.h"
 #include "controllers/controllers.h"
 #include "controllers/eviction.h"
@@ -34,7 +35,7 @@ End end_of(const Value& pod, const Value& node, Time now) {
     }
     if (tolerated && !shortest) continue;
     const auto added = parse_rfc3339(taint["timeAdded"].as_string());
-    const Time at = tolerated ? (added ? *added : now) + std::chrono::seconds(*shortest) : now;
+    const Time at = tolerated ? (added ? *added : now) + seconds_of(*shortest) : now;
     end.at = end.evict ? std::min(end.at, at) : at;
     end.evict = true;
   }

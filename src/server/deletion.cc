@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/finalizers.h"
+#include "base/span.h"
 #include "base/strings.h"
 #include "server/objects.h"
 #include "server/status.h"
@@ -93,8 +94,8 @@ bool is_still_waiting(const Write& write, Value& object, std::int64_t grace) {
   std::int64_t before = metadata["deletionGracePeriodSeconds"].as_int();
   if (!write.removal.grace_seconds || grace >= before) return before > 0;
   auto stamp = parse_rfc3339(metadata["deletionTimestamp"].as_string());
-  Time base = stamp.ok() ? *stamp - std::chrono::seconds(before) : write.context.now;
-  set_deadline(object, base + std::chrono::seconds(grace), grace);
+  Time base = stamp.ok() ? *stamp - seconds_of(before) : write.context.now;
+  set_deadline(object, base + seconds_of(grace), grace);
   return false;
 }
 
@@ -119,7 +120,7 @@ Marked mark(const Write& write) {
   } else if (rules.mark_deleted) {
     out.object.mut("metadata").set("deletionTimestamp", format_rfc3339(write.context.now));
   } else {
-    set_deadline(out.object, write.context.now + std::chrono::seconds(grace), grace);
+    set_deadline(out.object, write.context.now + seconds_of(grace), grace);
     if (auto generation = metadata["generation"].as_int(); generation > 0)
       out.object.mut("metadata").set("generation", generation + 1);
   }

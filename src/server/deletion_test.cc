@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
+#include "base/time.h"
 #include "server/test_support.h"
 
 namespace dibs::server {
@@ -55,6 +56,18 @@ TEST_F(Deletion, delete_keeps_to_its_preconditions) {
   EXPECT_THAT(version.message(),
               HasSubstr("the ResourceVersion in the precondition (1) does not match"));
   EXPECT_EQ(right.status, 200);
+}
+
+TEST_F(Deletion, a_grace_longer_than_time_is_a_long_one) {
+  api.add_account("default");
+  api.run_pod("p");
+  for (const char* grace : {"9223372036854775807", "9223372037", "18446744075"}) {
+    Reply marked = api.remove(cat(kPods, "/p"), cat("{'gracePeriodSeconds':", grace, "}"));
+    EXPECT_EQ(marked.status, 200);
+    auto end = parse_rfc3339(marked.body["metadata"]["deletionTimestamp"].as_string());
+    ASSERT_TRUE(end.ok());
+    EXPECT_GT(*end, api.sim.now() + std::chrono::hours(24 * 365));
+  }
 }
 
 TEST_F(Deletion, finalizers_hold_an_object_until_the_last_is_gone) {

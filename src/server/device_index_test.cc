@@ -125,11 +125,72 @@ TEST(DeviceIndex, gives_out_no_more_than_there_is) {
   EXPECT_EQ(holder(index, "n/b", holding(share("2", "2Gi"))), "");
   auto conflict = index.conflict("n/b", holds_of(holding(share("2", "2049Mi"))));
   ASSERT_TRUE(conflict);
-  EXPECT_EQ(conflict->why, "together they would use 3073Mi of its d/memory, which is 3Gi");
+  EXPECT_EQ(conflict->why,
+            "it is allocated to claim n/a, and together they would use 3073Mi of its d/memory, "
+            "which is 3Gi");
 
   // The share of a write counts once, though it is stored by now.
   index.reserve("n/a", holds_of(holding(share("1", "1Gi"))));
   EXPECT_EQ(holder(index, "n/b", holding(share("2", "2Gi"))), "");
+}
+
+TEST(DeviceIndex, gives_one_claim_no_more_of_a_shared_device_than_there_is) {
+  DeviceIndex index;
+  index.put_slice("s", slice("1",
+                             "{'name':'gpu','allowMultipleAllocations':true,'capacity':{'memory':"
+                             "{'value':'3Gi'}}}"));
+  EXPECT_EQ(holder(index, "n/a", holding(cat(share("1", "1Gi"), ",", share("2", "2Gi")))), "");
+  EXPECT_EQ(holder(index, "n/a", holding(cat(share("1", "2Gi"), ",", share("2", "2Gi")))), "n/a");
+}
+
+/// A device that is made of counters of the set "whole".
+std::string part(std::string_view name, std::string_view memory) {
+  return cat("{'name':'", name,
+             "','consumesCounters':[{'counterSet':'whole','counters':{'memory':", "{'value':'",
+             memory, "'}}}]}");
+}
+
+Value counters(std::string_view generation, std::string_view memory) {
+  return parsed(cat("{'spec':{'driver':'d','pool':{'name':'p','generation':", generation,
+                    "},'sharedCounters':[{'name':'whole','counters':{'memory':{'value':'", memory,
+                    "'}}}]}}"));
+}
+
+TEST(DeviceIndex, gives_out_no_more_of_shared_counters_than_there_is) {
+  DeviceIndex index;
+  index.put_slice("s1", counters("1", "40Gi"));
+  index.put_slice("s2", slice("1", cat(part("half-0", "20Gi"), ",", part("half-1", "20Gi"), ",",
+                                       part("all", "40Gi"))));
+  index.put_claim("n/a", holding(device("half-0")));
+
+  EXPECT_EQ(holder(index, "n/b", holding(device("half-1"))), "");
+  auto conflict = index.conflict("n/b", holds_of(holding(device("all"))));
+  ASSERT_TRUE(conflict);
+  EXPECT_EQ(conflict->why,
+            "with what claim n/a holds, 60Gi of counter memory of counter set whole would be used, "
+            "which is 40Gi");
+  // One claim alone cannot have more either.
+  EXPECT_EQ(holder(index, "n/a", holding(cat(device("half-0"), ",", device("all")))), "n/a");
+  EXPECT_EQ(holder(index, "n/a", holding(device("all"))), "");
+  // Nor can a write that is on its way be overtaken.
+  const auto first = index.reserve("n/c", holds_of(holding(device("half-1"))));
+  index.remove_claim("n/a");
+  EXPECT_EQ(holder(index, "n/b", holding(device("all"))), "n/c");
+  index.release(first);
+  EXPECT_EQ(holder(index, "n/b", holding(device("all"))), "");
+}
+
+TEST(DeviceIndex, believes_the_newest_slice_about_counters) {
+  DeviceIndex index;
+  index.put_slice("s1", counters("1", "40Gi"));
+  index.put_slice("s2", slice("1", cat(part("a", "20Gi"), ",", part("b", "20Gi"))));
+  index.put_claim("n/a", holding(device("a")));
+  index.put_slice("s3", counters("2", "30Gi"));
+  EXPECT_EQ(holder(index, "n/b", holding(device("b"))), "n/a");
+  index.remove_slice("s3");
+  EXPECT_EQ(holder(index, "n/b", holding(device("b"))), "");
+  index.clear_slices();
+  EXPECT_EQ(holder(index, "n/b", holding(device("b"))), "");
 }
 
 TEST(DeviceIndex, knows_named_resources_of_the_classic_model) {

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "api/schema/decode.h"
+#include "base/span.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "server/list_options.h"
@@ -207,7 +208,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     std::int64_t seconds = options_.timeout_seconds.value_or(0);
     if (seconds <= 0)
       seconds = 1800 + static_cast<std::int64_t>(owner_.runtime_.random.below(1800));
-    Duration whole = std::chrono::seconds(seconds);
+    const Duration whole = seconds_of(seconds);
     after(whole, [](WatchStream& self) { self.stop(true); });
     if (!options_.bookmarks) return;
     if (whole > kBookmarkBeforeEnd) {

@@ -225,6 +225,15 @@ TEST_F(WatchTest, ends_at_its_timeout) {
   EXPECT_THAT(stream->take_short(), IsEmpty());
 }
 
+TEST_F(WatchTest, lasts_where_its_timeout_is_longer_than_time) {
+  for (const char* much : {"9223372036854775807", "9223372037", "18446744073"}) {
+    auto stream = watch(cat("timeoutSeconds=", much));
+    api.sim.advance(minutes(1));
+    if (std::string_view(much) == "18446744073") api.sim.advance(minutes(60));
+    EXPECT_FALSE(stream->finished()) << much;
+  }
+}
+
 TEST_F(WatchTest, ends_by_itself_between_half_an_hour_and_an_hour) {
   auto stream = watch();
 

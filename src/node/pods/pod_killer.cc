@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/span.h"
 #include "client/gate.h"
 #include "node/pods/pod_spec.h"
 
@@ -80,7 +81,7 @@ struct PodKiller::State : std::enable_shared_from_this<PodKiller::State> {
     const Duration began = runtime.clock.steady();
     if (const json::Value& sleep = hook["sleep"]; sleep.is_object()) {
       const Duration length =
-          std::min<Duration>(std::chrono::seconds(sleep["seconds"].as_int()), order.grace);
+          std::min<Duration>(seconds_of(sleep["seconds"].as_int()), order.grace);
       const std::weak_ptr<State> weak = weak_from_this();
       runtime.timers.after(length, [weak, order, length] {
         const auto self = weak.lock();

@@ -1,5 +1,6 @@
 #include "node/pods/pod_spec.h"
 
+#include "base/span.h"
 #include "base/strings.h"
 
 namespace dibs::node {
@@ -68,7 +69,7 @@ bool restarts_after(const Value& pod, const SpecContainer& container, int exit_c
 Duration grace_period(const Value& pod) {
   const Value& deletion = pod["metadata"]["deletionGracePeriodSeconds"];
   const Value& given = deletion.is_null() ? pod["spec"]["terminationGracePeriodSeconds"] : deletion;
-  return std::chrono::seconds(given.as_int(30));
+  return seconds_of(given.as_int(30));
 }
 
 const Value& find_condition(const Value& status, std::string_view type) {

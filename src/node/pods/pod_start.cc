@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/span.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/pods/eviction_rules.h"
@@ -72,7 +73,7 @@ bool PodWorker::past_deadline() {
   const Time now = tools_.runtime.clock.now();
   if (!seconds.is_integer()) return false;
   const Time since = time_of(pod_["status"]["startTime"], now);
-  const Duration left = std::chrono::seconds(seconds.as_int()) - (now - since);
+  const Duration left = seconds_of(seconds.as_int()) - (now - since);
   if (left.count() > 0) {
     look_again(left);
     return false;
@@ -196,11 +197,10 @@ void PodWorker::kill_planned(const PodPlan& plan) {
   for (const auto& planned : plan.kill) {
     for (const auto& container : containers_of(pod_)) {
       if (container.name() != planned.name) continue;
-      Duration grace =
-          std::chrono::seconds(pod_["spec"]["terminationGracePeriodSeconds"].as_int(30));
+      Duration grace = seconds_of(pod_["spec"]["terminationGracePeriodSeconds"].as_int(30));
       if (planned.probe != nullptr) {
         const Value& own = container.spec[planned.probe]["terminationGracePeriodSeconds"];
-        if (own.is_integer()) grace = std::chrono::seconds(own.as_int());
+        if (own.is_integer()) grace = seconds_of(own.as_int());
       }
       KillOrder order;
       order.container = {pod_, container.spec, planned.id, {}, sandbox_ip()};
@@ -221,7 +221,7 @@ void PodWorker::kill_planned(const PodPlan& plan) {
       if (status == nullptr || status->id != id) continue;
       KillOrder order;
       order.container = {pod_, container.spec, id, {}, sandbox_ip()};
-      order.grace = std::chrono::seconds(pod_["spec"]["terminationGracePeriodSeconds"].as_int(30));
+      order.grace = seconds_of(pod_["spec"]["terminationGracePeriodSeconds"].as_int(30));
       order.note = "FailedPostStartHook";
       tools_.killer.kill(std::move(order));
     }
@@ -358,7 +358,7 @@ void PodWorker::start_hook(const SpecContainer& container, const std::string& id
     self->tools_.wake(self->uid_);
   };
   if (hook["sleep"].is_object()) {
-    tools_.run_after(std::chrono::seconds(hook["sleep"]["seconds"].as_int()),
+    tools_.run_after(seconds_of(hook["sleep"]["seconds"].as_int()),
                      [finished] { finished(false); });
     return;
   }

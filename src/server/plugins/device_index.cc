@@ -127,33 +127,67 @@ void DeviceIndex::release(Reservation reservation) {
   reserved_.erase(found);
 }
 
-void DeviceIndex::put_slice(const std::string& key, const Value& slice) {
+void DeviceIndex::put_slice(const std::string& key, const Value& object) {
   remove_slice(key);
-  const Value& spec = slice["spec"];
-  if (spec["devices"].empty()) return;
-  std::string prefix = cat(spec["driver"].as_string(), "/", spec["pool"]["name"].as_string(), "/");
-  auto& [kept, devices] = *slices_.try_emplace(key).first;
-  devices.reserve(spec["devices"].size());
+  const Value& spec = object["spec"];
+  if (spec["devices"].empty() && spec["sharedCounters"].empty()) return;
+  auto& [kept, slice] = *slices_.try_emplace(key).first;
+  slice.pool = cat(spec["driver"].as_string(), "/", spec["pool"]["name"].as_string(), "/");
+  slice.devices.reserve(spec["devices"].size());
   for (const Value& device : spec["devices"].items()) {
-    DeviceEntry& entry = *devices_.try_emplace(cat(prefix, device["name"].as_string())).first;
+    DeviceEntry& entry = *devices_.try_emplace(cat(slice.pool, device["name"].as_string())).first;
     std::vector<Published>& published = entry.second.published;
-    std::erase_if(published, [&kept = kept](const Published& p) { return p.slice == &kept; });
+    // Named twice by one slice, which no server takes: the first counts.
+    if (std::any_of(published.begin(), published.end(),
+                    [&kept = kept](const Published& p) { return p.slice == &kept; })) {
+      continue;
+    }
     const bool shared = device["allowMultipleAllocations"].as_bool();
     published.reserve(published.size() + 1);
     published.push_back({&kept, spec["pool"]["generation"].as_int(), shared,
-                         shared ? device["capacity"] : Value()});
-    devices.push_back(&entry);
+                         shared ? device["capacity"] : Value(), device["consumesCounters"]});
+    for (const Value& used : device["consumesCounters"].items())
+      ++counters_[cat(slice.pool, used["counterSet"].as_string())].consumers[&entry];
+    slice.devices.push_back(&entry);
+  }
+  put_counters(kept, slice, spec);
+}
+
+void DeviceIndex::put_counters(const std::string& key, Slice& slice, const Value& spec) {
+  for (const Value& set : spec["sharedCounters"].items()) {
+    slice.counter_sets.push_back(cat(slice.pool, set["name"].as_string()));
+    counters_[slice.counter_sets.back()].published.push_back(
+        {&key, spec["pool"]["generation"].as_int(), set["counters"]});
   }
 }
 
-void DeviceIndex::withdraw(const std::string& slice, const DeviceList& devices) {
+void DeviceIndex::withdraw(const std::string& key, const Slice& slice) {
   std::set<DeviceEntry*> unused;
-  for (DeviceEntry* device : devices) {
+  for (DeviceEntry* device : slice.devices) {
     std::vector<Published>& published = device->second.published;
-    std::erase_if(published, [&](const Published& one) { return one.slice == &slice; });
+    for (const Published& one : published) {
+      if (one.slice != &key) continue;
+      for (const Value& used : one.consumes.items()) {
+        const std::string name = cat(slice.pool, used["counterSet"].as_string());
+        auto& consumers = counters_[name].consumers;
+        if (auto found = consumers.find(device); found != consumers.end() && --found->second == 0)
+          consumers.erase(found);
+        forget_if_unused(name);
+      }
+    }
+    std::erase_if(published, [&](const Published& one) { return one.slice == &key; });
     if (published.empty() && device->second.holders.empty()) unused.insert(device);
   }
   for (DeviceEntry* device : unused) forget_if_unused(*device);
+  for (const std::string& name : slice.counter_sets) {
+    std::erase_if(counters_[name].published, [&](const auto& one) { return one.slice == &key; });
+    forget_if_unused(name);
+  }
+}
+
+void DeviceIndex::forget_if_unused(const std::string& counter_set) {
+  auto found = counters_.find(counter_set);
+  if (found->second.published.empty() && found->second.consumers.empty()) counters_.erase(found);
 }
 
 void DeviceIndex::remove_slice(const std::string& key) {
@@ -164,7 +198,7 @@ void DeviceIndex::remove_slice(const std::string& key) {
 }
 
 void DeviceIndex::clear_slices() {
-  for (const auto& [key, devices] : slices_) withdraw(key, devices);
+  for (const auto& [key, slice] : slices_) withdraw(key, slice);
   slices_.clear();
 }
 
@@ -199,6 +233,51 @@ std::string DeviceIndex::over_capacity(const std::string& key, const std::vector
   return "";
 }
 
+std::optional<DeviceIndex::Conflict> DeviceIndex::over_counters(
+    const std::string& key, const std::vector<DeviceHold>& holds, const DeviceHold& one,
+    const Published& published) const {
+  const std::string pool = one.device.substr(0, one.device.rfind('/') + 1);
+  for (const Value& wanted : published.consumes.items()) {
+    const std::string name = cat(pool, wanted["counterSet"].as_string());
+    auto found = counters_.find(name);
+    if (found == counters_.end() || found->second.published.empty()) continue;
+    const auto& sets = found->second.published;
+    const auto newest_set =
+        std::max_element(sets.begin(), sets.end(),
+                         [](const auto& a, const auto& b) { return a.generation < b.generation; });
+    // Each device that is held counts once, by however many.
+    api::Amounts sum;
+    std::string other;
+    for (const auto& [device, slices] : found->second.consumers) {
+      const auto& holders = device->second.holders;
+      const auto by_other = std::find_if(holders.begin(), holders.end(),
+                                         [&](const Holder& h) { return *h.claim != key; });
+      const bool own = std::any_of(holds.begin(), holds.end(), [&, entry = device](const auto& h) {
+        return h.device == entry->first;
+      });
+      if (!own && by_other == holders.end()) continue;
+      if (by_other != holders.end()) other = *by_other->claim;
+      for (const Value& used : newest(device->second)->consumes.items()) {
+        if (used["counterSet"] != wanted["counterSet"]) continue;
+        api::Amounts amounts;
+        for (const auto& [counter, amount] : used["counters"].members())
+          amounts.emplace(counter, api::quantity_of(amount["value"]));
+        api::add_amounts(sum, amounts);
+      }
+    }
+    for (const auto& [counter, amount] : newest_set->counters.members()) {
+      auto used = sum.find(counter);
+      if (used == sum.end() || used->second <= api::quantity_of(amount["value"])) continue;
+      return Conflict{one.device, other.empty() ? key : other,
+                      cat("with what ", other.empty() ? "it" : cat("claim ", other), " holds, ",
+                          used->second.str(), " of counter ", counter, " of counter set ",
+                          wanted["counterSet"].as_string(), " would be used, which is ",
+                          amount["value"].as_string())};
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<DeviceIndex::Conflict> DeviceIndex::conflict(
     const std::string& key, const std::vector<DeviceHold>& holds) const {
   for (const DeviceHold& one : holds) {
@@ -206,23 +285,25 @@ std::optional<DeviceIndex::Conflict> DeviceIndex::conflict(
     if (found == devices_.end()) continue;
     const Device& device = found->second;
     const Published* published = newest(device);
-    const Holder* other = nullptr;
+    const std::string* holder_key = &key;
+    const auto taken = [&](std::string_view more) {
+      return Conflict{
+          one.device, *holder_key,
+          cat("it is allocated to claim ", *holder_key, more.empty() ? "" : ", and ", more)};
+    };
     for (const Holder& holder : device.holders) {
       if (*holder.claim == key) continue;
-      other = &holder;
-      if (one.share.empty() || holder.share.is_null()) {
-        return Conflict{one.device, *holder.claim, ""};
-      }
-      if (one.share == holder.share.as_string()) {
-        return Conflict{one.device, *holder.claim, cat("both under the share ", one.share)};
-      }
-      if (published != nullptr && !published->shared) {
-        return Conflict{one.device, *holder.claim, "the device is not published as shareable"};
-      }
+      holder_key = holder.claim;
+      if (one.share.empty() || holder.share.is_null()) return taken("");
+      if (one.share == holder.share.as_string())
+        return taken(cat("both under the share ", one.share));
+      if (published != nullptr && !published->shared)
+        return taken("the device is not published as shareable");
     }
-    if (other == nullptr || published == nullptr) continue;
+    if (published == nullptr) continue;
     std::string over = over_capacity(key, holds, one, device);
-    if (!over.empty()) return Conflict{one.device, *other->claim, over};
+    if (!over.empty()) return taken(over);
+    if (auto too_much = over_counters(key, holds, one, *published)) return too_much;
   }
   return std::nullopt;
 }

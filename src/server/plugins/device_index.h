@@ -43,10 +43,11 @@ class DeviceIndex {
 
   struct Conflict {
     std::string device;
-    std::string holder;  // key of the claim that holds it
-    std::string why;
+    std::string holder;  // key of the claim that holds it, or what it is made of
+    std::string why;     // "it is allocated to claim …"
   };
-  /// The first device of `holds` that claim `key` cannot have because others hold it.
+  /// The first device of `holds` that claim `key` cannot have: because others hold it, or more of
+  /// it or of what it is made of (shared counters) would be given out than there is.
   std::optional<Conflict> conflict(const std::string& key,
                                    const std::vector<DeviceHold>& holds) const;
 
@@ -68,6 +69,7 @@ class DeviceIndex {
     std::int64_t generation = 0;
     bool shared = false;
     Value capacity;  // of a shared one
+    Value consumes;  // consumesCounters
   };
   /// There are many and little happens to most: room for exactly what is there.
   struct Device {
@@ -76,21 +78,42 @@ class DeviceIndex {
   };
   using DeviceEntry = std::unordered_map<std::string, Device>::value_type;  // by its name
   using DeviceList = std::vector<DeviceEntry*>;
+  /// What several devices of a pool are made of.
+  struct CounterSet {
+    struct Published {
+      const std::string* slice = nullptr;
+      std::int64_t generation = 0;
+      Value counters;
+    };
+    std::vector<Published> published;
+    std::unordered_map<const DeviceEntry*, int> consumers;  // in how many slices
+  };
+  struct Slice {
+    std::string pool;  // "driver/pool/"
+    DeviceList devices;
+    std::vector<std::string> counter_sets;
+  };
 
   DeviceList hold(const std::string& key, Reservation reservation,
                   const std::vector<DeviceHold>& holds);
   void let_go(const std::string& key, Reservation reservation, const DeviceList& devices);
   void forget_if_unused(DeviceEntry& device);
-  void withdraw(const std::string& slice, const DeviceList& devices);
+  void put_counters(const std::string& key, Slice& slice, const Value& spec);
+  void withdraw(const std::string& key, const Slice& slice);
+  void forget_if_unused(const std::string& counter_set);
   static const Published* newest(const Device& device);
   std::string over_capacity(const std::string& key, const std::vector<DeviceHold>& holds,
                             const DeviceHold& one, const Device& device) const;
+  std::optional<Conflict> over_counters(const std::string& key,
+                                        const std::vector<DeviceHold>& holds, const DeviceHold& one,
+                                        const Published& published) const;
 
   std::unordered_map<std::string, Device> devices_;
   std::unordered_map<std::string, DeviceList> claims_;
   std::unordered_map<Reservation, std::pair<std::string, DeviceList>> reserved_;
   Reservation last_reservation_ = 0;
-  std::unordered_map<std::string, DeviceList> slices_;
+  std::unordered_map<std::string, Slice> slices_;
+  std::unordered_map<std::string, CounterSet> counters_;  // by "driver/pool/set"
   std::size_t held_ = 0;
 };
 

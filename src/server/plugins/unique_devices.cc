@@ -3,8 +3,9 @@
 // Allocators look before they write, but two of them, or one with an old view, may choose the same
 // device. This is the last word: the devices of an allocation are held from the judgement of the
 // write to its end, and from then on by the stored claim. Shares of a device that is published as
-// shareable may be many, as long as what they consume fits; access for administration takes
-// nothing. The index is made from the store, so a restart begins with what is stored.
+// shareable may be many, as long as what they consume fits, and so may devices that are made of the
+// same counters; access for administration takes nothing. The index is made from the store, so a
+// restart begins with what is stored.
 #include <optional>
 
 #include "base/mutex.h"
@@ -35,10 +36,9 @@ class UniqueDevices : public AdmissionPlugin {
     MutexLock lock(mutex_);
     catch_up();
     if (auto conflict = index_.conflict(key, holds)) {
-      std::string text = cat("device ", conflict->device, " cannot be allocated to claim ", key,
-                             ": it is allocated to claim ", conflict->holder);
-      if (!conflict->why.empty()) append(text, ", and ", conflict->why);
-      return forbidden_error(kGroup, write.resource.plural, write.name, text);
+      return forbidden_error(kGroup, write.resource.plural, write.name,
+                             cat("device ", conflict->device, " cannot be allocated to claim ", key,
+                                 ": ", conflict->why));
     }
     return std::make_unique<Hold>(*this, index_.reserve(key, holds));
   }

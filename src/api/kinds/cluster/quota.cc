@@ -6,6 +6,7 @@
 
 #include "api/kinds/checks.h"
 #include "api/kinds/metadata.h"
+#include "base/span.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -119,7 +120,7 @@ bool is_counted_pod(const Value& pod, Time now) {
   }
   auto deletion = parse_rfc3339(metadata["deletionTimestamp"].as_string());
   if (!deletion.ok()) return true;
-  return now <= *deletion + std::chrono::seconds(metadata["deletionGracePeriodSeconds"].as_int());
+  return now <= *deletion + seconds_of(metadata["deletionGracePeriodSeconds"].as_int());
 }
 
 Amounts compute_usage(const Amounts& requests, const Amounts& limits) {
