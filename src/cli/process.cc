@@ -1,7 +1,9 @@
 #include "cli/process.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -9,6 +11,13 @@
 
 #include "base/log.h"
 #include "runtime/files.h"
+
+// Of tcmalloc, in builds that have it.
+extern "C" {
+__attribute__((weak)) int MallocExtension_GetNumericProperty(const char* property,
+                                                             std::size_t* value);
+__attribute__((weak)) void MallocExtension_ReleaseFreeMemory();
+}
 
 namespace dibs::cli {
 namespace {
@@ -21,6 +30,15 @@ sigset_t end_signals() {
   return ends;
 }
 
+/// The soft limit is for programs that use select(), which this is none of.
+void raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    log::warn("the limit of open files cannot be raised", {{"limit", limit.rlim_max}});
+}
+
 }  // namespace
 
 void begin_process(std::string_view log_level) {
@@ -31,6 +49,18 @@ void begin_process(std::string_view log_level) {
   const sigset_t ends = end_signals();
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  raise_file_limit();
+}
+
+void give_memory_back() {
+  constexpr std::size_t kWorthIt = 64UL * 1024 * 1024;
+  if (MallocExtension_ReleaseFreeMemory != nullptr) {
+    std::size_t unused = 0;
+    MallocExtension_GetNumericProperty("tcmalloc.pageheap_free_bytes", &unused);
+    if (unused > kWorthIt) MallocExtension_ReleaseFreeMemory();
+  } else if (mallinfo2().fordblks > kWorthIt) {
+    malloc_trim(0);
+  }
 }
 
 void wait_for_end() {

@@ -13,6 +13,8 @@ namespace dibs::cli {
 /// started.
 void begin_process(std::string_view log_level);
 
+/// Lets the system have what the allocator keeps of a busy moment, where that is much.
+void give_memory_back();
 /// Returns when SIGINT or SIGTERM arrives; the next one ends the process at once.
 void wait_for_end();
 

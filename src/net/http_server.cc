@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -32,6 +33,26 @@ std::string address_text(const sockaddr_storage& address) {
   const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
   ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
   return cat(text, ':', ntohs(v4.sin_port));
+}
+
+/// What connections are counted by: an address, or the network that one customer has of IPv6.
+std::string host_of(const sockaddr_storage& address) {
+  constexpr std::size_t kNetwork = 8;
+  if (address.ss_family != AF_INET6) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+    return {reinterpret_cast<const char*>(&v4), sizeof v4};
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  const auto* bytes = reinterpret_cast<const char*>(v6.s6_addr);
+  if (IN6_IS_ADDR_V4MAPPED(&v6)) return {bytes + 12, 4};
+  return {bytes, kNetwork};
+}
+
+/// How many connections leave enough descriptors for stores, containers and streams to nodes.
+std::size_t most_connections() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return std::max<std::size_t>(1, limit.rlim_cur - limit.rlim_cur / 4);
 }
 
 void set_option(int fd, int level, int name, int value) {
@@ -79,10 +100,31 @@ void ServerWorker::add(std::shared_ptr<Connection> connection) {
   connection->begin();
 }
 
+bool ServerWorker::shed(const std::string& address) {
+  Connection* longest = nullptr;
+  std::int64_t most = -1;
+  for (const auto& one : connections) {
+    if (!address.empty() && one->host() != address) continue;
+    const std::int64_t waited = one->waited(loop->now());
+    if (waited <= most) continue;
+    most = waited;
+    longest = one.get();
+  }
+  if (longest == nullptr) return false;
+  ++shared.shed;
+  longest->close();
+  return true;
+}
+
 void ServerWorker::remove(Connection& connection) {
   const std::size_t at = connection.index;
   std::swap(connections[at], connections.back());
   connections[at]->index = at;
+  {
+    const MutexLock lock(shared.mutex);
+    auto found = shared.per_address.find(connection.host());
+    if (--found->second == 0) shared.per_address.erase(found);
+  }
   connections.pop_back();
   --count;
   if (--shared.open == 0) {
@@ -151,17 +193,51 @@ struct HttpServer::Impl final : EventLoop::Source {
         out_of_descriptors = errno != EAGAIN && errno != EWOULDBLOCK;
         return;
       }
-      if (shared.open >= shared.options.max_connections) {
+      std::string host = host_of(address);
+      if (!has_room(host)) {
         ++shared.refused;
         ::close(fd);
         continue;
       }
-      take(fd, address);
+      take(fd, address, std::move(host));
     }
   }
 
-  void take(int fd, const sockaddr_storage& address) {
+  /// Asks for room where a bound is reached. That takes a moment, so a few more are let in
+  /// meanwhile.
+  bool has_room(const std::string& host) {
+    const auto few = [](std::size_t bound) { return std::min<std::size_t>(64, bound / 8); };
+    const std::size_t most = shared.options.max_connections;
+    const std::size_t most_here = shared.options.max_per_address;
+    std::size_t here = 0;
+    {
+      const MutexLock lock(shared.mutex);
+      if (auto found = shared.per_address.find(host); found != shared.per_address.end())
+        here = found->second;
+    }
+    const std::size_t open = shared.open;
+    if (open < most && here < most_here) return true;
+    // This thread's own first: what goes there goes at once.
+    const std::string whose = here >= most_here ? host : "";
+    if (workers[0]->shed(whose)) return true;
+    if (open >= most + few(most) || here >= most_here + few(most_here)) return false;
+    pass_on_shedding(whose, 1);
+    return workers.size() > 1;
+  }
+
+  void pass_on_shedding(const std::string& whose, std::size_t next) {
+    if (next >= workers.size()) return;
+    workers[next]->loop->post([this, whose, next] {
+      if (!workers[next]->shed(whose)) pass_on_shedding(whose, next + 1);
+    });
+  }
+
+  void take(int fd, const sockaddr_storage& address, std::string host) {
     ++shared.accepted;
+    {
+      const MutexLock lock(shared.mutex);
+      ++shared.per_address[host];
+    }
     ++shared.open;
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -180,7 +256,7 @@ struct HttpServer::Impl final : EventLoop::Source {
     const bool secure = context != nullptr;
     auto connection = std::make_shared<Connection>(
         worker, secure ? Channel::tls_server(fd, std::move(context)) : Channel::plain(fd), secure,
-        address_text(address));
+        address_text(address), std::move(host));
     if (worker.loop->on_this_thread()) {
       worker.add(std::move(connection));
     } else {
@@ -213,6 +289,10 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(ServerOptions options, Han
   const std::int64_t shortest = milliseconds(std::min(
       {options.header_timeout, options.body_timeout, options.idle_timeout, options.write_timeout}));
   const std::chrono::milliseconds interval(std::clamp<std::int64_t>(shortest / 4, 10, 500));
+  options.max_connections = std::min(options.max_connections, most_connections());
+  // Whoever takes his share leaves as much for others.
+  options.max_per_address =
+      std::min(options.max_per_address, std::max<std::size_t>(1, options.max_connections / 2));
   impl.shared.options = std::move(options);
   impl.shared.handler = std::move(handler);
   for (unsigned i = 0; i < std::max(1U, impl.shared.options.threads); ++i) {
@@ -278,6 +358,7 @@ ServerStats HttpServer::stats() const {
   const ServerShared& shared = impl_->shared;
   return {.accepted = shared.accepted,
           .refused = shared.refused,
+          .shed = shared.shed,
           .open = shared.open,
           .requests = shared.requests,
           .bad_requests = shared.bad_requests,

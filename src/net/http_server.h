@@ -28,7 +28,11 @@ struct ServerOptions {
   std::uint16_t port = 0;  // 0 picks a free one
   unsigned threads = 2;
   std::optional<TlsServerOptions> tls = {};  // plain TCP without it: for tests
+  /// In all, and from one address (of IPv6: one /64). Less where the process may open fewer files:
+  /// a quarter of those stays for everything else. Over a bound, whoever has been idle or slow to
+  /// ask for longest makes room; where nobody has, the new connection is refused.
   std::size_t max_connections = 20000;
+  std::size_t max_per_address = 10000;
 
   std::size_t max_header_bytes = 256 * 1024;
   std::size_t max_body = 3 * 1024 * 1024;
@@ -53,7 +57,8 @@ struct ServerOptions {
 
 struct ServerStats {
   std::uint64_t accepted = 0;
-  std::uint64_t refused = 0;  // over max_connections
+  std::uint64_t refused = 0;  // over a bound, and nobody made room
+  std::uint64_t shed = 0;     // made room
   std::uint64_t open = 0;
   std::uint64_t requests = 0;
   std::uint64_t bad_requests = 0;

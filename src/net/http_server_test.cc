@@ -273,17 +273,50 @@ TEST(HttpServer, sends_500_for_a_dropped_exchange) {
   EXPECT_EQ(response->status, 500);
 }
 
-TEST(HttpServer, refuses_more_connections_than_allowed) {
+TEST(HttpServer, refuses_more_connections_than_it_can_answer) {
   ServerOptions options;
-  options.max_connections = 1;
-  auto server = test_server(options, describe);
+  options.max_connections = 2;
+  options.max_per_address = 1;
+  std::vector<std::unique_ptr<Exchange>> kept;
+  std::promise<void> asked;
+  auto server = test_server(options, [&](Request, std::unique_ptr<Exchange> exchange) {
+    kept.push_back(std::move(exchange));
+    asked.set_value();
+  });
   RawClient first(server->port());
   first.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-  first.read_until("GET /\n");
+  asked.get_future().wait();
 
+  // Who waits for an answer makes no room.
   RawClient second(server->port());
   EXPECT_EQ(second.read_all(), "");
   EXPECT_EQ(server->stats().refused, 1U);
+  EXPECT_EQ(server->stats().shed, 0U);
+  kept.front()->respond(text(200, "late\n"));
+  first.read_until("late\n");
+}
+
+TEST(HttpServer, lets_the_longest_idle_make_room) {
+  for (const unsigned threads : {1U, 3U}) {
+    ServerOptions options;
+    options.threads = threads;
+    options.max_connections = 64;
+    options.max_per_address = 16;
+    auto server = test_server(options, describe);
+    std::vector<std::unique_ptr<RawClient>> idle;
+    const auto ask = [&] {
+      idle.push_back(std::make_unique<RawClient>(server->port()));
+      idle.back()->send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+      idle.back()->read_until("GET /\n");
+    };
+    for (int i = 0; i < 100; ++i) ask();
+    EXPECT_EQ(server->stats().refused, 0U);
+    EXPECT_GE(server->stats().shed, 100U - 16U - 2U);
+    EXPECT_EQ(idle.front()->read_all(), "");
+    // The last that came is there still.
+    idle.back()->send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    idle.back()->read_until("GET /\n");
+  }
 }
 
 TEST(HttpServer, reports_an_address_in_use) {

@@ -33,13 +33,14 @@ void append_value(std::string& out, std::string_view value) {
 }
 
 Connection::Connection(ServerWorker& worker, std::unique_ptr<Channel> channel, bool tls,
-                       std::string address)
+                       std::string address, std::string host)
     : worker_(worker),
       options_(worker.shared.options),
       loop_(worker.loop),
       max_queued_(options_.max_queued),
       channel_(std::move(channel)),
       parser_({.max_header_bytes = options_.max_header_bytes, .max_body = options_.max_body}),
+      host_(std::move(host)),
       state_(tls ? State::handshake : State::reading) {
   peer_.address = std::move(address);
 }
@@ -48,8 +49,18 @@ Connection::~Connection() = default;
 
 void Connection::begin() {
   set_deadline(options_.header_timeout);
+  waiting_since_ = loop_->now();
   if (!loop_->add(channel_->fd(), this)) return close();
   advance();
+}
+
+std::int64_t Connection::waited(std::int64_t now) const {
+  // A handshake and a request take a moment.
+  constexpr std::int64_t kMoment = 2000;
+  if (state_ != State::handshake && state_ != State::reading) return -1;
+  const bool idle = state_ == State::reading && !begun_;
+  const std::int64_t span = now - waiting_since_;
+  return idle || span > kMoment ? span : -1;
 }
 
 void Connection::set_deadline(Duration span) {
@@ -448,6 +459,7 @@ void Connection::finish_response() {
   state_ = State::reading;
   begun_ = false;
   head_checked_ = false;
+  waiting_since_ = loop_->now();
   set_deadline(options_.idle_timeout);
 }
 

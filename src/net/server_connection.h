@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "base/mutex.h"
@@ -48,10 +49,11 @@ struct ServerShared {
   ServerOptions options;
   Handler handler;
   std::atomic<bool> draining = false;
-  std::atomic<std::uint64_t> accepted = 0, refused = 0, open = 0, requests = 0, bad_requests = 0,
-                             timeouts = 0, slow_clients = 0;
+  std::atomic<std::uint64_t> accepted = 0, refused = 0, shed = 0, open = 0, requests = 0,
+                             bad_requests = 0, timeouts = 0, slow_clients = 0;
   Mutex mutex;      // so that nobody misses the change of an atomic
   CondVar changed;  // open became 0
+  std::unordered_map<std::string, std::size_t> per_address DIBS_GUARDED_BY(mutex);
 };
 
 /// One io thread with its connections.
@@ -62,6 +64,9 @@ struct ServerWorker {
   void tick();
   void drain_all();
   void close_all();
+  /// Closes the connection that has waited for longest for its client to ask, of those from that
+  /// address ("": from anywhere). False where none waits.
+  bool shed(const std::string& address);
   /// The Date header of this second.
   const std::string& date();
 
@@ -94,7 +99,9 @@ using UpgradeReady = std::function<void(std::shared_ptr<ByteStream>)>;
 
 class Connection final : public EventLoop::Source, public std::enable_shared_from_this<Connection> {
  public:
-  Connection(ServerWorker& worker, std::unique_ptr<Channel> channel, bool tls, std::string address);
+  /// `host` is what connections are counted by.
+  Connection(ServerWorker& worker, std::unique_ptr<Channel> channel, bool tls, std::string address,
+             std::string host);
   ~Connection() override;
 
   void begin();
@@ -102,6 +109,11 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   void on_tick(std::int64_t now);
   void drain();
   void close();
+
+  const std::string& host() const { return host_; }
+  /// For how many milliseconds the client has been idle, or slow to send its request; -1: it waits
+  /// for an answer, or has only begun to ask.
+  std::int64_t waited(std::int64_t now) const;
 
   EventLoop& loop() { return *loop_; }
   std::size_t max_queued() const { return max_queued_; }
@@ -158,6 +170,7 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   std::unique_ptr<Channel> channel_;
   RequestParser parser_;
   Peer peer_;
+  const std::string host_;
   Time certificate_from_, certificate_to_;
   State state_;
   bool advancing_ = false;
@@ -172,9 +185,10 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   bool chunked_ = false;
   bool patient_ = false;       // who reads the answer may pause
   std::int64_t deadline_ = 0;  // steady milliseconds; 0: none
-  std::size_t progress_ = 0;   // output when the deadline was set
-  std::string input_;          // bytes of a request in the making, or of the next one
-  std::string body_;           // of the response, from body_at_ on still to write
+  std::int64_t waiting_since_ = 0;
+  std::size_t progress_ = 0;  // output when the deadline was set
+  std::string input_;         // bytes of a request in the making, or of the next one
+  std::string body_;          // of the response, from body_at_ on still to write
   std::size_t body_at_ = 0;
   std::size_t in_flight_ = 0;  // stream bytes in the channel's output
   std::shared_ptr<StreamCore> stream_;
