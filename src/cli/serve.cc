@@ -188,8 +188,16 @@ class Served {
     DIBS_TRY(cluster_,
              cluster::Cluster::start(std::move(world), std::move(store), std::move(options)));
     renew_later();
+    give_memory_back_later();
     url_ = cat("https://", cluster_->port()->address());
     return write_kubeconfig(flags, folder, server::make_kubeconfig(credentials, url_));
+  }
+
+  void give_memory_back_later() {
+    cluster_->runtime().timers.after(std::chrono::seconds(30), [this] {
+      give_memory_back();
+      give_memory_back_later();
+    });
   }
 
   /// A server that runs for a year outlives its certificate: it is looked at twice a day.

@@ -11,6 +11,7 @@ namespace {
 
 // Window of 15 bits; 16 more asks zlib for a gzip wrapper.
 constexpr int kGzipWindow = 15 + 16;
+constexpr int kLevel = 4;
 
 Bytef* in(std::string_view bytes) {
   return reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
@@ -18,9 +19,9 @@ Bytef* in(std::string_view bytes) {
 
 }  // namespace
 
-std::string gzip(std::string_view bytes, int level) {
+std::string gzip(std::string_view bytes) {
   z_stream stream{};
-  deflateInit2(&stream, level, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY);
+  deflateInit2(&stream, kLevel, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY);
   std::string out(deflateBound(&stream, bytes.size()), '\0');
   stream.next_in = in(bytes);
   stream.avail_in = static_cast<uInt>(bytes.size());
@@ -29,6 +30,31 @@ std::string gzip(std::string_view bytes, int level) {
   deflate(&stream, Z_FINISH);
   out.resize(stream.total_out);
   deflateEnd(&stream);
+  return out;
+}
+
+struct Gzip::Impl {
+  z_stream stream{};
+};
+
+Gzip::Gzip() : impl_(std::make_unique<Impl>()) {
+  deflateInit2(&impl_->stream, kLevel, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY);
+}
+
+Gzip::~Gzip() { deflateEnd(&impl_->stream); }
+
+std::string Gzip::add(std::string_view bytes, bool last) {
+  z_stream& stream = impl_->stream;
+  stream.next_in = in(bytes);
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  std::string out;
+  char buffer[64 * 1024];
+  do {
+    stream.next_out = reinterpret_cast<Bytef*>(buffer);
+    stream.avail_out = sizeof buffer;
+    deflate(&stream, last ? Z_FINISH : Z_NO_FLUSH);
+    out.append(buffer, sizeof buffer - stream.avail_out);
+  } while (stream.avail_out == 0);
   return out;
 }
 

@@ -32,5 +32,21 @@ TEST(Gzip, knows_who_accepts_it) {
   EXPECT_FALSE(accepts_gzip("gzip; q=0.000"));
 }
 
+TEST(Gzip, packs_a_body_piece_by_piece) {
+  std::string whole;
+  std::string packed;
+  Gzip pack;
+  for (int i = 0; i < 300; ++i) {
+    const std::string piece(static_cast<std::size_t>(i * 7), static_cast<char>('a' + i % 26));
+    whole += piece;
+    packed += pack.add(piece, false);
+  }
+  packed += pack.add("", true);
+  auto unpacked = gunzip(packed, whole.size());
+  ASSERT_TRUE(unpacked.ok());
+  EXPECT_EQ(*unpacked, whole);
+  EXPECT_LT(packed.size(), whole.size() / 4);
+}
+
 }  // namespace
 }  // namespace dibs::net

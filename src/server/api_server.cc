@@ -323,6 +323,15 @@ void ApiServer::Parts::dispatch(const ContextPtr& context,
 void ApiServer::Parts::answer(const ContextPtr& context, const ExchangePtr& exchange) {
   auto reply = serve(*context);
   if (!reply.ok()) return respond(context, *exchange, std::move(reply).error());
+  if (reply->pieces) {
+    requests.count(*context, reply->response.status, runtime.clock.now() - context->now);
+    if (const auto entry = std::exchange(context->audit, nullptr)) {
+      entry->answered(*context, reply->response);
+      reply->response.headers.set("Audit-Id", entry->id());
+    }
+    return send_pieces(runtime.executor, exchange->stream(std::move(reply->response).take_http()),
+                       std::move(reply->pieces), context);
+  }
   if (!reply->write) return respond(context, *exchange, std::move(reply->response));
   drive(context, exchange, std::make_shared<const Reply>(std::move(reply).value()));
 }
@@ -427,6 +436,12 @@ Result<Reply> ApiServer::Parts::serve(Context& context) {
     if (info.verb == "update") return handle_update(context, *access);
     if (info.verb == "patch") return handle_patch(context, *access);
     if (info.verb == "delete") return handle_delete(context);
+    if (info.verb == "list") {
+      DIBS_TRY(ListAnswer list, handle_list(context, objects));
+      Reply reply(std::move(list.response));
+      reply.pieces = std::move(list.pieces);
+      return reply;
+    }
   }
   DIBS_TRY(Response response, serve_at_once(context));
   return Reply(std::move(response));
@@ -436,7 +451,6 @@ Result<Response> ApiServer::Parts::serve_at_once(Context& context) {
   const std::string& verb = context.info.verb;
   if (context.resource->rules->question != api::Question::none) return reviews->handle(context);
   if (verb == "get") return handle_get(context, objects);
-  if (verb == "list") return handle_list(context, objects);
   if (verb == "deletecollection") return handle_delete_collection(context, objects);
   return method_not_allowed_error();
 }

@@ -186,7 +186,7 @@ void AuditEntry::take_request(const Context& context) {
 void AuditEntry::set_status(const Response& response) {
   Value status = Value::object({{"metadata", Value::object()}});
   Value object = response.value;
-  const bool is_wanted = choice_.level == AuditLevel::request_response;
+  const bool is_wanted = wants_body();
   // A refusal's reason is told on every level.
   if (object.is_null() && (is_wanted || response.status >= 300)) {
     object = body_value(response.body, response.headers.get("Content-Type"));

@@ -33,6 +33,8 @@ class AuditEntry {
   ~AuditEntry();
 
   const std::string& id() const { return id_; }
+  /// The whole answer is to be told, too.
+  bool wants_body() const { return choice_.level == AuditLevel::request_response; }
   void received() { tell(AuditStage::request_received); }
   void impersonates(const auth::UserInfo& user);
   /// The first value of a key counts.

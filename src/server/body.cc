@@ -68,6 +68,7 @@ Result<Raw> parse_json_body(const Expected& expected, std::string_view body) {
   std::vector<std::string> duplicates;
   json::ParseOptions options;
   options.duplicates = &duplicates;
+  options.max_depth = kMaxDepth;
   auto value = json::parse(body, options);
   if (!value.ok()) return version_kind_error(expected, value.error().message(), body);
   DIBS_CHECK(check_type_meta(*value, expected, body));

@@ -10,6 +10,10 @@
 
 namespace dibs::server {
 
+/// Levels of an object. Kubernetes takes 10,000, where what is noted of each field (managedFields)
+/// grows with the square of it to a gigabyte; YAML has had this bound all along.
+inline constexpr std::size_t kMaxDepth = 500;
+
 /// What a body must be.
 struct Expected {
   api::GroupVersionKind kind;

@@ -38,8 +38,11 @@ Error bad_patch(std::string_view what, std::string_view type) {
 Result<Value> parse_patch(const Context& context, std::vector<std::string>& duplicates) {
   json::ParseOptions options;
   options.duplicates = &duplicates;
+  options.max_depth = kMaxDepth;
   const Value& given = context.request.value;
   auto patch = given.is_null() ? json::parse(context.request.body, options) : Result<Value>(given);
+  if (!patch.ok() && patch.error().message() == "exceeded max depth")
+    return Error::bad_request(cat("invalid JSON patch: exceeded max depth of ", kMaxDepth));
   if (!patch.ok()) return Error::bad_request("invalid JSON patch");
   for (auto& path : duplicates) path = cat("duplicate field ", quoted(path));
   return patch;
@@ -204,6 +207,11 @@ Result<Decoded> patched(Context& context, const Expected& expected, const Resour
       DIBS_TRY(result, api::strategic_merge(*served, patch, *expected.schema));
       break;
     }
+  }
+  // Copies within an object make it deeper than any of its patches.
+  if (json::deeper_than(result, kMaxDepth)) {
+    return Error(Code::invalid, cat("the patched object exceeds the max depth of ", kMaxDepth),
+                 ErrorDetails{});
   }
   // A strategic patch is shown as Go prints the map it was read into.
   std::string shown = type == PatchType::strategic ? json::go_value(patch) : context.request.body;

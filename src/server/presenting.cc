@@ -5,6 +5,7 @@
 #include "json/parse.h"
 #include "json/yaml.h"
 #include "net/gzip.h"
+#include "server/audit.h"
 #include "server/custom_kinds.h"
 #include "server/status.h"
 #include "server/stored.h"
@@ -15,13 +16,20 @@ namespace {
 
 constexpr std::size_t kCompressFrom = 128 * 1024;
 
+bool takes_gzip(const Context& context) {
+  return net::accepts_gzip(context.request.headers.get("Accept-Encoding"));
+}
+
+void tell_of_gzip(Response& response) {
+  response.headers.add("Content-Encoding", "gzip");
+  response.headers.add("Vary", "Accept-Encoding");
+}
+
 void finish(const Context& context, Response& response) {
   add_warnings(context.warnings, response.headers);
-  if (response.body.size() > kCompressFrom &&
-      net::accepts_gzip(context.request.headers.get("Accept-Encoding"))) {
+  if (response.body.size() > kCompressFrom && takes_gzip(context)) {
     response.body = net::gzip(response.body);
-    response.headers.add("Content-Encoding", "gzip");
-    response.headers.add("Vary", "Accept-Encoding");
+    tell_of_gzip(response);
   }
 }
 
@@ -265,48 +273,126 @@ Result<Value> read_record(const Context& context, const store::Record& record) {
                                               : decode_stored(record);
 }
 
-Result<Response> present_list(const Context& context, const Resource& resource,
-                              const std::vector<store::RecordPtr>& records, const ListMeta& meta) {
-  if (plain_form(context) && context.request.takes_values) {
-    return list_of_values(context, resource, records, meta);
-  }
-  if (plain_form(context) && (!resource.from_storage || !resource.shown_as_stored.empty())) {
-    std::size_t total = 256;
-    for (const auto& record : records) total += record->value->size() + 48;
-    std::string body;
-    body.reserve(total);
-    append(body, "{\"kind\":\"", resource.list_kind, "\",\"apiVersion\":\"", resource.api_version(),
+namespace {
+
+/// Large enough to be packed well, small beside what a client may leave waiting.
+constexpr std::size_t kPiece = 256 * 1024;
+/// Stored bytes of a list from which its text is made in pieces.
+constexpr std::size_t kInPieces = 1024 * 1024;
+
+/// The text of a list, item by item, in the compact forms of JSON.
+class ListPieces final : public Pieces {
+ public:
+  ListPieces(const Context& context, const Resource& resource,
+             std::vector<store::RecordPtr> records, const ListMeta& meta, bool packed)
+      : context_(context), resource_(resource), records_(std::move(records)) {
+    if (packed) pack_.emplace();
+    const Form form = context.answer.form;
+    const std::string meta_version = cat("meta.k8s.io/", context.answer.form_version);
+    const bool plain = form == Form::object;
+    append(text_, "{\"kind\":\"",
+           plain                 ? resource.list_kind
+           : form == Form::table ? "Table"
+                                 : "PartialObjectMetadataList",
+           "\",\"apiVersion\":\"", plain ? resource.api_version() : meta_version,
            "\",\"metadata\":");
-    json::write_to(body, list_metadata(meta, resource.custom));
-    body.append(",\"items\":[");
-    bool first = true;
-    std::string bytes;
-    for (const auto& record : records) {
-      if (!first) body.push_back(',');
-      first = false;
-      if (!resource.shows_stored(record->value)) {
-        DIBS_TRY(Value object, decode_stored(*record));
-        json::write_to(body, as_item(resource, to_served(resource, object)));
-        continue;
-      }
-      bytes.clear();
-      record->value->append_to(bytes);
-      if (resource.custom) {
-        append_wire(body, bytes, cat(record->modified));
-      } else {
-        append_wire_item(body, bytes, cat(record->modified));
-      }
+    json::write_to(text_, list_metadata(meta, plain && resource.custom));
+    if (form == Form::table) {
+      text_.append(",\"columnDefinitions\":");
+      json::write_to(text_, api::column_definitions(columns_of(resource)));
     }
-    body.append("]}\n");
-    return with_body(context, 200, std::move(body));
+    text_.append(form == Form::table ? ",\"rows\":[" : ",\"items\":[");
   }
-  std::vector<Value> objects;
-  objects.reserve(records.size());
-  for (const auto& record : records) {
-    DIBS_TRY(Value object, read_record(context, *record));
-    objects.push_back(std::move(object));
+
+  Result<bool> next(std::string& out) override {
+    const std::size_t before = out.size();
+    bool last = false;
+    while (out.size() == before && !last) {
+      while (at_ < records_.size() && text_.size() < kPiece) {
+        if (at_ > 0) text_.push_back(',');
+        DIBS_CHECK(append_item(*records_[at_]));
+        records_[at_++].reset();
+      }
+      last = at_ == records_.size();
+      if (last) text_.append("]}\n");
+      out.append(pack_ ? pack_->add(text_, last) : text_);
+      text_.clear();
+    }
+    return !last;
   }
-  return present_values(context, resource, objects, meta);
+
+ private:
+  Result<> append_item(const store::Record& record) {
+    if (context_.answer.form == Form::object && resource_.shows_stored(record.value)) {
+      bytes_.clear();
+      record.value->append_to(bytes_);
+      if (resource_.custom) {
+        append_wire(text_, bytes_, cat(record.modified));
+      } else {
+        append_wire_item(text_, bytes_, cat(record.modified));
+      }
+      return success();
+    }
+    DIBS_TRY(const Value object, read_record(context_, record));
+    Value served = to_served(resource_, object);
+    switch (context_.answer.form) {
+      case Form::table:
+        json::write_to(text_, table_row(context_, resource_, served));
+        break;
+      case Form::metadata_list:
+        json::write_to(text_, metadata_only(context_.answer, served));
+        break;
+      default:
+        json::write_to(text_, as_item(resource_, std::move(served)));
+    }
+    return success();
+  }
+
+  const Context& context_;
+  const Resource& resource_;
+  std::vector<store::RecordPtr> records_;
+  std::size_t at_ = 0;
+  std::string text_;   // not yet packed or sent
+  std::string bytes_;  // of one record
+  std::optional<net::Gzip> pack_;
+};
+
+ListAnswer whole(Response response) { return {std::move(response), nullptr}; }
+
+}  // namespace
+
+Result<ListAnswer> present_list(const Context& context, const Resource& resource,
+                                std::vector<store::RecordPtr> records, const ListMeta& meta) {
+  if (plain_form(context) && context.request.takes_values) {
+    DIBS_TRY(Response response, list_of_values(context, resource, records, meta));
+    return whole(std::move(response));
+  }
+  const bool compact = context.answer.media == Media::json && !context.answer.pretty;
+  if (!compact || (records.empty() && context.answer.form != Form::object)) {
+    std::vector<Value> objects;
+    objects.reserve(records.size());
+    for (const auto& record : records) {
+      DIBS_TRY(Value object, read_record(context, *record));
+      objects.push_back(std::move(object));
+    }
+    return whole(present_values(context, resource, objects, meta));
+  }
+  std::size_t total = 0;
+  for (const auto& record : records) total += record->value->size();
+  const bool in_pieces = total >= kInPieces && !(context.audit && context.audit->wants_body());
+  const bool packed = in_pieces && takes_gzip(context);
+  auto pieces = std::make_shared<ListPieces>(context, resource, std::move(records), meta, packed);
+  if (in_pieces) {
+    Response head = with_body(context, 200, "");
+    if (packed) tell_of_gzip(head);
+    return ListAnswer{std::move(head), std::move(pieces)};
+  }
+  std::string body;
+  body.reserve(total + 1024);
+  for (bool more = true; more;) {
+    DIBS_TRY(more, pieces->next(body));
+  }
+  return whole(with_body(context, 200, std::move(body)));
 }
 
 Value event_value(const Context& context, const Resource& resource, const Value& stored) {

@@ -1,10 +1,12 @@
 #pragma once
 // An object or list in the form and version a client asked for.
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "server/context.h"
+#include "server/pieces.h"
 #include "store/store.h"
 
 namespace dibs::server {
@@ -32,8 +34,13 @@ struct ListMeta {
   std::string continue_token;
   std::optional<std::size_t> remaining;
 };
-Result<Response> present_list(const Context& context, const Resource& resource,
-                              const std::vector<store::RecordPtr>& records, const ListMeta& meta);
+/// A response, or its head and the body that follows.
+struct ListAnswer {
+  Response response;
+  std::shared_ptr<Pieces> pieces;  // borrow the context
+};
+Result<ListAnswer> present_list(const Context& context, const Resource& resource,
+                                std::vector<store::RecordPtr> records, const ListMeta& meta);
 /// A list of objects given as values, in the stored version.
 Response present_values(const Context& context, const Resource& resource,
                         const std::vector<Value>& objects, const ListMeta& meta);

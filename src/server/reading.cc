@@ -77,7 +77,7 @@ Result<Response> handle_get(Context& context, Objects& objects) {
   return present_record(context, resource, *record);
 }
 
-Result<Response> handle_list(Context& context, Objects& objects) {
+Result<ListAnswer> handle_list(Context& context, Objects& objects) {
   const Resource& resource = *context.resource;
   DIBS_TRY(ListOptions options, ListOptions::parse(context.target, false));
   DIBS_TRY(Selection selection, Selection::parse(context.target, resource));
@@ -113,7 +113,7 @@ Result<Response> handle_list(Context& context, Objects& objects) {
     meta.continue_token = token.encode();
     if (selection.everything()) meta.remaining = page.remaining;
   }
-  return present_list(context, resource, page.records, meta);
+  return present_list(context, resource, std::move(page.records), meta);
 }
 
 }  // namespace dibs::server

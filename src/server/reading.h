@@ -4,10 +4,11 @@
 #include "base/result.h"
 #include "server/context.h"
 #include "server/objects.h"
+#include "server/presenting.h"
 
 namespace dibs::server {
 
 Result<Response> handle_get(Context& context, Objects& objects);
-Result<Response> handle_list(Context& context, Objects& objects);
+Result<ListAnswer> handle_list(Context& context, Objects& objects);
 
 }  // namespace dibs::server

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/kinds/selector_limits.h"
 #include "api/merge/selectors.h"
 #include "base/strings.h"
 
@@ -42,6 +43,13 @@ Result<Selection> Selection::parse(const net::Target& target, const Resource& re
   Selection selection;
   DIBS_TRY(selection.parts_->labels, api::parse_label_selector(target.get("labelSelector")));
   DIBS_TRY(selection.parts_->fields, api::parse_field_selector(target.get("fieldSelector")));
+  std::size_t terms = selection.parts_->fields.requirements().size();
+  for (const auto& one : selection.parts_->labels.requirements()) terms += 1 + one.values.size();
+  if (terms > api::kMaxSelectorTerms) {
+    return Error::bad_request(cat("unable to parse requirement: selectors have ", terms,
+                                  " terms and values, at most ", api::kMaxSelectorTerms,
+                                  " are allowed"));
+  }
   const auto& selectable = resource.rules->selectable;
   for (const auto& requirement : selection.parts_->fields.requirements()) {
     const std::string& field = requirement.field;

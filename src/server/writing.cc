@@ -28,7 +28,7 @@ Result<Value> parse_options_body(Context& context) {
   } else if (format == BodyFormat::protobuf) {
     return parse_protobuf(body);
   } else {
-    value = json::parse(body);
+    value = json::parse(body, {.max_depth = kMaxDepth});
     if (!value.ok()) {
       return Error::bad_request(
           cat("couldn't get version/kind; json parse error: ", value.error().message()));

@@ -9,6 +9,7 @@
 #include "server/body.h"
 #include "server/context.h"
 #include "server/objects.h"
+#include "server/pieces.h"
 #include "server/write.h"
 
 namespace dibs::server {
@@ -19,8 +20,9 @@ struct Reply {
   Reply(Response response) : response(std::move(response)) {}
   explicit Reply(std::shared_ptr<Write> write) : write(std::move(write)) {}
 
-  Response response;             // where there is no write
-  std::shared_ptr<Write> write;  // not begun
+  Response response;                    // where there is no write
+  std::shared_ptr<Pieces> pieces = {};  // its body, where that follows
+  std::shared_ptr<Write> write;         // not begun
   /// Where that is not the object.
   std::function<Response(const Write&)> answer = {};
   bool is_small = false;  // what `answer` gives, whatever was written

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <set>
 
+#include "api/kinds/selector_limits.h"
 #include "base/finalizers.h"
 #include "base/strings.h"
 
@@ -296,6 +297,10 @@ void validate_managed_fields(const Value& entries, const Path& path, FieldErrors
 void validate_label_selector(const Value& selector, const Path& path, FieldErrors& errors,
                              SelectorOptions options) {
   if (selector.is_null()) return;
+  std::size_t terms = selector["matchLabels"].size() + selector["matchExpressions"].size();
+  for (const Value& expression : selector["matchExpressions"].items())
+    terms += expression["values"].size();
+  if (terms > kMaxSelectorTerms) errors.too_many(path, terms, kMaxSelectorTerms);
   validate_labels(selector["matchLabels"], path.child("matchLabels"), errors);
   Path list = path.child("matchExpressions");
   std::size_t i = 0;

@@ -10,6 +10,9 @@ namespace {
 
 constexpr std::string_view kGroup = "rbac.authorization.k8s.io";
 
+/// Rules that a refusal lists.
+constexpr std::size_t kMostShown = 200;
+
 /// Everything, which who lets a role gather others must hold.
 const std::vector<PolicyRule>& full_authority() {
   static const std::vector<PolicyRule> rules = {{{"*"}, {"*"}, {"*"}, {}, {}},
@@ -33,7 +36,12 @@ std::string grant_fault(const Rbac& rbac, const RoleWrite& write,
   std::string text =
       cat("user ", quoted(write.user.name), " (groups=", list_text(write.user.groups),
           ") is attempting to grant RBAC permissions not currently held:");
-  for (const std::string& line : lines) append(text, "\n", line);
+  std::size_t shown = 0;
+  for (const std::string& line : lines) {
+    if (++shown > kMostShown) break;
+    append(text, "\n", line);
+  }
+  if (lines.size() > kMostShown) append(text, "\n… and ", lines.size() - kMostShown, " more");
   if (!unresolved.empty()) append(text, "; resolution errors: [", join(unresolved, ", "), "]");
   return text;
 }

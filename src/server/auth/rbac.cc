@@ -4,6 +4,7 @@
 
 #include "api/kinds/metadata.h"
 #include "base/strings.h"
+#include "json/parse.h"
 
 namespace dibs::server::auth {
 namespace {
@@ -95,10 +96,12 @@ void Rbac::put_role(bool is_cluster, const Key& key, const Value& object) {
 
 void Rbac::aggregate() {
   std::map<std::string, RolePtr> aggregated;
+  std::map<std::string, std::set<std::string>> texts;  // of the rules of each
   for (const auto& [key, role] : roles_) {
     if (!key.first.empty() || role->selectors.empty()) continue;
     auto sum = std::make_shared<Role>();
     sum->raw = Value::array();
+    std::set<std::string>& known = texts[key.second];
     for (const auto& [other_key, other] : roles_) {
       // Aggregates among the parts are gathered below; what they were last written with does not
       // count.
@@ -109,8 +112,7 @@ void Rbac::aggregate() {
       }
       if (!selected) continue;
       for (const Value& rule : other->raw.items()) {
-        auto same = [&](const Value& one) { return one == rule; };
-        if (std::any_of(sum->raw.items().begin(), sum->raw.items().end(), same)) continue;
+        if (!known.insert(json::write(rule)).second) continue;
         sum->raw.push(rule);
         sum->rules.push_back(rule_of(rule));
       }
@@ -131,15 +133,11 @@ void Rbac::aggregate() {
         }
         if (!selected) continue;
         std::shared_ptr<Role> more;
-        for (const PolicyRule& rule : other->rules) {
-          const Role& current = more ? *more : *role;
-          if (std::find(current.rules.begin(), current.rules.end(), rule) != current.rules.end()) {
-            continue;
-          }
+        for (std::size_t i = 0; i < other->rules.size(); ++i) {
+          if (!texts[name].insert(json::write(other->raw[i])).second) continue;
           if (!more) more = std::make_shared<Role>(*role);
-          std::size_t at = static_cast<std::size_t>(&rule - other->rules.data());
-          more->rules.push_back(rule);
-          more->raw.push(other->raw[at]);
+          more->rules.push_back(other->rules[i]);
+          more->raw.push(other->raw[i]);
         }
         if (more) {
           role = std::move(more);

@@ -1,6 +1,8 @@
 #include "server/auth/rule.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/strings.h"
 
@@ -68,18 +70,59 @@ std::vector<PolicyRule> pieces_of(const PolicyRule& rule) {
   return pieces;
 }
 
-/// `piece` comes from pieces_of().
-bool covers(const PolicyRule& held, const PolicyRule& piece) {
-  if (!has_or_all(held.verbs, piece.verbs[0])) return false;
-  if (!piece.urls.empty()) return url_matches(held.urls, piece.urls[0]);
-  if (!has_or_all(held.groups, piece.groups[0])) return false;
-  std::string_view resource = piece.resources[0];
-  std::size_t slash = resource.find('/');
-  std::string_view sub = slash == std::string_view::npos ? "" : resource.substr(slash + 1);
-  if (!resource_matches(held.resources, resource.substr(0, slash), sub)) return false;
-  if (piece.names.empty()) return held.names.empty();
-  return held.names.empty() || has(held.names, piece.names[0]);
-}
+/// A rule whose lists may be long and are asked often.
+class HeldRule {
+ public:
+  explicit HeldRule(const PolicyRule& rule)
+      : verbs_(rule.verbs),
+        groups_(rule.groups),
+        resources_(rule.resources),
+        names_(rule.names),
+        urls_(rule.urls) {}
+
+  /// Every part of the rule, each for itself, is among these.
+  bool includes(const PolicyRule& rule) const {
+    return verbs_.has_all(rule.verbs) && groups_.has_all(rule.groups) &&
+           resources_.has_all(rule.resources) && has_all_urls(rule.urls) &&
+           (names_.texts.empty() || (!rule.names.empty() && names_.has_all(rule.names)));
+  }
+
+  /// `piece` comes from pieces_of().
+  bool covers(const PolicyRule& piece) const {
+    if (!verbs_.has(piece.verbs[0])) return false;
+    if (!piece.urls.empty()) return url_matches(urls_, piece.urls[0]);
+    return groups_.has(piece.groups[0]) && has_resource(piece.resources[0]) &&
+           (names_.texts.empty() ||
+            (!piece.names.empty() && names_.texts.contains(piece.names[0])));
+  }
+
+ private:
+  struct Set {
+    explicit Set(const std::vector<std::string>& list) : texts(list.begin(), list.end()) {}
+    bool has(std::string_view text) const { return texts.contains("*") || texts.contains(text); }
+    bool has_all(const std::vector<std::string>& list) const {
+      return std::all_of(list.begin(), list.end(), [&](const auto& one) { return has(one); });
+    }
+    std::unordered_set<std::string_view> texts;
+  };
+
+  bool has_resource(std::string_view resource) const {
+    if (resources_.has(resource)) return true;
+    const std::size_t slash = resource.find('/');
+    return slash != std::string_view::npos &&
+           resources_.texts.contains(cat("*", resource.substr(slash)));
+  }
+  bool has_all_urls(const std::vector<std::string>& list) const {
+    return std::all_of(list.begin(), list.end(),
+                       [&](const auto& one) { return url_matches(urls_, one); });
+  }
+
+  Set verbs_;
+  Set groups_;
+  Set resources_;
+  Set names_;
+  const std::vector<std::string>& urls_;
+};
 
 void append_list(std::string& out, std::string_view name, const std::vector<std::string>& list) {
   if (list.empty()) return;
@@ -113,20 +156,22 @@ bool matches(const PolicyRule& rule, const RequestAttributes& attributes) {
 
 std::vector<PolicyRule> missing_rights(const std::vector<PolicyRule>& held,
                                        const std::vector<PolicyRule>& asked) {
+  const std::vector<HeldRule> holds(held.begin(), held.end());
+  const auto any = [&](const auto& does) { return std::any_of(holds.begin(), holds.end(), does); };
   std::vector<PolicyRule> missing;
+  std::unordered_map<std::string, std::size_t> places;  // of a piece but for its verb, in `missing`
   for (const PolicyRule& rule : asked) {
+    // Most are held as they stand: then their pieces need not be made.
+    if (any([&](const HeldRule& one) { return one.includes(rule); })) continue;
     for (PolicyRule& piece : pieces_of(rule)) {
-      bool is_held = std::any_of(held.begin(), held.end(),
-                                 [&](const PolicyRule& one) { return covers(one, piece); });
-      if (is_held) continue;
-      auto same = std::find_if(missing.begin(), missing.end(), [&](const PolicyRule& other) {
-        return other.groups == piece.groups && other.resources == piece.resources &&
-               other.names == piece.names && other.urls == piece.urls;
-      });
-      if (same == missing.end()) {
+      if (any([&](const HeldRule& one) { return one.covers(piece); })) continue;
+      std::string place = list_text(piece.groups) + list_text(piece.resources) +
+                          list_text(piece.names) + list_text(piece.urls);
+      auto [found, is_new] = places.emplace(std::move(place), missing.size());
+      if (is_new) {
         missing.push_back(std::move(piece));
-      } else if (!has(same->verbs, piece.verbs[0])) {
-        same->verbs.push_back(piece.verbs[0]);
+      } else if (!has(missing[found->second].verbs, piece.verbs[0])) {
+        missing[found->second].verbs.push_back(piece.verbs[0]);
       }
     }
   }

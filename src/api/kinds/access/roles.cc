@@ -37,6 +37,22 @@ void check_rules(const Value& object, bool is_namespaced, FieldErrors& errors) {
   }
 }
 
+/// Lists multiply: whoever compares what a role gives looks at every verb on every resource of
+/// every group. As many as no role that was meant has.
+void check_amount(const Value& object, FieldErrors& errors) {
+  constexpr std::size_t kMost = 50000;
+  const auto count = [](const Value& list) { return std::max<std::size_t>(1, list.size()); };
+  std::size_t rights = 0;
+  for (const Value& rule : object["rules"].items()) {
+    // Each is shorter than a body is long, so that two fit into one number.
+    const std::size_t names =
+        std::min(kMost + 1, count(rule["resources"]) * count(rule["resourceNames"]));
+    const std::size_t places = std::min(kMost + 1, names * count(rule["apiGroups"]));
+    rights += places * count(rule["verbs"]) + rule["nonResourceURLs"].size() * rule["verbs"].size();
+  }
+  if (rights > kMost) errors.too_many(Path("rules"), rights, kMost);
+}
+
 void check_verbs(const Value& object, FieldErrors& errors) {
   Path rules("rules");
   std::size_t i = 0;
@@ -47,11 +63,13 @@ void check_verbs(const Value& object, FieldErrors& errors) {
 }
 
 void validate_role(const Value& object, FieldErrors& errors) {
+  check_amount(object, errors);
   check_rules(object, true, errors);
   check_verbs(object, errors);
 }
 
 void validate_cluster_role(const Value& object, FieldErrors& errors) {
+  check_amount(object, errors);
   check_rules(object, false, errors);
   const Value& aggregation = object["aggregationRule"];
   if (!aggregation.is_null()) {
