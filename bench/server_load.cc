@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/strings.h"
@@ -84,6 +85,12 @@ Work gets(std::string_view name_space, std::uint64_t count) {
   return work;
 }
 
+/// The same of another user than the administrator, who may play everybody.
+std::string as_user(std::string_view name, std::string request) {
+  request.insert(request.find("\r\n") + 2, cat("Impersonate-User: ", name, "\r\n"));
+  return request;
+}
+
 void make_namespace(Connection& connection, std::string_view name) {
   connection.exchange(make_request(
       "POST", "/api/v1/namespaces",
@@ -110,6 +117,7 @@ class Program {
       }
     }
     if (wanted("watch")) measure_watches();
+    if (wanted("greedy")) measure_greedy();
     if (wanted("slices")) {
       SliceSettings slices;
       slices.binary = settings_.binary;
@@ -277,6 +285,56 @@ class Program {
                      round_text(each, 1), " KB of memory each")});
   }
 
+  /// What one user waits for, one request after the other, beside another with 500 connections.
+  void measure_greedy() {
+    constexpr std::size_t kGreedy = 500;
+    constexpr std::uint64_t kObjects = 1000;
+    Folder folder;
+    ServerProcess server(settings_.binary, folder.path(), "sqlite");
+    const TlsSettings tls(read_kubeconfig(server.kubeconfig()));
+    Connection writer(tls);
+    make_namespace(writer, "shared");
+    writer.exchange(make_request(
+        "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        R"({"metadata":{"name":"users"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io",)"
+        R"("kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"kind":"User","name":"greedy",)"
+        R"("apiGroup":"rbac.authorization.k8s.io"},{"kind":"User","name":"jane",)"
+        R"("apiGroup":"rbac.authorization.k8s.io"}]})"));
+    if (writer.status() != 201) die(cat("a binding was answered with ", writer.status()));
+    Work fill = creates("shared");
+    fill.count = kObjects;
+    Load(tls, 64, settings_.threads).run(fill);
+
+    const auto measure = [&](const Work& base, const std::string& name) {
+      Work work = base;
+      work.request = as_user("jane", base.request);
+      work.number_at = work.request.find(kNumber);
+      Load one(tls, 1, 1);
+      work.seconds = settings_.seconds / 3;
+      const Outcome outcome = one.run(work);
+      report_.add({name, outcome.late_ms, "ms", outcome.late_ms / echo_ms(), "TLS echo",
+                   cat("p99; p50 ", round_text(outcome.middle_ms, 2), " ms")});
+      return outcome.done;
+    };
+    Work create = creates("shared");
+    create.first = kObjects;
+    create.first += measure(create, "a create of one user");
+    measure(gets("shared", kObjects), "a get of one user");
+
+    // Lists of all objects: the most that a client can ask for.
+    Work greedy;
+    greedy.request = as_user("greedy", make_request("GET", path_of("shared")));
+    greedy.other_status = 429;
+    greedy.seconds = settings_.seconds;
+    Load load(tls, kGreedy, 1);
+    std::thread beside([&] { load.run(greedy); });
+    ::usleep(200'000);
+    const std::string beside_text = cat(", ", kGreedy, " greedy conn. beside");
+    create.first += measure(create, "a create of one user" + beside_text);
+    measure(gets("shared", kObjects), "a get of one user" + beside_text);
+    beside.join();
+  }
+
   void measure_bulk() {
     Folder folder;
     std::optional<ServerProcess> server(std::in_place, settings_.binary, folder.path(), "sqlite");
@@ -377,7 +435,7 @@ Settings parse(int argc, char** argv) {
     } else {
       die(cat("unknown argument ", word,
               "\nusage: server_load DIBS [--json FILE] "
-              "[--only start|creates|gets|watch|slices|bulk] [--store sqlite|memory] "
+              "[--only start|creates|gets|watch|greedy|slices|bulk] [--store sqlite|memory] "
               "[--connections N] [--threads N] [--seconds S] [--objects N] [--watchers N]"));
     }
   }

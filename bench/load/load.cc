@@ -87,7 +87,8 @@ void run_share(std::vector<std::unique_ptr<Connection>>& connections, Shared& sh
       const auto i = static_cast<std::size_t>(events[e].data.u64);
       Connection& connection = *connections[i];
       if (connection.receive() != Read::complete) continue;
-      if (connection.status() != shared.work.expected_status) {
+      if (connection.status() != shared.work.expected_status &&
+          connection.status() != shared.work.other_status) {
         die(cat("the server answered ", connection.status(), " instead of ",
                 shared.work.expected_status, ": ", shared.work.request.substr(0, 100)));
       }

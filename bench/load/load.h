@@ -21,6 +21,7 @@ struct Work {
   bool again = false;       // from `first` after the last number, instead of stopping
   double seconds = 0;       // stop then; 0: when the numbers are used up
   int expected_status = 200;
+  int other_status = 0;  // taken as well
 };
 
 struct Outcome {

@@ -23,6 +23,8 @@
 namespace dibs::cli {
 namespace {
 
+constexpr std::uint64_t kMostSeats = 1'000'000;
+
 struct Address {
   std::string host;
   std::uint16_t port = 0;
@@ -69,6 +71,13 @@ Result<server::Options> server_options(const ServeFlags& flags,
     if (!read.ok()) return read.error().within("--admission-control-config-file");
     options.pod_security = std::move(read).value();
   }
+  const std::uint64_t seats = std::uint64_t{flags.max_requests} + flags.max_mutating_requests;
+  if (seats < 1 || seats > kMostSeats) {
+    return Error::bad_request(
+        cat("--max-requests-inflight, --max-mutating-requests-inflight: must be between 1 and ",
+            kMostSeats, " together"));
+  }
+  options.seats = static_cast<unsigned>(seats);
   options.service_range = flags.service_range;
   options.issuer = flags.issuer;
   if (!flags.token_auth_file.empty()) {

@@ -21,6 +21,8 @@ struct ServeFlags {
   std::vector<std::string> enabled_plugins;
   std::vector<std::string> disabled_plugins;
   std::string admission_config_file;
+  unsigned max_requests = 400;
+  unsigned max_mutating_requests = 200;
   std::string token_auth_file;
   std::string audit_policy_file;
   std::string audit_log_path;

@@ -12,6 +12,7 @@
 #include "server/builtin_resources.h"
 #include "server/definitions.h"
 #include "server/event_expiry.h"
+#include "server/fairness.h"
 #include "server/node_client.h"
 #include "server/objects.h"
 #include "server/plugins/plugins.h"
@@ -38,6 +39,7 @@ struct ApiServer::Parts {
         store(store),
         options(std::move(options)),
         requests(metrics),
+        fairness(runtime, metrics, this->options.seats),
         objects(runtime, store, admission),
         watches(runtime, store) {}
 
@@ -48,6 +50,7 @@ struct ApiServer::Parts {
   const std::shared_ptr<json::Pool> trees = std::make_shared<json::Pool>();
   std::unique_ptr<Auditor> auditor;  // null: nothing is audited. Outlives whatever holds an entry
   RequestMetrics requests;
+  Fairness fairness;
   ResourceTable resources;
   AdmissionChain admission;
   Objects objects;
@@ -62,6 +65,10 @@ struct ApiServer::Parts {
   std::atomic<bool> closed{false};
 
   void dispatch(const ContextPtr& context, std::unique_ptr<calls::Exchange> exchange);
+  /// On a thread that may block.
+  void work(const ContextPtr& context, const ExchangePtr& exchange);
+  static bool is_exempt(const Context& context);
+  unsigned seats_of(const Context& context) const;
   Result<Reply> serve(Context& context);
   /// Of what has no write to be driven.
   Result<Response> serve_at_once(Context& context);
@@ -102,6 +109,13 @@ Response error_response(const Context& context, const Error& error) {
     response.headers.set("Content-Type", "application/yaml");
   }
   if (error.code() != Code::forbidden) add_warnings(context.warnings, response.headers);
+  return response;
+}
+
+/// As upstream's, which is no Status either.
+Response too_many_requests() {
+  net::Response response = text_response(429, "Too many requests, please try again later.\n");
+  response.headers.add("Retry-After", "1");
   return response;
 }
 
@@ -193,6 +207,7 @@ void ApiServer::close() {
   parts_->watches.close();
   parts_->nodes->close();
   parts_->expiry->stop();
+  parts_->fairness.stop();
   parts_->definitions->stop();
   parts_->access->stop();
 }
@@ -263,6 +278,7 @@ void ApiServer::Parts::respond(const ContextPtr& context, calls::Exchange& excha
     response.headers.set("Audit-Id", entry->id());
   }
   exchange.answer(std::move(response));
+  context->seat.reset();
 }
 
 void ApiServer::Parts::refuse_stranger(const ContextPtr& context, calls::Exchange& exchange,
@@ -291,33 +307,73 @@ void ApiServer::Parts::dispatch(const ContextPtr& context,
   }
 
   ExchangePtr shared = audited(std::move(exchange), context);
-  runtime.executor.post([this, context, shared] {
-    if (context->info.verb == "watch" && context->info.is_resource) {
-      auto resource = find_resource(*context);
-      if (!resource.ok()) return respond(context, *shared, std::move(resource).error());
-      if (!*resource) return respond(context, *shared, not_found_page());
+  const auto start = [this, context, shared](Fairness::Seat seat) {
+    context->seat = std::move(seat);
+    runtime.executor.post([this, context, shared] { work(context, shared); });
+  };
+  if (is_exempt(*context)) return start(nullptr);
+  fairness.enter(flow_of(context->user, info), seats_of(*context), start,
+                 [this, context, shared] { respond(context, *shared, too_many_requests()); });
+}
+
+/// Callers in the process share its fate, and their number is known.
+bool ApiServer::Parts::is_exempt(const Context& context) {
+  return context.request.peer.address == "in-process" ||
+         is_long_running(context.info, context.target);
+}
+
+/// One, and of what looks at a whole collection one for every hundred objects.
+unsigned ApiServer::Parts::seats_of(const Context& context) const {
+  constexpr std::size_t kObjects = 100;
+  constexpr std::size_t kMost = 10;
+  const RequestInfo& info = context.info;
+  if (!info.is_resource || !info.name.empty()) return 1;
+  if (info.verb == "watch") {
+    const auto version = context.target.get("resourceVersion");
+    const bool sends_all =
+        version.empty() || version == "0" || query_flag(context.target, "sendInitialEvents");
+    if (!sends_all) return 1;
+  } else if (info.verb != "list" && info.verb != "deletecollection") {
+    return 1;
+  }
+  const auto resource = context.resources->find(info.group, info.version, info.resource);
+  if (!resource) return 1;
+  std::size_t count = store.count(resource->namespace_prefix(info.name_space));
+  const std::size_t limit =
+      std::strtoull(std::string(context.target.get("limit")).c_str(), nullptr, 10);
+  if (limit > 0) count = std::min(count, limit);
+  return static_cast<unsigned>(
+      std::clamp<std::size_t>((count + kObjects - 1) / kObjects, 1, kMost));
+}
+
+void ApiServer::Parts::work(const ContextPtr& context, const ExchangePtr& shared) {
+  if (context->info.verb == "watch" && context->info.is_resource) {
+    auto resource = find_resource(*context);
+    if (!resource.ok()) return respond(context, *shared, std::move(resource).error());
+    if (!*resource) return respond(context, *shared, not_found_page());
+    context->resource = *resource;
+    if (auto allowed = check_verb(*context, **resource); !allowed.ok()) {
+      return respond(context, *shared, std::move(allowed).error());
+    }
+    if (!(*resource)->deprecation.empty()) context->warn((*resource)->deprecation);
+    auto answer = negotiate_answer(context->request, context->target, AnswerTo::watch);
+    if (!answer.ok()) return respond(context, *shared, std::move(answer).error());
+    context->answer = *answer;
+    watches.open(context, shared);
+    context->seat.reset();
+    return;
+  }
+  if (subresources->streams(*context)) {
+    auto resource = find_resource(*context);
+    if (resource.ok() && *resource) {
       context->resource = *resource;
       if (auto allowed = check_verb(*context, **resource); !allowed.ok()) {
         return respond(context, *shared, std::move(allowed).error());
       }
-      if (!(*resource)->deprecation.empty()) context->warn((*resource)->deprecation);
-      auto answer = negotiate_answer(context->request, context->target, AnswerTo::watch);
-      if (!answer.ok()) return respond(context, *shared, std::move(answer).error());
-      context->answer = *answer;
-      return watches.open(context, shared);
+      return subresources->stream(context, shared);
     }
-    if (subresources->streams(*context)) {
-      auto resource = find_resource(*context);
-      if (resource.ok() && *resource) {
-        context->resource = *resource;
-        if (auto allowed = check_verb(*context, **resource); !allowed.ok()) {
-          return respond(context, *shared, std::move(allowed).error());
-        }
-        return subresources->stream(context, shared);
-      }
-    }
-    answer(context, shared);
-  });
+  }
+  answer(context, shared);
 }
 
 void ApiServer::Parts::answer(const ContextPtr& context, const ExchangePtr& exchange) {

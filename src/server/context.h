@@ -41,6 +41,9 @@ struct Context {
   FieldValidation validation = FieldValidation::warn;
   std::string field_manager;  // as given, or from the User-Agent
 
+  /// Held until it is answered (fairness.h).
+  std::shared_ptr<void> seat;
+
   void warn(std::string text) { warnings.push_back(std::move(text)); }
 };
 

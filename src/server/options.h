@@ -32,6 +32,8 @@ struct Options {
   std::vector<std::string> disabled_plugins;
   /// Of the plugin PodSecurity (admission_configuration.h).
   api::PodSecurityConfiguration pod_security;
+  /// Seats that requests share (fairness.h).
+  unsigned seats = 600;
   std::string issuer = "https://kubernetes.default.svc";
   std::string service_range = "10.0.0.0/24";
   /// Contents of a --token-auth-file: token,user,uid,"group,group" a line.
