@@ -11,11 +11,13 @@ World real_world() {
     runtime::RealRuntime server;
     runtime::RealRuntime control;
     runtime::RealRuntime machines;
+    runtime::RealRuntime relays;
   };
   auto machine = std::make_shared<Machine>();
   return {machine->server.runtime(), machine->control.runtime(), machine->machines.runtime(),
-          runtime::system_files(), [machine] {
+          machine->relays.runtime(), runtime::system_files(), [machine] {
             // The server last: it answers the others. Answers to those that have ended are dropped.
+            machine->relays.stop();
             machine->machines.stop();
             machine->control.stop();
             machine->server.stop();
@@ -24,6 +26,7 @@ World real_world() {
 
 World sim_world(runtime::SimRuntime& sim, runtime::Files& files) {
   return {sim.runtime(),
+          sim.runtime(),
           sim.runtime(),
           sim.runtime(),
           files,

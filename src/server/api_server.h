@@ -25,9 +25,11 @@ namespace dibs::server {
 class ApiServer {
  public:
   /// Writes the objects every cluster has (namespaces, roles, …) where they are missing. Errors: of
-  /// the store, or of an option that cannot be used.
+  /// the store, or of an option that cannot be used. `relays` runs what waits for nodes and pods;
+  /// null: the runtime's own.
   static Result<std::unique_ptr<ApiServer>> open(runtime::Runtime& runtime, store::Store& store,
-                                                 Options options);
+                                                 Options options,
+                                                 runtime::Executor* relays = nullptr);
   ~ApiServer();
 
   /// Over HTTP.
