@@ -11,11 +11,16 @@ World real_world() {
     runtime::RealRuntime server;
     runtime::RealRuntime control;
     runtime::RealRuntime machines;
-    runtime::RealRuntime relays;
+    // Each waits for somebody who may never answer, and does nothing else.
+    runtime::RealRuntime relays{{.max_threads = 2048}};
   };
   auto machine = std::make_shared<Machine>();
-  return {machine->server.runtime(), machine->control.runtime(), machine->machines.runtime(),
-          machine->relays.runtime(), runtime::system_files(), [machine] {
+  return {machine->server.runtime(),
+          machine->control.runtime(),
+          machine->machines.runtime(),
+          machine->relays.runtime(),
+          runtime::system_files(),
+          [machine] {
             // The server last: it answers the others. Answers to those that have ended are dropped.
             machine->relays.stop();
             machine->machines.stop();
