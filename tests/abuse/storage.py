@@ -14,7 +14,7 @@ from suite import Failure, cluster
 from pods import USER, Pods, need, run_checks
 
 SKIPPED = 77
-SIZE = 320 << 20
+SIZE = 400 << 20
 LOG_FLAGS = ["--container-log-max-size", "1Mi", "--container-log-max-files", "3"]
 DISK_FLAGS = ["--eviction-hard", "nodefs.available<64Mi", "--eviction-pressure-transition-period", "5s"]
 FOREVER = "while :; do sleep 1; done"
@@ -88,7 +88,9 @@ def pressure(world):
 def a_full_disk(world):
     world.make("small", command=shell(FOREVER))
     world.runs("small")
-    world.make("fills", command=shell("dd if=/dev/zero of=/x bs=1M count=%d; %s" % ((SIZE >> 20) - 60, FOREVER)))
+    room = os.statvfs(world.server.data)
+    # All but 40 MiB: the server's store is on this disk, too, and shall be able to write.
+    world.make("fills", command=shell("dd if=/dev/zero of=/x bs=1M count=%d; %s" % ((room.f_bavail * room.f_frsize >> 20) - 40, FOREVER)))
     cluster.wait_for(lambda: pressure(world) == ("True", True), 60, "that the node has DiskPressure and its taint: %s" % (pressure(world),))
     status = world.ended("fills", 60)
     need(status.get("reason") == "Evicted" and status["message"].startswith("The node was low on resource: ephemeral-storage. Threshold quantity: 64Mi"),
