@@ -320,8 +320,7 @@ void ApiServer::Parts::dispatch(const ContextPtr& context,
 
 /// Callers in the process share its fate, and their number is known.
 bool ApiServer::Parts::is_exempt(const Context& context) {
-  return context.request.peer.address == "in-process" ||
-         is_long_running(context.info, context.target);
+  return context.request.peer.address == "in-process" || is_long_running(context.info);
 }
 
 /// One, and of what looks at a whole collection one for every hundred objects.
@@ -387,6 +386,8 @@ void ApiServer::Parts::answer(const ContextPtr& context, const ExchangePtr& exch
       entry->answered(*context, reply->response);
       reply->response.headers.set("Audit-Id", entry->id());
     }
+    // Who reads slowly must not keep others from their seats.
+    context->seat.reset();
     return send_pieces(runtime.executor, exchange->stream(std::move(reply->response).take_http()),
                        std::move(reply->pieces), context);
   }

@@ -111,10 +111,9 @@ Flow flow_of(const auth::UserInfo& user, const RequestInfo& info) {
   return flow;
 }
 
-bool is_long_running(const RequestInfo& info, const net::Target& target) {
-  if (!info.is_resource) return false;
-  return is_one_of(info.subresource, {"attach", "exec", "proxy", "portforward"}) ||
-         (info.subresource == "log" && query_flag(target, "follow"));
+bool is_long_running(const RequestInfo& info) {
+  return info.is_resource &&
+         is_one_of(info.subresource, {"attach", "exec", "log", "proxy", "portforward"});
 }
 
 }  // namespace dibs::server

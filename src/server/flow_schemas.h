@@ -37,6 +37,6 @@ Flow flow_of(const auth::UserInfo& user, const RequestInfo& info);
 
 /// Streams between a client and a node, which may last for ever: they hold no seat. A watch holds
 /// one until it is open.
-bool is_long_running(const RequestInfo& info, const net::Target& target);
+bool is_long_running(const RequestInfo& info);
 
 }  // namespace dibs::server
