@@ -26,6 +26,12 @@ Result<> AdmissionChain::choose(const std::vector<std::string>& enabled,
     if (has(disabled, name))
       return Error::bad_request(cat("admission plugin ", name, " is both enabled and disabled"));
   }
+  for (const auto& plugin : plugins_) {
+    if (has(disabled, plugin->name()) && !plugin->may_be_disabled()) {
+      return Error::bad_request(cat("admission plugin ", plugin->name(),
+                                    " cannot be disabled: others' rights depend on it"));
+    }
+  }
   std::erase_if(plugins_, [&](const auto& plugin) { return has(disabled, plugin->name()); });
   return success();
 }

@@ -20,6 +20,8 @@ class AdmissionPlugin {
  public:
   virtual ~AdmissionPlugin() = default;
   virtual std::string_view name() const = 0;
+  /// False for what Kubernetes does outside of its plugins, and nobody can switch off there.
+  virtual bool may_be_disabled() const { return true; }
   /// Step 4, of creates and updates.
   virtual Result<> mutate(Write&) { return success(); }
   /// Step 6, of creates and updates: faults of fields that the kind cannot know. They come first in

@@ -29,6 +29,7 @@ class AdminAccess : public AdmissionPlugin {
  public:
   explicit AdminAccess(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "AdminAccess"; }
+  bool may_be_disabled() const override { return false; }
 
   void judge(const Write& write, api::FieldErrors& errors) override {
     if (write.resource.group != kGroup || write.object.is_null()) return;

@@ -8,6 +8,7 @@ class RoleEscalation : public AdmissionPlugin {
  public:
   explicit RoleEscalation(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "RoleEscalation"; }
+  bool may_be_disabled() const override { return false; }
   Result<> validate(const Write& write) override {
     if (write.resource.group != "rbac.authorization.k8s.io" ||
         write.operation == Operation::remove) {

@@ -64,6 +64,7 @@ class ClaimStatusAuthorization : public AdmissionPlugin {
  public:
   explicit ClaimStatusAuthorization(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "ClaimStatusAuthorization"; }
+  bool may_be_disabled() const override { return false; }
 
   void judge(const Write& write, api::FieldErrors& errors) override {
     if (!write.is(kGroup, "resourceclaims") || write.subresource != "status" ||

@@ -12,6 +12,7 @@ class ParamAccess : public AdmissionPlugin {
  public:
   explicit ParamAccess(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "ParamAccess"; }
+  bool may_be_disabled() const override { return false; }
 
   void judge(const Write& write, api::FieldErrors& errors) override {
     if (write.resource.group != kGroup || !write.subresource.empty()) return;

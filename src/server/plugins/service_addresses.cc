@@ -49,6 +49,7 @@ class ServiceAddresses : public AdmissionPlugin {
   explicit ServiceAddresses(PluginSources sources)
       : sources_(sources), range_(parse_range(sources.options.service_range)) {}
   std::string_view name() const override { return "ServiceAddresses"; }
+  bool may_be_disabled() const override { return false; }
 
   Result<TicketPtr> allocate(Write& write) override {
     if (!write.is("", "services") || !write.subresource.empty() || write.object.is_null())
