@@ -63,6 +63,10 @@ Flow of(std::string_view who) { return {6, "global-default", std::string(who)}; 
 /// Requests of users, in the order that they were started.
 class FairnessTest : public ::testing::Test {
  protected:
+  /// One by one: a seat that is given back may start the next request.
+  void TearDown() override {
+    while (!held.empty()) answer();
+  }
   void enter(std::string who, unsigned seats = 1) {
     fairness.enter(
         of(who), seats,
