@@ -164,7 +164,7 @@ class PodSecurity : public AdmissionPlugin {
     if (write.operation == Operation::update && !is_significant(write.object, write.old)) {
       return success();
     }
-    return judge(write, policy, faults, write.object, true);
+    return judge_pod(write, policy, faults, write.object, true);
   }
 
   void validate_template(const Write& write, const Value& shape) const {
@@ -178,11 +178,11 @@ class PodSecurity : public AdmissionPlugin {
       return;
     }
     // Nothing is enforced, so nothing is refused.
-    (void)judge(write, policy, faults, shape, false);
+    (void)judge_pod(write, policy, faults, shape, false);
   }
 
-  Result<> judge(const Write& write, const SecurityPolicy& policy, const api::FieldErrors& faults,
-                 const Value& pod, bool enforces) const {
+  Result<> judge_pod(const Write& write, const SecurityPolicy& policy,
+                     const api::FieldErrors& faults, const Value& pod, bool enforces) const {
     if (contains(configuration_.exempt_runtime_classes,
                  pod["spec"]["runtimeClassName"].as_string())) {
       count_exemption(write, "runtimeClass");
