@@ -119,6 +119,7 @@ struct Connection::Impl {
   bool keep = false;
   std::string body;
   char last = 0;
+  std::string tail;  // of a stream
   std::uint64_t events = 0;
 
   bool take(std::string_view bytes);
@@ -209,6 +210,7 @@ void Connection::Impl::take_head(std::size_t end) {
   }
   body_size = left;
   body.clear();
+  tail.clear();
   in_body = true;
 }
 
@@ -230,7 +232,14 @@ bool Connection::Impl::take(std::string_view bytes) {
       if (c == '\n' && last == '}') ++events;
       last = c;
     }
-    return false;
+    body_size += bytes.size();
+    // Long lists come in chunks, too, and end; a watch does not.
+    constexpr std::string_view kLastChunk = "\r\n0\r\n\r\n";
+    tail.append(bytes.substr(bytes.size() - std::min(bytes.size(), kLastChunk.size())));
+    tail.erase(0, tail.size() - std::min(tail.size(), kLastChunk.size()));
+    if (tail != kLastChunk) return false;
+    in_body = false;
+    return true;
   }
   left -= std::min(left, bytes.size());
   if (left > 0) return false;
