@@ -183,6 +183,28 @@ TEST_F(AuditTest, tells_what_policies_found) {
       told[1]["annotations"]["validation.policy.admission.k8s.io/validation_failure"].is_null());
 }
 
+TEST_F(AuditTest, tells_how_pods_stand_to_the_security_levels) {
+  {
+    TestServer server(
+        with("rules: [{level: Metadata, verbs: [create], resources: [{resources: [pods]}]}]\n"
+             "omitStages: [RequestReceived]"));
+    server.add_account("default");
+    server.patch("/api/v1/namespaces/default", "merge",
+                 R"({"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"baseline",)"
+                 R"("pod-security.kubernetes.io/audit":"restricted"}}})");
+    EXPECT_EQ(server.post(test::kPods, test::simple_pod("a")).status, 201);
+    EXPECT_EQ(server.post(test::kPods, test::simple_pod("b", "{'hostPID':true}")).status, 403);
+  }
+  const auto told = events();
+  ASSERT_EQ(told.size(), 2U);
+  for (const Value& one : told) {
+    const Value& notes = one["annotations"];
+    EXPECT_EQ(notes["pod-security.kubernetes.io/enforce-policy"].str(), "baseline:latest");
+    EXPECT_THAT(notes["pod-security.kubernetes.io/audit-violations"].str(),
+                HasSubstr("would violate PodSecurity \"restricted:latest\": "));
+  }
+}
+
 TEST_F(AuditTest, tells_the_beginning_and_the_end_of_a_watch) {
   {
     TestServer server(with("rules: [{level: Metadata, verbs: [watch]}]"));

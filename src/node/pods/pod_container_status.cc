@@ -188,9 +188,16 @@ class Statuses {
     out.set("started", started);
   }
 
+  static Value started_resources(const SpecContainer& container, const ContainerStatus& newest) {
+    const auto found = newest.annotations.find(kResourcesAnnotation);
+    if (found == newest.annotations.end()) return container.spec["resources"];
+    auto parsed = json::parse(found->second);
+    return parsed ? std::move(parsed).value() : container.spec["resources"];
+  }
+
   void set_details(const SpecContainer& container, const ContainerStatus& newest,
                    Value& out) const {
-    const Value& resources = container.spec["resources"];
+    const Value resources = started_resources(container, newest);
     if (!resources["requests"].empty()) out.set("allocatedResources", resources["requests"]);
     Value shown = Value::object();
     for (const char* key : {"limits", "requests", "claims"}) {

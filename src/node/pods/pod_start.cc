@@ -316,6 +316,7 @@ void PodWorker::start(const SpecContainer& container) {
     }
     config->target_id = other->id;
   }
+  config->annotations[kResourcesAnnotation] = json::write(container.spec["resources"]);
   config->annotations[kUserAnnotation] = json::write(user_of(config->security, *image.image));
   auto plan = build_sandbox_config(pod_, sandbox->attempt, tools_.facts, tools_.log_root);
   if (!plan) return fail("CreateContainerConfigError", plan.error().message());

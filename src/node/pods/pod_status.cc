@@ -88,6 +88,7 @@ std::string phase_of(const StatusInput& input, const ContainerStatuses& statuses
 }
 
 constexpr const char* kDisruption = "DisruptionTarget";
+constexpr const char* kResizePending = "PodResizePending";
 constexpr const char* kByNode = "TerminationByKubelet";
 
 class Conditions {
@@ -109,11 +110,13 @@ class Conditions {
       set_generation(kept);
       out_.push(std::move(kept));
     }
+    resize();
     if (input_.disrupted && input_.stopped) {
       put(condition(kDisruption, true, kByNode, input_.end_message));
     }
     for (const Value& other : input_.pod["status"]["conditions"].items()) {
-      if (!holds(other["type"].as_string())) out_.push(other);
+      const std::string_view type = other["type"].as_string();
+      if (!holds(type) && !is_own_condition(type)) out_.push(other);
     }
     return std::move(out_);
   }
@@ -159,6 +162,27 @@ class Conditions {
     } else {
       put(condition("PodReadyToStartContainers", true, "", ""));
     }
+  }
+
+  /// The spec may ask for other resources than running containers have.
+  void resize() {
+    std::vector<std::string> waiting;
+    for (const auto& container : containers_of(input_.pod)) {
+      const bool init = container.kind == ContainerKind::sidecar;
+      if (!init && container.kind != ContainerKind::regular) continue;
+      const Value& status = by_name(init ? statuses_.init : statuses_.regular, container.name());
+      if (!status["state"]["running"].is_object()) continue;
+      for (const char* key : {"limits", "requests"}) {
+        const Value& wanted = container.spec["resources"][key];
+        const Value& given = status["resources"][key];
+        if ((wanted.empty() && given.empty()) || wanted == given) continue;
+        waiting.emplace_back(container.name());
+        break;
+      }
+    }
+    if (waiting.empty()) return;
+    put(condition(kResizePending, true, "Deferred",
+                  cat("new resources count from the next start of containers: ", listed(waiting))));
   }
 
   static std::string listed(const std::vector<std::string>& names) {
@@ -260,7 +284,7 @@ void set_addresses(const StatusInput& input, Value& out) {
 
 bool is_own_condition(std::string_view type) {
   return type == "PodReadyToStartContainers" || type == "Initialized" || type == "Ready" ||
-         type == "ContainersReady" || type == "PodScheduled";
+         type == "ContainersReady" || type == "PodScheduled" || type == kResizePending;
 }
 
 Value make_status(const StatusInput& input) {
@@ -355,6 +379,11 @@ Value status_patch(const Value& pod, const Value& before, const Value& after) {
       if (old.contains(key) && !condition.contains(key)) changed.set(key, Value());
     }
     conditions.push(std::move(changed));
+  }
+  for (const Value& old : before["conditions"].items()) {
+    const std::string_view type = old["type"].as_string();
+    if (!is_own_condition(type) || !find_condition(after, type).is_null()) continue;
+    conditions.push(Value::object({{"$patch", "delete"}, {"type", type}}));
   }
   if (!conditions.empty()) status.set("conditions", std::move(conditions));
   if (after.contains("podIPs") && !(after["podIPs"] == before["podIPs"])) {

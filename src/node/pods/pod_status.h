@@ -25,6 +25,8 @@ using WaitingReasons = std::map<std::string, WaitingReason, std::less<>>;
 
 /// Annotation of a container: its user, as status.containerStatuses[].user.linux shows it (JSON).
 inline constexpr const char* kUserAnnotation = "dibs.dev/user";
+/// The resources that it was started with (JSON): a resize counts from the next start.
+inline constexpr const char* kResourcesAnnotation = "dibs.dev/resources";
 
 struct StatusInput {
   const json::Value& pod;
