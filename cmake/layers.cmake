@@ -26,7 +26,7 @@ set(DIBS_LAYERS
   "server: base json runtime net store api calls server/auth"
   "client: base json runtime net api/kinds/resource/versions calls"
   "alloc: base json cel api/schema api/merge api/devices"
-  "scheduler: base json runtime api/schema api/merge client alloc"
+  "scheduler: base json runtime api/schema api/merge api/kinds/resource/versions client alloc"
   "controllers: base json runtime cel api/merge api/kinds client"
   "node/runtime: base json runtime cdi net"
   "node/plugins: base json runtime proto rpc api/schema client"

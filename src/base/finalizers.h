@@ -15,6 +15,8 @@ inline constexpr std::string_view kDefinitionFinalizer =
     "customresourcecleanup.apiextensions.k8s.io";
 /// Of a claim: it is allocated.
 inline constexpr std::string_view kClaimFinalizer = "resource.kubernetes.io/delete-protection";
+/// Of a claim of v1alpha2: the scheduler has allocated it, not a controller of its driver.
+inline constexpr std::string_view kNamedClaimFinalizer = "dra.k8s.io/delete-protection";
 /// Of a pod: its job has not counted it yet.
 inline constexpr std::string_view kJobFinalizer = "batch.kubernetes.io/job-tracking";
 inline constexpr std::string_view kVolumeClaimFinalizer = "kubernetes.io/pvc-protection";

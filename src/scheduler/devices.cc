@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "api/kinds/resource/versions/model.h"
 #include "base/strings.h"
 #include "client/client.h"
 #include "json/parse.h"
@@ -98,8 +99,7 @@ Devices::Devices(const alloc::Features& features, std::function<std::string()> s
     : inventory_(features), share_ids_(std::move(share_ids)) {}
 
 void Devices::recount(Held& held) {
-  const Value& allocation =
-      is_allocated(held.object) ? held.object["status"]["allocation"] : held.in_flight;
+  const Value allocation = is_allocated(held.object) ? counted_form(held.object) : held.in_flight;
   if (allocation == held.counted) {
     held.counted = allocation;  // one tree instead of two that are equal
     return;
@@ -219,12 +219,14 @@ void Devices::put_marked(const std::string& name, const Value& slice) {
 }
 
 void Devices::put_slice(const Value& object) {
+  if (api::is_classic(object)) return;
   const std::string name = object["metadata"]["name"].str();
   slices_[name] = object;
   put_marked(name, object);
 }
 
 void Devices::remove_slice(const Value& object) {
+  if (api::is_classic(object)) return;
   const std::string name = object["metadata"]["name"].str();
   slices_.erase(name);
   inventory_.remove(name);
@@ -258,8 +260,8 @@ Value Devices::claim(const std::string& key) const {
   return found != claims_.end() ? found->second.object : Value();
 }
 
-std::vector<std::string> Devices::resolve(const Pod& pod, std::string& problem) const {
-  std::vector<std::string> made;
+std::vector<Devices::Named> Devices::resolve(const Pod& pod, std::string& problem) const {
+  std::vector<Named> made;
   for (const PodClaimRef& ref : pod.shape->claims) {
     std::string name = ref.claim;
     const bool generated = name.empty();
@@ -297,7 +299,7 @@ std::vector<std::string> Devices::resolve(const Pod& pod, std::string& problem) 
           cat("ResourceClaim ", key, " was not created for Pod ", pod.key, " (Pod is not owner)");
       return {};
     }
-    made.push_back(key);
+    made.push_back({key, ref.name});
   }
   return made;
 }
@@ -322,16 +324,19 @@ std::string Devices::missing_class(const Value& claim) const {
   return {};
 }
 
-bool Devices::add_claim(const Pod& pod, const std::string& key, Time now, Duration timeout,
+bool Devices::add_claim(const Pod& pod, const Named& named, Time now, Duration timeout,
                         DeviceRun& run) {
+  const std::string& key = named.key;
   Held& held = claims_.at(key);
   PodClaim made;
   made.key = key;
+  made.entry = named.entry;
   made.object = held.object;
   made.allocated = is_allocated(held.object);
   made.reserved = made.allocated && is_reserved_for(held.object, pod.uid);
   append(run.signature, '\n');
   json::write_to(run.signature, held.object["spec"]);
+  if (api::is_classic(held.object)) return add_classic(pod, held, std::move(made), run);
   if (made.allocated) {
     append(run.signature, key);
     const Value& allocation = held.object["status"]["allocation"];
@@ -398,19 +403,19 @@ DeviceRun Devices::prepare(const Pod& pod, Time now, Duration binding_timeout) {
   DeviceRun run;
   run.pod = &pod;
   std::string problem;
-  const std::vector<std::string> keys = resolve(pod, problem);
+  const std::vector<Named> keys = resolve(pod, problem);
   if (!problem.empty()) {
     run.ready = DeviceRun::Ready::wait;
     run.reason = std::move(problem);
     return run;
   }
-  for (const std::string& key : keys) {
+  for (const Named& named : keys) {
     // A pod may name one claim twice.
     if (std::any_of(run.claims.begin(), run.claims.end(),
-                    [&](const PodClaim& claim) { return claim.key == key; })) {
+                    [&](const PodClaim& claim) { return claim.key == named.key; })) {
       continue;
     }
-    if (!add_claim(pod, key, now, binding_timeout, run)) return run;
+    if (!add_claim(pod, named, now, binding_timeout, run)) return run;
   }
   const bool extended = add_extended(pod, run);
   if (run.claims.empty() && !extended) return run;
@@ -458,8 +463,11 @@ NodeDevices Devices::check(DeviceRun& run, const NodeInfo& node) {
   std::vector<std::size_t> unavailable;
   for (std::size_t i = 0; i < run.claims.size(); ++i) {
     const PodClaim& claim = run.claims[i];
-    if (!claim.allocated) continue;
     const bool here = claim.anywhere || claim.places.matches(node.place);
+    if (!claim.allocated) {
+      if (!here) return refuse("excluded by resource class node filter");
+      continue;
+    }
     const bool can_skip = !claim.skips_node_operations || node.place.optional_node_operations;
     if (!here || !can_skip || claim.spoiled) unavailable.push_back(i);
   }

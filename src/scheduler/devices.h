@@ -7,6 +7,10 @@
 // exactly one allocation per claim, so nothing is counted twice when the written one comes back
 // through the watch. Objects older than what is known are ignored.
 //
+// A claim of resource.k8s.io/v1alpha2 never holds devices of the inventory by its class alone: its
+// class says whether a controller of its driver allocates it (Way::driver, negotiation.h) or the
+// search here does by its parameters (Way::parameters).
+//
 // One owner: the scheduler's serial executor.
 
 #include <functional>
@@ -35,13 +39,32 @@ struct ClaimChange {
   bool changed = false;  // the pods that use it may be helped
 };
 
+/// Who allocates a claim.
+enum class Way : std::uint8_t {
+  devices,     // v1: the search for devices
+  driver,      // v1alpha2: a controller of its driver
+  parameters,  // v1alpha2: the search, by ResourceClaimParameters and ResourceClassParameters
+};
+
+/// A ResourceClass as scheduling reads it.
+struct ResourceClass {
+  std::string driver;
+  bool structured = false;
+  /// Where its claims can be allocated.
+  bool anywhere = true;
+  alloc::NodeSelector places;
+  json::Value object;
+};
+
 /// A claim of a pod in an attempt.
 struct PodClaim {
   std::string key;
+  std::string entry;  // of the pod's spec.resourceClaims
   json::Value object;
+  Way way = Way::devices;
   bool allocated = false;
   bool reserved = false;  // for this pod
-  /// Where an allocated claim can be used.
+  /// Where an allocated claim can be used, or an unallocated one of a ResourceClass be allocated.
   bool anywhere = true;
   alloc::NodeSelector places;
   bool skips_node_operations = false;
@@ -72,7 +95,7 @@ struct DeviceRun {
   Ready ready = Ready::none;
   std::string reason;
   std::vector<PodClaim> claims;
-  std::vector<std::size_t> open;  // unallocated ones
+  std::vector<std::size_t> open;  // unallocated ones that are searched for
   alloc::Demand demand;
   bool prioritized = false;
   /// Groups of extended resources by what nodes serve themselves.
@@ -104,6 +127,8 @@ class Devices {
   /// False when nothing that counts changed.
   bool put_class(const json::Value& object);
   void remove_class(const json::Value& object);
+  bool put_resource_class(const json::Value& object);
+  void remove_resource_class(const json::Value& object);
   void put_slice(const json::Value& object);
   void remove_slice(const json::Value& object);
   /// DeviceTaintRules add taints to the devices that they select.
@@ -120,8 +145,13 @@ class Devices {
   /// A class serves the extended resource.
   bool serves(std::string_view resource) const { return !extended_.class_of(resource).empty(); }
 
-  /// Claims of the pod that are needed, by key. Empty with a problem when one is missing.
-  std::vector<std::string> resolve(const Pod& pod, std::string& problem) const;
+  /// A claim that the pod needs.
+  struct Named {
+    std::string key;
+    std::string_view entry;  // into the pod
+  };
+  /// Claims of the pod that are needed. Empty with a problem when one is missing.
+  std::vector<Named> resolve(const Pod& pod, std::string& problem) const;
   DeviceRun prepare(const Pod& pod, Time now, Duration binding_timeout);
   NodeDevices check(DeviceRun& run, const NodeInfo& node);
   /// How early in the prioritized lists the choices stand.
@@ -147,8 +177,14 @@ class Devices {
   static const std::shared_ptr<const alloc::Claim>& parsed(Held& held);
   void put_marked(const std::string& name, const json::Value& slice);
   void mark_again(const json::Value& rule);
-  bool add_claim(const Pod& pod, const std::string& key, Time now, Duration timeout,
-                 DeviceRun& run);
+  bool add_claim(const Pod& pod, const Named& named, Time now, Duration timeout, DeviceRun& run);
+  // Claims of v1alpha2 (devices_classic.cc).
+  Way way_of(const json::Value& claim) const;
+  bool add_classic(const Pod& pod, Held& held, PodClaim made, DeviceRun& run);
+  /// Makes held.parsed of the claim's parameters; else why that cannot be.
+  std::string read_parameters(Held& held, const ResourceClass& of);
+  /// The allocation as the inventory counts it; null where it holds none of its devices.
+  json::Value counted_form(const json::Value& claim) const;
   bool add_extended(const Pod& pod, DeviceRun& run);
   std::string missing_class(const json::Value& claim) const;
   int extended_for(DeviceRun& run, const NodeInfo& node, std::string& reason);
@@ -160,6 +196,7 @@ class Devices {
   std::unordered_map<std::string, std::string> extended_claims_;  // pod uid -> claim key
   std::unordered_map<std::string, std::shared_ptr<const alloc::DeviceClass>> classes_;
   std::unordered_map<std::string, json::Value> class_objects_;
+  std::unordered_map<std::string, ResourceClass> resource_classes_;
   std::map<std::string, json::Value> slices_;
   std::map<std::string, json::Value> rules_;
   ExtendedClasses extended_;
