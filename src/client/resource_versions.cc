@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "api/kinds/resource/versions/conversion.h"
+#include "api/kinds/resource/versions/model.h"
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "json/parse.h"
@@ -14,6 +15,8 @@ using json::Value;
 
 constexpr std::string_view kGroupPath = "/apis/resource.k8s.io";
 constexpr std::string_view kHubPath = "/apis/resource.k8s.io/v1";
+constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kAsStored = "application/json;as=Stored,application/json";
 
 /// A request for v1 of the group: "/apis/resource.k8s.io/v1", then nothing, '/' or '?'.
 bool concerns_hub(std::string_view target) {
@@ -22,9 +25,25 @@ bool concerns_hub(std::string_view target) {
          target[kHubPath.size()] == '?';
 }
 
-/// "" when the server has none that can be converted.
+/// Of claims, templates and slices, which exist in both models.
+bool concerns_two_models(std::string_view target) {
+  constexpr std::string_view kNamespaces = "/namespaces/";
+  target.remove_prefix(kHubPath.size());
+  if (target.starts_with(kNamespaces)) {
+    const std::size_t end = target.find('/', kNamespaces.size());
+    if (end == std::string_view::npos) return false;
+    target.remove_prefix(end);
+  }
+  if (!target.starts_with('/')) return false;
+  target.remove_prefix(1);
+  const std::string_view resource = target.substr(0, target.find_first_of("/?"));
+  return resource == "resourceclaims" || resource == "resourceclaimtemplates" ||
+         resource == "resourceslices";
+}
+
+/// "" when the server has none that parts can work with.
 std::string best_version(const Value& group) {
-  for (std::string_view wanted : {"v1", "v1beta2", "v1beta1", "v1alpha3"}) {
+  for (std::string_view wanted : {"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}) {
     for (const Value& version : group["versions"].items()) {
       if (version["version"].as_string() == wanted) return std::string(wanted);
     }
@@ -32,23 +51,28 @@ std::string best_version(const Value& group) {
   return "";
 }
 
-/// Between v1 and one older version.
+/// Between what parts say and the newest version that the server has.
 class Converter {
  public:
   explicit Converter(std::string version)
       : version_(std::move(version)), api_version_(cat("resource.k8s.io/", version_)) {}
 
   Request request(Request request) const {
-    request.target = cat(kGroupPath, "/", version_, request.target.substr(kHubPath.size()));
-    if (request.method != "POST" && request.method != "PUT") return request;
-    const auto body =
-        request.value.is_null() ? json::parse(request.body) : Result<Value>(request.value);
-    if (body.ok() && (*body)["apiVersion"].as_string() == "resource.k8s.io/v1") {
+    const bool writes = request.method == "POST" || request.method == "PUT";
+    const auto body = !writes                   ? Result<Value>(Value())
+                      : request.value.is_null() ? json::parse(request.body)
+                                                : Result<Value>(request.value);
+    if (body.ok() && api::is_classic(*body)) return at(std::move(request), "v1alpha2");
+    if (version_ == "v1") return as_stored(std::move(request));
+    if (converts() && body.ok() && (*body)["apiVersion"].as_string() == "resource.k8s.io/v1") {
       request.body.clear();
       request.value = to_served(*body);
     }
-    return request;
+    return at(std::move(request), version_);
   }
+
+  /// False: answers and events are what parts want to see.
+  bool converts() const { return version_ != "v1" && version_ != "v1alpha2"; }
 
   Value to_served(const Value& object) const { return of(object).show(object); }
 
@@ -67,6 +91,7 @@ class Converter {
   }
 
   Response response(Response response) const {
+    if (!converts()) return response;
     if (!response.value.is_null()) {
       response.value = from_served(response.value);
     } else if (const auto parsed = json::parse(response.body); parsed.ok()) {
@@ -84,6 +109,20 @@ class Converter {
   }
 
  private:
+  static Request at(Request request, std::string_view version) {
+    request.target = cat(kGroupPath, "/", version, request.target.substr(kHubPath.size()));
+    return request;
+  }
+
+  /// Who asks for metadata alone, or for a table, gets that.
+  static Request as_stored(Request request) {
+    if (request.method == "GET" && request.headers.get("Accept") == kJson &&
+        concerns_two_models(request.target)) {
+      request.headers.set("Accept", std::string(kAsStored));
+    }
+    return request;
+  }
+
   /// 1.31 is the only release whose newest version is v1alpha3.
   int release() const { return version_ == "v1alpha3" ? 31 : 0; }
 
@@ -108,13 +147,12 @@ class Converter {
   std::string api_version_;
 };
 
-using ConverterPtr = std::shared_ptr<const Converter>;  // null: v1 is served
+using ConverterPtr = std::shared_ptr<const Converter>;  // null: not known
 
 /// What the server was found to have. Shared by requests in flight, which may outlive the
 /// transport.
 struct State {
   Mutex mutex;
-  bool known DIBS_GUARDED_BY(mutex) = false;
   bool asking DIBS_GUARDED_BY(mutex) = false;
   ConverterPtr converter DIBS_GUARDED_BY(mutex);
   std::vector<std::function<void(ConverterPtr)>> waiting DIBS_GUARDED_BY(mutex);
@@ -130,8 +168,7 @@ struct State {
       if (answer.ok() && answer->status == 200) {
         if (const auto group = json::parse(answer->body); group.ok()) {
           const std::string version = best_version(*group);
-          known = !version.empty();
-          if (known && version != "v1") converter = std::make_shared<Converter>(version);
+          if (!version.empty()) converter = std::make_shared<Converter>(version);
         }
       }
       found = converter;
@@ -203,13 +240,11 @@ class ResourceTransport final : public Transport {
   Result<Response> send(Request request) override {
     if (!concerns_hub(request.target)) return inner_.send(std::move(request));
     ConverterPtr converter;
-    bool known = false;
     {
       const MutexLock lock(state_->mutex);
-      known = state_->known;
       converter = state_->converter;
     }
-    if (!known) converter = state_->learn(inner_.send(question()));
+    if (!converter) converter = state_->learn(inner_.send(question()));
     if (!converter) return inner_.send(std::move(request));
     DIBS_TRY(Response response, inner_.send(converter->request(std::move(request))));
     return converter->response(std::move(response));
@@ -238,9 +273,9 @@ class ResourceTransport final : public Transport {
                 handlers = std::move(handlers)](ConverterPtr converter) mutable {
       const MutexLock lock(opened->mutex);
       if (opened->cancelled) return;
-      opened->stream = converter ? inner.open_stream(converter->request(std::move(request)),
-                                                     converting(converter, std::move(handlers)))
-                                 : inner.open_stream(std::move(request), std::move(handlers));
+      if (converter) request = converter->request(std::move(request));
+      if (converter && converter->converts()) handlers = converting(converter, std::move(handlers));
+      opened->stream = inner.open_stream(std::move(request), std::move(handlers));
     });
     return std::make_unique<OpenedStream>(opened);
   }
@@ -252,8 +287,7 @@ class ResourceTransport final : public Transport {
 
   void when_known(std::function<void(ConverterPtr)> then) {
     MutexLock lock(state_->mutex);
-    if (state_->known) {
-      ConverterPtr converter = state_->converter;
+    if (ConverterPtr converter = state_->converter) {
       lock.unlock();
       return then(std::move(converter));
     }

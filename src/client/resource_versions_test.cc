@@ -20,6 +20,7 @@ class Server final : public Transport {
  public:
   Result<Response> send(Request request) override {
     asked.push_back(request.method + " " + request.target);
+    accepted = request.headers.get("Accept");
     request.write_body();
     if (!request.body.empty()) body = parsed(request.body);
     for (const auto& [target, answer] : answers) {
@@ -32,6 +33,7 @@ class Server final : public Transport {
   }
   std::unique_ptr<TransportStream> open_stream(Request request, StreamHandlers handlers) override {
     asked.push_back("STREAM " + request.target);
+    accepted = request.headers.get("Accept");
     stream = std::move(handlers);
     return std::make_unique<TransportStream>();
   }
@@ -45,6 +47,7 @@ class Server final : public Transport {
 
   std::map<std::string, std::string> answers;
   std::vector<std::string> asked;
+  std::string accepted;  // of the last request
   Value body;
   StreamHandlers stream;
   std::vector<std::function<void()>> later;
@@ -74,6 +77,89 @@ TEST(ResourceVersions, PassesWhereTheServerHasV1) {
               testing::ElementsAre("GET /apis/resource.k8s.io",
                                    "GET /apis/resource.k8s.io/v1/namespaces/n/resourceclaims/c",
                                    "GET /apis/resource.k8s.io/v1/namespaces/n/resourceclaims/c"));
+}
+
+constexpr const char* kAsStored = "application/json;as=Stored,application/json";
+
+TEST(ResourceVersions, AsksForEachObjectInItsOwnModel) {
+  auto owned = std::make_unique<Server>();
+  Server& server = *owned;
+  server.answers["/apis/resource.k8s.io"] = kNew;
+  auto transport = make_resource_transport(std::move(owned));
+  Client client(*transport);
+  for (const char* plural : {"resourceclaims", "resourceclaimtemplates", "resourceslices"}) {
+    const Gvr gvr = {"resource.k8s.io", "v1", plural};
+    (void)client.get(gvr, "n", "c");
+    EXPECT_EQ(server.accepted, kAsStored) << plural;
+    (void)client.list(gvr, "");
+    EXPECT_EQ(server.accepted, kAsStored) << plural;
+    const auto watch = client.watch(gvr, "", {}, {});
+    EXPECT_EQ(server.accepted, kAsStored) << plural;
+  }
+  (void)client.get({"resource.k8s.io", "v1", "deviceclasses"}, "", "c");
+  EXPECT_EQ(server.accepted, "application/json");
+  (void)client.get({"", "v1", "pods"}, "n", "p");
+  EXPECT_EQ(server.accepted, "application/json");
+  ListOptions metadata;
+  metadata.metadata_only = true;
+  (void)client.list(kClaims, "", metadata);
+  EXPECT_THAT(server.accepted, testing::HasSubstr("PartialObjectMetadataList"));
+}
+
+const char* const kClassicClaim =
+    R"({"apiVersion":"resource.k8s.io/v1alpha2","kind":"ResourceClaim","metadata":{"name":"c","namespace":"n"},)"
+    R"("spec":{"resourceClassName":"k"}})";
+
+TEST(ResourceVersions, HandsMixedListsOnAsTheyAre) {
+  auto owned = std::make_unique<Server>();
+  Server& server = *owned;
+  server.answers["/apis/resource.k8s.io"] = kNew;
+  server.answers["/apis/resource.k8s.io/v1/resourceclaims?limit=500"] =
+      std::string(R"({"kind":"ResourceClaimList","apiVersion":"resource.k8s.io/v1","items":[)") +
+      kClassicClaim + "," + kHubClaim + "]}";
+  auto transport = make_resource_transport(std::move(owned));
+  Client client(*transport);
+  const List list = client.list(kClaims, "").value();
+  EXPECT_THAT(list.items, testing::ElementsAre(parsed(kClassicClaim), parsed(kHubClaim)));
+}
+
+TEST(ResourceVersions, WritesAClassicObjectWhereItBelongs) {
+  auto owned = std::make_unique<Server>();
+  Server& server = *owned;
+  server.answers["/apis/resource.k8s.io"] = kNew;
+  auto transport = make_resource_transport(std::move(owned));
+  Client client(*transport);
+  (void)client.update_status(kClaims, "n", parsed(kClassicClaim));
+  EXPECT_EQ(server.asked.back(),
+            "PUT /apis/resource.k8s.io/v1alpha2/namespaces/n/resourceclaims/c/status");
+  EXPECT_EQ(server.body, parsed(kClassicClaim));
+  (void)client.create(kClaims, "n", parsed(kClassicClaim));
+  EXPECT_EQ(server.asked.back(), "POST /apis/resource.k8s.io/v1alpha2/namespaces/n/resourceclaims");
+  (void)client.update(kClaims, "n", parsed(kHubClaim));
+  EXPECT_EQ(server.asked.back(), "PUT /apis/resource.k8s.io/v1/namespaces/n/resourceclaims/c");
+}
+
+TEST(ResourceVersions, SpeaksV1alpha2WhereThereIsNothingElse) {
+  auto owned = std::make_unique<Server>();
+  Server& server = *owned;
+  server.answers["/apis/resource.k8s.io"] =
+      R"({"kind":"APIGroup","versions":[{"version":"v1alpha2"}]})";
+  const std::string path = "/apis/resource.k8s.io/v1alpha2/namespaces/n/resourceclaims";
+  server.answers[path + "/c"] = kClassicClaim;
+  auto transport = make_resource_transport(std::move(owned));
+  Client client(*transport);
+  EXPECT_EQ(client.get(kClaims, "n", "c").value(), parsed(kClassicClaim));
+  EXPECT_EQ(server.accepted, "application/json");
+  EXPECT_EQ(client.update(kClaims, "n", parsed(kClassicClaim)).value(), parsed(kClassicClaim));
+  EXPECT_EQ(server.asked.back(), "PUT " + path + "/c");
+  Value got;
+  StreamHandlers handlers;
+  handlers.event = [&](std::string_view, const Value& object) { got = object; };
+  const auto stream = transport->open_stream(
+      make_request("GET", "/apis/resource.k8s.io/v1/resourceclaims?watch=true"), handlers);
+  EXPECT_EQ(server.asked.back(), "STREAM /apis/resource.k8s.io/v1alpha2/resourceclaims?watch=true");
+  server.stream.event("ADDED", parsed(kClassicClaim));
+  EXPECT_EQ(got, parsed(kClassicClaim));
 }
 
 TEST(ResourceVersions, ConvertsBothWaysWhereItHasNot) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "api/kinds/resource/versions/model.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/strings.h"
@@ -184,7 +185,10 @@ void Publisher::State::removed(const Value& slice) {
 /// The informer's slices, corrected by what was written and has not come back yet.
 std::vector<Value> Publisher::State::slices_there(const std::string& pool) {
   std::map<std::string, Value> slices;
-  for (auto& slice : informer->list()) slices[slice["metadata"]["name"].str()] = slice;
+  for (auto& slice : informer->list()) {
+    // Slices of the classic model are the node agent's (NodeListAndWatchResources).
+    if (!api::is_classic(slice)) slices[slice["metadata"]["name"].str()] = slice;
+  }
   const Duration now = runtime.clock.steady();
   std::set<std::string> deleted;
   {

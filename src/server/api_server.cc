@@ -357,7 +357,8 @@ void ApiServer::Parts::work(const ContextPtr& context, const ExchangePtr& shared
       return respond(context, *shared, std::move(allowed).error());
     }
     if (!(*resource)->deprecation.empty()) context->warn((*resource)->deprecation);
-    auto answer = negotiate_answer(context->request, context->target, AnswerTo::watch);
+    auto answer = negotiate_answer(context->request, context->target, AnswerTo::watch,
+                                   (*resource)->two_models);
     if (!answer.ok()) return respond(context, *shared, std::move(answer).error());
     context->answer = *answer;
     watches.open(context, shared);
@@ -484,7 +485,8 @@ Result<Reply> ApiServer::Parts::serve(Context& context) {
   const Resource& resource = *context.resource;
   if (!resource.deprecation.empty()) context.warn(resource.deprecation);
   DIBS_CHECK(check_verb(context, resource));
-  DIBS_TRY(context.answer, negotiate_answer(context.request, context.target, answer_to(info)));
+  DIBS_TRY(context.answer,
+           negotiate_answer(context.request, context.target, answer_to(info), resource.two_models));
   DIBS_CHECK(check_form(context, resource));
   const api::Question question = resource.rules->question;
   if (question == api::Question::binding) return subresources->handle(context);

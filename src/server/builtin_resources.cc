@@ -24,6 +24,7 @@ ResourcePtr make_resource(const api::ResourceInfo& info, const FeaturesPtr& feat
   resource->to_storage = std::move(served.to_storage);
   resource->from_storage = std::move(served.from_storage);
   resource->shown_as_stored = std::move(served.shown_as_stored);
+  resource->two_models = served.two_models;
   return resource;
 }
 

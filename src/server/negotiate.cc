@@ -52,13 +52,17 @@ Error nothing_acceptable(AnswerTo what) {
 }
 
 /// False when the clause asks for a form that this request cannot take.
-bool take_form(const Clause& clause, AnswerTo what, Answer& answer) {
+bool take_form(const Clause& clause, AnswerTo what, bool has_stored_form, Answer& answer) {
   auto get = [&](const char* key) {
     auto found = clause.parameters.find(key);
     return found == clause.parameters.end() ? std::string() : found->second;
   };
   std::string as = get("as");
   if (as.empty()) return true;
+  if (as == "Stored") {
+    answer.form = Form::stored;
+    return has_stored_form;
+  }
   if (get("g") != "meta.k8s.io" || (get("v") != "v1" && get("v") != "v1beta1")) return false;
   answer.form_version = get("v");
   if (as == "Table") {
@@ -89,7 +93,7 @@ std::string media_type(std::string_view header) {
 }
 
 Result<Answer> negotiate_answer(const net::Request& request, const net::Target& target,
-                                AnswerTo what) {
+                                AnswerTo what, bool has_stored_form) {
   Answer plain;
   plain.pretty = wants_pretty(request, target);
   std::string header;
@@ -124,7 +128,7 @@ Result<Answer> negotiate_answer(const net::Request& request, const net::Target& 
     } else {
       continue;
     }
-    if (take_form(clause, what, answer)) {
+    if (take_form(clause, what, has_stored_form, answer)) {
       if (clause.parameters.contains("pretty"))
         answer.pretty = clause.parameters.at("pretty") == "1";
       return answer;

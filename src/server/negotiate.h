@@ -10,7 +10,9 @@
 namespace dibs::server {
 
 enum class Media : char { json, yaml };
-enum class Form : char { object, table, metadata, metadata_list };
+/// `stored`: each object in the form it is stored in, its apiVersion and kind with it, whatever the
+/// version of the path. For resources of two models, where one version shows only half of each.
+enum class Form : char { object, table, metadata, metadata_list, stored };
 
 struct Answer {
   Media media = Media::json;
@@ -22,9 +24,10 @@ struct Answer {
 /// What a resource request is, for the rules about forms.
 enum class AnswerTo : char { one, list, watch };
 
-/// Errors: not_acceptable, in the words of each case.
+/// `has_stored_form`: the resource may be asked for as stored. Errors: not_acceptable, in the words
+/// of each case.
 Result<Answer> negotiate_answer(const net::Request& request, const net::Target& target,
-                                AnswerTo what);
+                                AnswerTo what, bool has_stored_form = false);
 
 enum class BodyFormat : char { json, yaml, protobuf };
 /// Of the Content-Type; absent means JSON. Errors: unsupported_media_type.

@@ -8,16 +8,18 @@ namespace dibs::server {
 namespace {
 
 Result<Answer> answer_for(std::string_view accept, AnswerTo what = AnswerTo::one,
-                          std::string_view target = "/x", std::string_view agent = "") {
+                          std::string_view target = "/x", std::string_view agent = "",
+                          bool has_stored_form = false) {
   net::Request request;
   if (!accept.empty()) request.headers.add("Accept", std::string(accept));
   if (!agent.empty()) request.headers.add("User-Agent", std::string(agent));
-  return negotiate_answer(request, *net::Target::parse(target), what);
+  return negotiate_answer(request, *net::Target::parse(target), what, has_stored_form);
 }
 
 std::string shown(const Result<Answer>& answer) {
   if (!answer.ok()) return cat(http_status(answer.error().code()));
-  static constexpr const char* kForms[] = {"object", "table", "metadata", "metadata_list"};
+  static constexpr const char* kForms[] = {"object", "table", "metadata", "metadata_list",
+                                           "stored"};
   std::string out = answer->media == Media::yaml ? "yaml " : "json ";
   append(out, kForms[static_cast<int>(answer->form)]);
   if (answer->form != Form::object) append(out, " ", answer->form_version);
@@ -71,6 +73,17 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"image/png,text/html", AnswerTo::list, "406"},
         Case{"text/html,application/json;q=0.1", AnswerTo::one, "json object"},
         Case{"application/yaml", AnswerTo::watch, "406"}));
+
+TEST(Negotiate, gives_the_stored_form_where_there_is_one) {
+  constexpr const char* kStored = "application/json;as=Stored";
+  constexpr const char* kOrPlain = "application/json;as=Stored,application/json";
+  for (const AnswerTo what : {AnswerTo::one, AnswerTo::list, AnswerTo::watch}) {
+    EXPECT_EQ(shown(answer_for(kStored, what, "/x", "", true)), "json stored v1");
+    EXPECT_EQ(shown(answer_for(kOrPlain, what, "/x", "", true)), "json stored v1");
+    EXPECT_EQ(shown(answer_for(kStored, what)), "406");
+    EXPECT_EQ(shown(answer_for(kOrPlain, what)), "json object");
+  }
+}
 
 TEST(Negotiate, says_what_it_could_give) {
   auto refused = answer_for("text/html");

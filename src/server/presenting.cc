@@ -134,13 +134,35 @@ Value list_metadata(const ListMeta& meta, bool bare) {
 
 /// The answer is made of stored bytes, as far as the version shows those as they are.
 bool plain_form(const Context& context) {
-  return context.answer.form == Form::object && context.answer.media == Media::json &&
+  const Form form = context.answer.form;
+  return (form == Form::object || form == Form::stored) && context.answer.media == Media::json &&
          !context.answer.pretty;
 }
 
-/// Items of a list have no kind and apiVersion, but those of custom resources do.
-Value as_item(const Resource& resource, Value object) {
-  if (!resource.custom) {
+/// No object of the resource is converted on its way to the client.
+bool converts_nothing(const Context& context, const Resource& resource) {
+  return context.answer.form == Form::stored || !resource.from_storage;
+}
+
+template <class Bytes>
+bool is_sent_as(const Context& context, const Resource& resource, const Bytes& stored) {
+  return plain_form(context) &&
+         (context.answer.form == Form::stored || resource.shows_stored(stored));
+}
+
+/// A stored object in the version that the client asked for.
+Value shown(const Context& context, const Resource& resource, const Value& stored) {
+  return context.answer.form == Form::stored ? stored : to_served(resource, stored);
+}
+
+/// Items of a list have no kind and apiVersion, but those of custom resources do, and those that
+/// need not be of the list's version.
+bool names_items(const Context& context, const Resource& resource) {
+  return resource.custom || context.answer.form == Form::stored;
+}
+
+Value as_item(const Context& context, const Resource& resource, Value object) {
+  if (!names_items(context, resource)) {
     object.erase("kind");
     object.erase("apiVersion");
   }
@@ -152,6 +174,11 @@ Value as_item(const Resource& resource, Value object) {
 Value to_served(const Resource& resource, const Value& stored) {
   if (resource.from_storage) return resource.from_storage(stored);
   return stored;
+}
+
+bool is_sent_as_stored(const Context& context, const Resource& resource,
+                       const store::ValueBytes& value) {
+  return is_sent_as(context, resource, value);
 }
 
 Response present_value(const Context& context, int status, const Value& value) {
@@ -168,7 +195,7 @@ Response present_value(const Context& context, int status, const Value& value) {
 
 Response present_object(const Context& context, const Resource& resource, int status,
                         const Value& stored) {
-  if (plain_form(context) && !resource.from_storage && stored["metadata"].is_object()) {
+  if (presents_bytes(context, resource) && stored["metadata"].is_object()) {
     if (context.request.takes_values) return with_value(context, status, stored);
     auto version = stored["metadata"]["resourceVersion"].as_string();
     std::string body;
@@ -176,16 +203,17 @@ Response present_object(const Context& context, const Resource& resource, int st
     body.push_back('\n');
     return with_body(context, status, std::move(body));
   }
-  return present_value(context, status, in_form(context, resource, to_served(resource, stored)));
+  return present_value(context, status,
+                       in_form(context, resource, shown(context, resource, stored)));
 }
 
 bool presents_bytes(const Context& context, const Resource& resource) {
-  return plain_form(context) && !resource.from_storage;
+  return plain_form(context) && converts_nothing(context, resource);
 }
 
 Response present_written(const Context& context, const Resource& resource, int status, Value stored,
                          std::string_view bytes, store::Revision revision) {
-  if (plain_form(context) && context.request.takes_values && resource.shows_stored(bytes)) {
+  if (context.request.takes_values && is_sent_as(context, resource, bytes)) {
     stored.mut("metadata").set("resourceVersion", cat(revision));
     return with_value(context, status, std::move(stored));
   }
@@ -202,7 +230,7 @@ Response present_written(const Context& context, const Resource& resource, int s
 
 Result<Response> present_record(const Context& context, const Resource& resource,
                                 const store::Record& record) {
-  if (plain_form(context) && resource.shows_stored(record.value)) {
+  if (is_sent_as_stored(context, resource, record.value)) {
     if (context.request.takes_values) {
       DIBS_TRY(Value object, decode_stored(record));
       return with_value(context, 200, std::move(object));
@@ -221,7 +249,7 @@ Response present_values(const Context& context, const Resource& resource,
                         const std::vector<Value>& objects, const ListMeta& meta) {
   std::vector<Value> served;
   served.reserve(objects.size());
-  for (const Value& object : objects) served.push_back(to_served(resource, object));
+  for (const Value& object : objects) served.push_back(shown(context, resource, object));
   if (context.answer.form == Form::table) {
     return present_value(context, 200,
                          table(context, resource, list_metadata(meta, false), true, served));
@@ -233,7 +261,7 @@ Response present_values(const Context& context, const Resource& resource,
       items.push(metadata_only(context.answer, object));
       continue;
     }
-    items.push(as_item(resource, std::move(object)));
+    items.push(as_item(context, resource, std::move(object)));
   }
   Value list =
       Value::object({{"kind", resource.list_kind}, {"apiVersion", resource.api_version()}});
@@ -256,8 +284,8 @@ Result<Response> list_of_values(const Context& context, const Resource& resource
   Value items = Value::array();
   for (const auto& record : records) {
     DIBS_TRY(Value object, read_record(context, *record));
-    items.push(resource.shows_stored(record->value) ? std::move(object)
-                                                    : to_served(resource, object));
+    items.push(is_sent_as_stored(context, resource, record->value) ? std::move(object)
+                                                                   : to_served(resource, object));
   }
   return with_value(context, 200,
                     Value::object({{"kind", resource.list_kind},
@@ -289,7 +317,7 @@ class ListPieces final : public Pieces {
     if (packed) pack_.emplace();
     const Form form = context.answer.form;
     const std::string meta_version = cat("meta.k8s.io/", context.answer.form_version);
-    const bool plain = form == Form::object;
+    const bool plain = form == Form::object || form == Form::stored;
     append(text_, "{\"kind\":\"",
            plain                 ? resource.list_kind
            : form == Form::table ? "Table"
@@ -323,10 +351,10 @@ class ListPieces final : public Pieces {
 
  private:
   Result<> append_item(const store::Record& record) {
-    if (context_.answer.form == Form::object && resource_.shows_stored(record.value)) {
+    if (is_sent_as_stored(context_, resource_, record.value)) {
       bytes_.clear();
       record.value->append_to(bytes_);
-      if (resource_.custom) {
+      if (names_items(context_, resource_)) {
         append_wire(text_, bytes_, cat(record.modified));
       } else {
         append_wire_item(text_, bytes_, cat(record.modified));
@@ -334,7 +362,7 @@ class ListPieces final : public Pieces {
       return success();
     }
     DIBS_TRY(const Value object, read_record(context_, record));
-    Value served = to_served(resource_, object);
+    Value served = shown(context_, resource_, object);
     switch (context_.answer.form) {
       case Form::table:
         json::write_to(text_, table_row(context_, resource_, served));
@@ -343,7 +371,7 @@ class ListPieces final : public Pieces {
         json::write_to(text_, metadata_only(context_.answer, served));
         break;
       default:
-        json::write_to(text_, as_item(resource_, std::move(served)));
+        json::write_to(text_, as_item(context_, resource_, std::move(served)));
     }
     return success();
   }
@@ -396,13 +424,13 @@ Result<ListAnswer> present_list(const Context& context, const Resource& resource
 }
 
 Value event_value(const Context& context, const Resource& resource, const Value& stored) {
-  return in_form(context, resource, to_served(resource, stored));
+  return in_form(context, resource, shown(context, resource, stored));
 }
 
 std::string present_event(const Context& context, const Resource& resource, std::string_view type,
                           const Value& stored, bool columns) {
   std::string out = cat("{\"type\":\"", type, "\",\"object\":");
-  json::write_to(out, in_form(context, resource, to_served(resource, stored), columns));
+  json::write_to(out, in_form(context, resource, shown(context, resource, stored), columns));
   out.append("}\n");
   return out;
 }

@@ -13,6 +13,9 @@ namespace dibs::server {
 
 /// A stored object in the version of `resource`.
 Value to_served(const Resource& resource, const Value& stored);
+/// True when a record's bytes, its resourceVersion put in, are what the client asked for.
+bool is_sent_as_stored(const Context& context, const Resource& resource,
+                       const store::ValueBytes& value);
 
 /// The answer with one object (stored version) in the negotiated form.
 Response present_object(const Context& context, const Resource& resource, int status,

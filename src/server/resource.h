@@ -36,6 +36,8 @@ struct Resource : api::ResourceInfo {
   /// Objects that are stored with this apiVersion go out as they are, though others of the resource
   /// are converted. "" for none.
   std::string shown_as_stored;
+  /// Objects of two models live under the name: a client may ask for each in the form of its own.
+  bool two_models = false;
   /// The gates of the server; null in tests of parts of it.
   std::shared_ptr<const api::Features> features;
   /// Set for custom resources.

@@ -91,6 +91,91 @@ TEST(Versions, BothModelsLiveUnderOneName) {
             "{'resourceClassName':'','allocationMode':'WaitForFirstConsumer'}");
 }
 
+constexpr const char* kStored = "application/json;as=Stored,application/json";
+constexpr const char* kStoredAlone = "application/json;as=Stored";
+
+/// "new resource.k8s.io/v1 ResourceClaim": each as it names itself.
+std::vector<std::string> selves_of(const Value& items) {
+  std::vector<std::string> out;
+  for (const Value& item : items.items()) {
+    out.push_back(cat(item["metadata"]["name"].as_string(), " ", item["apiVersion"].as_string(),
+                      " ", item["kind"].as_string()));
+  }
+  return out;
+}
+
+TEST(StoredForm, ShowsEachObjectInItsOwnModel) {
+  TestServer api;
+  ASSERT_EQ(api.post(claims("v1alpha2"), classic_claim("old")).status, 201);
+  ASSERT_EQ(api.post(claims("v1"), structured_claim("new")).status, 201);
+  const Value old = api.get(claims("v1alpha2", "/old")).body;
+  const Value fresh = api.get(claims("v1", "/new")).body;
+  for (std::string_view version : {"v1", "v1beta1", "v1alpha2"}) {
+    EXPECT_EQ(api.get(claims(version, "/old"), kStoredAlone).body, old) << version;
+    EXPECT_EQ(api.get(claims(version, "/new"), kStored).body, fresh) << version;
+    for (const char* pretty : {"", "?pretty=true"}) {
+      const Reply list = api.get(claims(version, pretty), kStored);
+      EXPECT_EQ(list.body["apiVersion"].as_string(), cat("resource.k8s.io/", version));
+      EXPECT_EQ(list.body["kind"].as_string(), "ResourceClaimList");
+      EXPECT_THAT(selves_of(list.body["items"]),
+                  ElementsAre("new resource.k8s.io/v1 ResourceClaim",
+                              "old resource.k8s.io/v1alpha2 ResourceClaim"));
+      EXPECT_EQ(list.body["items"][1], old);
+    }
+  }
+}
+
+TEST(StoredForm, IsSelectedByTheVersionOfThePath) {
+  TestServer api;
+  Value slice = from_text(
+      "{'apiVersion':'resource.k8s.io/v1alpha2','kind':'ResourceSlice','metadata':{'name':'s'},"
+      "'nodeName':'n','driverName':'d.example.com','namedResources':{'instances':[]}}");
+  ASSERT_EQ(api.post("/apis/resource.k8s.io/v1alpha2/resourceslices", slice).status, 201);
+  const std::string slices = "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=";
+  const Value found = api.get(slices + "spec.driver%3Dd.example.com", kStored).body["items"];
+  EXPECT_THAT(selves_of(found), ElementsAre("s resource.k8s.io/v1alpha2 ResourceSlice"));
+  EXPECT_EQ(found[0]["driverName"].as_string(), "d.example.com");
+  EXPECT_TRUE(api.get(slices + "spec.driver%3Dother", kStored).body["items"].empty());
+}
+
+TEST(StoredForm, IsWatched) {
+  TestServer api;
+  ASSERT_EQ(api.post(claims("v1alpha2"), classic_claim("old")).status, 201);
+  auto stored = api.watch(claims("v1", "?watch=true"), kStored);
+  auto plain = api.watch(claims("v1", "?watch=true"));
+  ASSERT_EQ(api.post(claims("v1"), structured_claim("new")).status, 201);
+  ASSERT_EQ(api.patch(claims("v1", "/old"), "merge", R"({"metadata":{"labels":{"a":"b"}}})").status,
+            200);
+  ASSERT_EQ(api.remove(claims("v1", "/old")).status, 200);
+  Value objects = Value::array();
+  std::vector<std::string> types;
+  for (const Value& event : stored->take()) {
+    types.push_back(event["type"].str());
+    objects.push(event["object"]);
+  }
+  EXPECT_THAT(types, ElementsAre("ADDED", "ADDED", "MODIFIED", "DELETED"));
+  EXPECT_THAT(selves_of(objects), ElementsAre("old resource.k8s.io/v1alpha2 ResourceClaim",
+                                              "new resource.k8s.io/v1 ResourceClaim",
+                                              "old resource.k8s.io/v1alpha2 ResourceClaim",
+                                              "old resource.k8s.io/v1alpha2 ResourceClaim"));
+  EXPECT_EQ(objects[2]["spec"]["resourceClassName"].as_string(), "net");
+  // The encodings of events are kept, each for its form.
+  for (const Value& event : plain->take())
+    EXPECT_EQ(event["object"]["apiVersion"].as_string(), "resource.k8s.io/v1");
+}
+
+TEST(StoredForm, IsThatOfKindsOfTwoModelsAlone) {
+  TestServer api;
+  for (const char* path : {"/apis/resource.k8s.io/v1/deviceclasses",
+                           "/apis/resource.k8s.io/v1alpha2/resourceclasses", "/api/v1/pods"}) {
+    EXPECT_EQ(api.get(path, kStoredAlone).status, 406) << path;
+    EXPECT_EQ(api.get(path, kStored).status, 200) << path;
+  }
+  for (const char* plural : {"resourceclaims", "resourceclaimtemplates", "resourceslices"})
+    EXPECT_EQ(api.get(cat("/apis/resource.k8s.io/v1/", plural), kStoredAlone).status, 200)
+        << plural;
+}
+
 TEST(Versions, AnUpdateKeepsWhatTheVersionCannotShow) {
   TestServer api;
   api.post(claims("v1alpha2"), classic_claim("old"));

@@ -137,8 +137,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
  private:
   const Resource& resource() const { return *context_->resource; }
   bool plain(const store::Record& record) const {
-    return context_->answer.form == Form::object && resource().shows_stored(record.value) &&
-           !context_->answer.pretty;
+    return is_sent_as_stored(*context_, resource(), record.value);
   }
 
   Error too_old() const {

@@ -54,6 +54,7 @@ void add_device_versions(const ResourceInfo& info, ServedKind& served) {
   };
   served.from_storage = [conversion](const Value& stored) { return conversion->show(stored); };
   served.shown_as_stored = conversion->shown_as_stored();
+  served.two_models = has_two_models(info.kind);
 }
 
 }  // namespace

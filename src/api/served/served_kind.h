@@ -26,6 +26,8 @@ struct ServedKind {
   std::function<Value(const Value& stored)> from_storage;
   /// Objects that are stored with this apiVersion are shown as they are; "" when none is.
   std::string shown_as_stored;
+  /// Objects of two models live under the resource's name, each stored in a form of its own.
+  bool two_models = false;
 };
 
 ServedKind served_kind(const ResourceInfo& info, const Features& features);

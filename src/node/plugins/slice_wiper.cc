@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "api/kinds/resource/versions/model.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/strings.h"
@@ -83,7 +84,8 @@ struct SliceWiper::State : std::enable_shared_from_this<State> {
     if (!list && list.error().code() == Code::not_found) return absent;
     if (!list) return list.error();
     for (const auto& slice : list->items) {
-      std::string driver = slice["spec"]["driver"].str();
+      std::string driver =
+          api::is_classic(slice) ? slice["driverName"].str() : slice["spec"]["driver"].str();
       if (!driver.empty() && !usable(driver)) absent.insert(std::move(driver));
     }
     return absent;
