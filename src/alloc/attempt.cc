@@ -72,9 +72,9 @@ bool Attempt::prepare() {
         least = std::numeric_limits<std::int64_t>::max();
       }
     }
-    if (least > static_cast<std::int64_t>(kMostResults)) {
+    if (least > demand_.most_results) {
       return fail(cat("claim ", part.claim->id, ": number of requested devices ", least,
-                      " exceeds the claim limit of ", kMostResults));
+                      " exceeds the claim limit of ", demand_.most_results));
     }
     if (!part.constraint_error.empty()) return fail(part.constraint_error);
   }
@@ -128,6 +128,7 @@ Verdict Attempt::selectable(std::uint32_t alternative, Slot slot) {
   if (!row.plain && row.device->binding_conditions && !inventory_.features().binding_conditions) {
     return Verdict::no;
   }
+  if (!is_for(wanted, slot)) return Verdict::no;
   SelectorTable& selectors = inventory_.selectors();
   for (const auto* list : {&wanted.class_selectors, &wanted.selectors}) {
     for (const SelectorId id : *list) {
@@ -151,7 +152,11 @@ void Attempt::explain_selectors(std::uint32_t alternative, Slot slot) {
               of_class ? wanted.device_class->name : demand_.claims[wanted.claim].claim->id,
               ": selector #", i);
       const api::Selector& selector = selectors.selector(id);
-      if (selector.program == nullptr) {
+      if (inventory_.resources() == Resources::named) {
+        error_ = cat("checking node ", quoted(node_.name), " and resources of driver ",
+                     quoted(wanted.spec->driver), ": evaluate ", of_class ? "filter" : "request",
+                     " CEL expression: ", selectors.error(id, view_.rows[slot]));
+      } else if (selector.program == nullptr) {
         error_ = cat(where, ": CEL compile error: ", selector.message);
       } else {
         error_ = cat(where, " on device ", this->id(slot),

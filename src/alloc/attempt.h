@@ -145,6 +145,11 @@ class Attempt {
   const Intake& intake_of(std::uint32_t alternative, Slot slot);
   /// `with_taken`: what this attempt took counts, too.
   bool capacity_allows(std::uint32_t alternative, Slot slot, bool with_taken = true);
+  /// The device is of the driver that the alternative names, or it names none.
+  bool is_for(const Alternative& wanted, Slot slot) const {
+    const std::string& driver = wanted.spec->driver;
+    return driver.empty() || driver == info(slot).record->slice.driver;
+  }
   /// The class, the request and the node have nothing against the device.
   Verdict selectable(std::uint32_t alternative, Slot slot);
   /// Taints are tolerated and the node can do what the device needs.

@@ -31,7 +31,7 @@ bool Bounds::applies(const Point& point) const {
   // When a later request of the claim would have too many results whatever it takes, other devices
   // for the ones before it are not tried, and faults among these not met.
   const std::uint32_t claim = demand_.positions[point.position].claim;
-  const auto most = static_cast<std::int64_t>(kMostResults);
+  const std::int64_t most = demand_.most_results;
   auto upper = static_cast<std::int64_t>(attempt_.picked_for(claim));
   std::uint32_t next = point.position;
   if (point.alternative != kNone) {

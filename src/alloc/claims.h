@@ -1,6 +1,7 @@
 #pragma once
 // Claims and classes as allocation reads them, decoded from their JSON (resource.k8s.io/v1): just
-// what is asked about, once for all nodes. What only shows in the result stays JSON.
+// what is asked about, once for all nodes. What only shows in the result stays JSON. Claims for
+// named resources are made from several objects, by whoever knows these.
 
 #include <cstdint>
 #include <string>
@@ -16,6 +17,8 @@ namespace dibs::alloc {
 
 /// Devices that the allocation of one claim may have.
 inline constexpr std::size_t kMostResults = 32;
+/// Likewise of named resources, for which the API has no limit: the search goes as deep.
+inline constexpr std::size_t kMostNamedResults = 256;
 
 struct Toleration {
   std::string key;
@@ -44,6 +47,7 @@ struct DeviceRequest {
   std::string name;         // of the request, or of the alternative alone
   std::string result_name;  // "request" or "request/alternative"
   std::string class_name;
+  std::string driver;  // whose devices are meant; empty: the selectors tell
   std::vector<std::string> selectors;
   int unknown_selector = -1;  // the first that is no expression
   Mode mode = Mode::exact_count;

@@ -43,6 +43,7 @@ std::string check(const Features& features, const Claim& claim, const Request& r
 Demand Demand::part(const Bits& positions_kept, const Bits& constraints_kept) const {
   Demand made;
   made.constraints = constraints;
+  made.most_results = most_results;
   for (std::uint32_t c = 0; c < claims.size(); ++c) {
     ClaimDemand claim = claims[c];
     const std::uint32_t first = claim.first_position;
@@ -72,6 +73,7 @@ Demand Demand::prepare(Inventory& inventory, std::vector<std::shared_ptr<const C
                        const ClassLookup& classes) {
   Demand made;
   const Features& features = inventory.features();
+  if (inventory.resources() == Resources::named) made.most_results = kMostNamedResults;
   for (std::shared_ptr<const Claim>& shared : claims) {
     ClaimDemand part;
     part.claim = std::move(shared);

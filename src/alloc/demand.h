@@ -65,6 +65,8 @@ struct Demand {
   std::vector<Position> positions;
   std::vector<Alternative> alternatives;
   std::vector<const Constraint*> constraints;
+  /// Devices that one claim may have.
+  std::int64_t most_results = kMostResults;
 
   /// Without the positions and constraints that are not in these sets.
   Demand part(const Bits& positions_kept, const Bits& constraints_kept) const;

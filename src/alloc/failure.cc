@@ -117,8 +117,9 @@ class Explainer {
       found.request = wanted.position - demand_.claims[wanted.claim].first_position;
       found.alternative = a - position.first;
       found.wanted = attempt.count(a);
-      found.seen = attempt.slots();
       for (Slot slot = 0; slot < attempt.slots(); ++slot) {
+        if (!attempt.is_for(wanted, slot)) continue;
+        ++found.seen;
         Loss loss;
         if (!loss_of(attempt, a, slot, loss)) {
           ++found.left;

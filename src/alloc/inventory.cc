@@ -50,9 +50,10 @@ void insert_by_arrival(std::vector<SliceRecord*>& into, SliceRecord* record) {
 
 }  // namespace
 
-Inventory::Inventory(const Features& features)
+Inventory::Inventory(const Features& features, Resources resources)
     : features_(features),
-      selectors_(environment_of(features)),
+      resources_(resources),
+      selectors_(resources, environment_of(features)),
       attributes_(environment_of(features), features.list_attributes) {}
 
 Inventory::~Inventory() = default;
@@ -69,7 +70,7 @@ void Inventory::put(std::string_view key, const json::Value& slice) {
   std::unique_ptr<SliceRecord> old = std::move(record);
   record = std::make_unique<SliceRecord>();
   record->key = key;
-  record->slice = Slice::read(slice);
+  record->slice = resources_ == Resources::named ? Slice::read_named(slice) : Slice::read(slice);
   judge(*record);
   record->arrival = old ? old->arrival : ++arrivals_;
   // A slice of the same size keeps its rows; devices that did not change then keep what is known
@@ -329,7 +330,20 @@ void Inventory::release_capacity(std::string_view driver, std::string_view pool,
   });
 }
 
+void Inventory::change_named(const json::Value& allocation, bool taking) {
+  for (const json::Value& handle : allocation["resourceHandles"].items()) {
+    const json::Value& data = handle["structuredData"];
+    const std::string_view driver = handle["driverName"].as_string();
+    const std::string_view pool = data["nodeName"].as_string();
+    for (const json::Value& result : data["results"].items()) {
+      const std::string_view name = result["namedResources"]["name"].as_string();
+      taking ? take_device(driver, pool, name) : release_device(driver, pool, name);
+    }
+  }
+}
+
 void Inventory::change(const json::Value& allocation, bool taking) {
+  if (resources_ == Resources::named) return change_named(allocation, taking);
   for (const json::Value& result : allocation["devices"]["results"].items()) {
     // Access for administration takes nothing away from others.
     if (result["adminAccess"].as_bool()) continue;

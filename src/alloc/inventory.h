@@ -9,6 +9,9 @@
 // A pool is the slices of one driver and pool name. Each generation of it has counters of its own;
 // which generation counts is decided per node (view.h).
 //
+// Devices and named resources never mix: each kind has an inventory of its own, so that neither is
+// offered to requests for the other.
+//
 // One owner at a time: looking fills caches.
 
 #include <cstdint>
@@ -112,14 +115,15 @@ struct RowInfo {
 
 class Inventory {
  public:
-  explicit Inventory(const Features& features);
+  explicit Inventory(const Features& features, Resources resources = Resources::devices);
   ~Inventory();
   Inventory(const Inventory&) = delete;
   Inventory& operator=(const Inventory&) = delete;
 
   const Features& features() const { return features_; }
+  Resources resources() const { return resources_; }
 
-  /// Adds a slice (resource.k8s.io/v1) or replaces the one of the key.
+  /// Adds a slice or replaces the one of the key.
   void put(std::string_view key, const json::Value& slice);
   /// False when there is none.
   bool remove(std::string_view key);
@@ -170,8 +174,10 @@ class Inventory {
   void count(const RowInfo& row, int sign);
   std::uint32_t group_id(const std::string& name);
   void change(const json::Value& allocation, bool taking);
+  void change_named(const json::Value& allocation, bool taking);
 
   Features features_;
+  Resources resources_;
   SelectorTable selectors_;
   AttributeTable attributes_;
 

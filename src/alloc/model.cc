@@ -166,7 +166,7 @@ void Model::find_ordered(std::uint32_t alternative) {
 
 bool Model::can_fault(std::uint32_t alternative) const {
   const AlternativeClasses& made = alternatives_[alternative];
-  if (!made.may_fault || attempt_.count(alternative) > static_cast<std::int64_t>(kMostResults)) {
+  if (!made.may_fault || attempt_.count(alternative) > demand_.most_results) {
     return false;
   }
   const auto free = [&](Slot slot) { return !attempt_.taken(alternative, slot); };
@@ -514,11 +514,11 @@ void Model::find_limits() {
       const Position& position = demand_.positions[claim.first_position + i];
       std::int64_t largest = 0;
       for (std::uint32_t a = position.first; a < position.first + position.count; ++a) {
-        largest = std::max(largest, std::min<std::int64_t>(attempt_.count(a), kMostResults + 1));
+        largest = std::max(largest, std::min(attempt_.count(a), demand_.most_results + 1));
       }
       most += largest;
     }
-    may_exceed_ = may_exceed_ || most > static_cast<std::int64_t>(kMostResults);
+    may_exceed_ = may_exceed_ || most > demand_.most_results;
   }
 }
 

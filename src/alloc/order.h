@@ -53,7 +53,7 @@ class RequestOrder {
     if (wanted.all() && count == 0) return End::nothing;
     if (index >= count) return position(wanted.position + 1);
     if (static_cast<std::int64_t>(attempt_.picked_for(wanted.claim)) + count - index >
-        static_cast<std::int64_t>(kMostResults)) {
+        demand_.most_results) {
       return End::too_many;
     }
     return self().choose(alternative, index, slot);

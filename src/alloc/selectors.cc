@@ -12,15 +12,19 @@ constexpr std::string_view kMissingKeyAdvice =
 
 }  // namespace
 
-SelectorTable::SelectorTable(const api::SelectorEnvironment& environment)
-    : environment_(environment), lists_(api::lists_are_read(environment)), table_(1) {}
+SelectorTable::SelectorTable(Resources resources, const api::SelectorEnvironment& environment)
+    : resources_(resources),
+      environment_(environment),
+      lists_(api::lists_are_read(environment)),
+      table_(resources == Resources::named ? api::kNamedVariables : 1) {}
 
 SelectorId SelectorTable::intern(std::string_view expression) {
   const auto [at, added] =
       ids_.try_emplace(std::string(expression), static_cast<SelectorId>(selectors_.size()));
   if (!added) return at->second;
   Entry entry;
-  entry.compiled = api::compile_selector(expression, environment_);
+  entry.compiled = resources_ == Resources::named ? api::compile_named_resources(expression, true)
+                                                  : api::compile_selector(expression, environment_);
   if (entry.compiled.program != nullptr) {
     entry.filter =
         std::make_unique<cel::Filter>(table_, entry.compiled.program, api::kSelectorCostLimit);
@@ -39,6 +43,11 @@ void SelectorTable::remove(Row row) {
   ++version_;
 }
 
+SelectorTable::Input SelectorTable::read(const Change& change) const {
+  if (resources_ == Resources::named) return api::InstanceInput::read(change.device);
+  return api::DeviceInput::read(change.driver, change.device, lists_);
+}
+
 void SelectorTable::take_changes() {
   for (Change& change : changes_) {
     if (change.row >= places_.size()) {
@@ -46,22 +55,29 @@ void SelectorTable::take_changes() {
       inputs_.resize(places_.size());
     }
     cel::Row& place = places_[change.row];
-    std::optional<api::DeviceInput>& input = inputs_[change.row];
+    Input& input = inputs_[change.row];
     if (change.device.is_null()) {
       if (place != kNoPlace) table_.remove(place);
       place = kNoPlace;
-      input.reset();
+      input = std::monostate();
       continue;
     }
     // The table lets go of the old device before the old device goes.
-    api::DeviceInput fresh = api::DeviceInput::read(change.driver, change.device, lists_);
-    const bool failed = !fresh.error().empty();
-    if (place == kNoPlace) {
-      place = failed ? table_.add_failed(fresh.error()) : table_.add({&fresh.value(), 1});
-    } else if (failed) {
-      table_.change_to_failed(place, fresh.error());
+    Input fresh = read(change);
+    const auto put = [&](const auto& device) {
+      const bool failed = !device.error().empty();
+      if (place == kNoPlace) {
+        place = failed ? table_.add_failed(device.error()) : table_.add(device.variables());
+      } else if (failed) {
+        table_.change_to_failed(place, device.error());
+      } else {
+        table_.change(place, device.variables());
+      }
+    };
+    if (const auto* device = std::get_if<api::DeviceInput>(&fresh)) {
+      put(*device);
     } else {
-      table_.change(place, {&fresh.value(), 1});
+      put(std::get<api::InstanceInput>(fresh));
     }
     input = std::move(fresh);
   }
@@ -75,7 +91,11 @@ void SelectorTable::update(Entry& entry) {
 }
 
 std::string SelectorTable::error(SelectorId id, Row row) const {
-  std::string text = api::match(selectors_[id].compiled, *inputs_[row]).error;
+  const api::Selector& selector = selectors_[id].compiled;
+  if (const auto* instance = std::get_if<api::InstanceInput>(&inputs_[row])) {
+    return api::match(selector, *instance).error;
+  }
+  std::string text = api::match(selector, std::get<api::DeviceInput>(inputs_[row])).error;
   if (text.find(kMissingKey) != std::string::npos &&
       text.find(kMissingKeyAdvice) == std::string::npos) {
     text.append(kMissingKeyAdvice);

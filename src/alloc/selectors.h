@@ -10,14 +10,15 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "alloc/slice.h"
 #include "api/devices/device.h"
+#include "api/devices/named_resources.h"
 #include "api/devices/selector.h"
 #include "cel/columns/columns.h"
 
@@ -30,7 +31,8 @@ enum class Verdict : std::uint8_t { no, yes, error };
 
 class SelectorTable {
  public:
-  explicit SelectorTable(const api::SelectorEnvironment& environment);
+  /// The environment is that of devices; named resources have a language of their own.
+  SelectorTable(Resources resources, const api::SelectorEnvironment& environment);
 
   SelectorId intern(std::string_view expression);
   const api::Selector& selector(SelectorId id) const { return selectors_[id].compiled; }
@@ -68,14 +70,18 @@ class SelectorTable {
     json::Value device;  // null: the row is free
   };
 
+  using Input = std::variant<std::monostate, api::DeviceInput, api::InstanceInput>;
+
+  Input read(const Change& change) const;
   void update(Entry& entry);
   void take_changes();
 
+  Resources resources_;
   api::SelectorEnvironment environment_;
   bool lists_;
   cel::Table table_;
-  std::vector<cel::Row> places_;                         // in the table, by row
-  std::vector<std::optional<api::DeviceInput>> inputs_;  // by row: the table borrows from them
+  std::vector<cel::Row> places_;  // in the table, by row
+  std::vector<Input> inputs_;     // by row: the table borrows from them
   std::vector<Change> changes_;
   std::uint64_t version_ = 1;
   std::vector<Entry> selectors_;

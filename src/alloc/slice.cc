@@ -114,6 +114,24 @@ Slice Slice::read(const json::Value& slice) {
   return made;
 }
 
+Slice Slice::read_named(const json::Value& slice) {
+  Slice made;
+  made.name = slice["metadata"]["name"].str();
+  made.driver = slice["driverName"].str();
+  made.pool = slice["nodeName"].str();
+  made.expected_slices = -1;
+  made.nodes.node_name = made.pool;
+  const json::Value& instances = slice["namedResources"]["instances"];
+  made.devices.reserve(instances.size());
+  for (const json::Value& instance : instances.items()) {
+    Device device;
+    device.name = instance["name"].str();
+    device.source = instance;
+    made.devices.push_back(std::move(device));
+  }
+  return made;
+}
+
 std::string device_id(const Slice& slice, const Device& device) {
   return cat(slice.driver, "/", slice.pool, "/", device.name);
 }

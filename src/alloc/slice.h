@@ -1,6 +1,6 @@
 #pragma once
-// Slices and their devices, read once from their JSON (the form of resource.k8s.io/v1) to what
-// allocation asks about. Attributes stay JSON: selectors and columns read them on demand.
+// Slices and their devices, read once from their JSON to what allocation asks about. Attributes
+// stay JSON: selectors and columns read them on demand.
 
 #include <cstdint>
 #include <memory>
@@ -14,6 +14,12 @@
 #include "json/value.h"
 
 namespace dibs::alloc {
+
+/// What slices offer, and how requests speak of it.
+enum class Resources : std::uint8_t {
+  devices,  // resource.k8s.io/v1
+  named,    // named resources of resource.k8s.io/v1alpha2, Kubernetes 1.30
+};
 
 /// Which amounts of a capacity may be consumed.
 struct CapacityPolicy {
@@ -78,7 +84,7 @@ struct Slice {
   std::string driver;
   std::string pool;
   std::int64_t generation = 0;
-  std::int64_t expected_slices = 0;
+  std::int64_t expected_slices = 0;  // below 0: not stated, as many as there are
   NodeSelection nodes;
   bool states_per_device = false;  // perDeviceNodeSelection is there, whatever its value
   bool per_device = false;
@@ -88,7 +94,10 @@ struct Slice {
   std::vector<CounterSet> counter_sets;
   std::vector<Device> devices;
 
+  /// Of resource.k8s.io/v1.
   static Slice read(const json::Value& slice);
+  /// Of v1alpha2: what a driver has on a node is a pool with the name of the node.
+  static Slice read_named(const json::Value& slice);
 };
 
 /// "driver/pool/device"

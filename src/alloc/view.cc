@@ -92,7 +92,8 @@ class ViewBuilder {
     made.pool.generation = &generation;
     const auto expected = static_cast<std::size_t>(
         std::max<std::int64_t>(0, made.slices.front()->slice.expected_slices));
-    const bool all_here = made.slices.size() == expected;
+    const bool all_here =
+        made.slices.front()->slice.expected_slices < 0 || made.slices.size() == expected;
     if (!all_here) {
       if (made.pool.pool->generations.rbegin()->first > newest) return;  // obsolete
       if (generation.slices.size() != expected) made.pool.state = PoolView::State::incomplete;
@@ -112,6 +113,7 @@ class ViewBuilder {
       made.pool.state = PoolView::State::invalid;
       made.pool.reason = std::move(reason);
     };
+    if (inventory_.resources_ == Resources::named) return;
     std::set<std::string_view> names;
     for (const SliceRecord* record : made.slices) {
       if (!record->has_devices()) continue;
@@ -173,19 +175,29 @@ class ViewBuilder {
     std::stable_sort(
         gathered.slices.begin(), gathered.slices.end(),
         [](const SliceRecord* a, const SliceRecord* b) { return a->slice.name < b->slice.name; });
+    // An instance may be in two slices while a driver moves it: the first one counts.
+    std::set<std::string_view> names;
     for (const SliceRecord* record : gathered.slices) {
       if (!record->has_devices()) continue;
       for (std::size_t i = 0; i < record->slice.devices.size(); ++i) {
         const auto slot = static_cast<Slot>(view_.rows.size());
         view_.rows.push_back(record->first_row + static_cast<Row>(i));
         view_.pool_of.push_back(static_cast<std::uint32_t>(view_.pools.size()));
+        if (inventory_.resources_ == Resources::named &&
+            !names.insert(record->slice.devices[i].name).second) {
+          set_away(slot);
+        }
         if (!record->slice.per_device) continue;
         const Result<bool> here = record->slice.devices[i].nodes->matches(node_);
         if (here.ok() && *here) continue;
-        view_.away.resize(slot + 1);
-        view_.away.set(slot);
+        set_away(slot);
       }
     }
+  }
+
+  void set_away(Slot slot) {
+    view_.away.resize(slot + 1);
+    view_.away.set(slot);
   }
 
   Inventory& inventory_;

@@ -43,6 +43,7 @@ class DeviceInput {
 
   /// For the variable `device`.
   const cel::Value& value() const { return device_; }
+  std::span<const cel::Value> variables() const { return {&device_, 1}; }
 
  private:
   explicit DeviceInput(cel::Value device) : device_(std::move(device)) {}

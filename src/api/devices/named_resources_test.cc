@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "json/parse.h"
+
 namespace dibs::api {
 namespace {
 
@@ -48,6 +50,50 @@ TEST(NamedResources, is_typed) {
 TEST(NamedResources, gives_new_expressions_the_library_of_the_release_before) {
   EXPECT_NE(compile_named_resources("ip('1.2.3.4').family() == 4", true).program, nullptr);
   EXPECT_EQ(compile_named_resources("ip('1.2.3.4').family() == 4", false).program, nullptr);
+}
+
+TEST(NamedResources, are_asked_about_instances) {
+  const auto instance = InstanceInput::read(*json::parse(
+      R"({"name":"all","attributes":[{"name":"q","quantity":"1500m"},{"name":"b","bool":true},
+          {"name":"i","int":7},{"name":"is","intSlice":{"ints":[1,2]}},{"name":"s","string":"x"},
+          {"name":"ss","stringSlice":{"strings":["a","b"]}},{"name":"v","version":"1.2.3"}]})"));
+  struct Case {
+    const char* expression;
+    bool matches;
+    const char* error;
+  };
+  const Case cases[] = {
+      {"attributes.quantity['q'].isLessThan(quantity('2'))", true, ""},
+      {"attributes.bool['b']", true, ""},
+      {"attributes.int['i'] + 1 == 8", true, ""},
+      {"2 in attributes.intslice['is']", true, ""},
+      {"attributes.string['s'] == 'x'", true, ""},
+      {"attributes.stringslice['ss'].exists(e, e == 'b')", true, ""},
+      {"attributes.version['v'].isGreaterThan(semver('1.0.0'))", true, ""},
+      {"'s' in attributes.int", false, ""},
+      {"attributes.string.size() == 1 && attributes.int.all(k, attributes.int[k] == 7)", true, ""},
+      {"attributes.string['nothing'] == 'x'", false, "no such key: nothing"},
+      {"attributes.int['s'] > 7 || false", false, "no such key: s"},
+      {"attributes.intslice['is'][5] == 1", false, "index out of bounds: 5"},
+      {"semver(attributes.string['s']).major() == 1", false, "No Major.Minor.Patch elements found"},
+  };
+  for (const Case& c : cases) {
+    const DeviceMatch found = match(compile_named_resources(c.expression, true), instance);
+    EXPECT_EQ(found.matches, c.matches) << c.expression;
+    EXPECT_EQ(found.error, c.error) << c.expression;
+  }
+}
+
+TEST(NamedResources, without_attributes_have_empty_maps) {
+  const auto instance = InstanceInput::read(*json::parse(R"({"name":"none"})"));
+  EXPECT_TRUE(match(compile_named_resources("attributes.int.size() == 0", true), instance).matches);
+}
+
+TEST(NamedResources, that_cannot_be_read_fail_every_selector) {
+  const auto instance = InstanceInput::read(
+      *json::parse(R"({"name":"bad","attributes":[{"name":"v","version":"1"}]})"));
+  EXPECT_THAT(match(compile_named_resources("true", true), instance).error,
+              HasSubstr("attribute v: parse semantic version"));
 }
 
 TEST(NamedResources, are_validated_in_the_words_of_the_api) {
