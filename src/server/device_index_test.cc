@@ -200,6 +200,11 @@ TEST(DeviceIndex, knows_named_resources_of_the_classic_model) {
       "'n1','results':[{'namedResources':{'name':'gpu'}}]}}]}}}");
   index.put_claim("n/a", classic);
   EXPECT_EQ(holder(index, "n/b", classic), "n/a");
+  // A device of the same driver with the same name is another thing.
+  const Value device = parsed(
+      "{'status':{'allocation':{'devices':{'results':[{'driver':'d','pool':'n1','device':'gpu'}]}}"
+      "}}");
+  EXPECT_EQ(holder(index, "n/b", device), "");
 }
 
 }  // namespace

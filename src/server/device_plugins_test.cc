@@ -96,6 +96,58 @@ TEST_F(Devices, are_protected_with_their_allocation_where_the_writer_asks) {
   EXPECT_EQ(write(R"({"status":{"allocation":null}})"), "null");
 }
 
+constexpr const char* kClassicClaims =
+    "/apis/resource.k8s.io/v1alpha2/namespaces/default/resourceclaims";
+
+std::string named_allocation(std::string_view node, std::string_view instance) {
+  return cat(R"({"status":{"driverName":"d","allocation":{"resourceHandles":[{"driverName":"d",)",
+             R"("structuredData":{"nodeName":")", node,
+             R"(","results":[{"namedResources":{"name":")", instance, R"("}}]}}]}}})");
+}
+
+TEST_F(Devices, include_named_resources_of_the_classic_model) {
+  for (const char* name : {"a", "b"}) {
+    ASSERT_EQ(
+        server
+            .post(kClassicClaims, from_text(cat("{'apiVersion':'resource.k8s.io/v1alpha2','kind':"
+                                                "'ResourceClaim','metadata':{'name':'",
+                                                name, "'},'spec':{'resourceClassName':'c'}}")))
+            .status,
+        201);
+  }
+  const auto write = [&](std::string_view name, const std::string& patch) {
+    return server.patch(cat(kClassicClaims, "/", name, "/status"), "merge", patch);
+  };
+  EXPECT_EQ(write("a", named_allocation("n", "gpu-0")).status, 200);
+  const Reply second = write("b", named_allocation("n", "gpu-0"));
+  EXPECT_EQ(second.status, 403);
+  EXPECT_THAT(second.message(),
+              HasSubstr("named resource d/n/gpu-0 cannot be allocated to claim default/b: it is "
+                        "allocated to claim default/a"));
+  EXPECT_EQ(write("b", named_allocation("other", "gpu-0")).status, 200);
+  EXPECT_EQ(write("b", R"({"status":{"allocation":null}})").status, 200);
+  server.restart();
+  EXPECT_EQ(write("b", named_allocation("n", "gpu-0")).status, 403);
+  EXPECT_EQ(write("a", R"({"status":{"allocation":null}})").status, 200);
+  EXPECT_EQ(write("b", named_allocation("n", "gpu-0")).status, 200);
+}
+
+TEST_F(Devices, of_the_classic_model_are_protected_by_a_finalizer_of_their_own) {
+  server.post(kClassicClaims,
+              from_text("{'apiVersion':'resource.k8s.io/v1alpha2','kind':'ResourceClaim',"
+                        "'metadata':{'name':'a'},'spec':{'resourceClassName':'c'}}"));
+  const auto write = [&](std::string_view patch) {
+    calls::Request request{test::make_request("PATCH", cat(kClassicClaims, "/a/status"),
+                                              std::string(patch), "application/merge-patch+json")};
+    request.protects_allocation = true;
+    const Reply reply = server.send(std::move(request));
+    EXPECT_EQ(reply.status, 200);
+    return test::to_text(reply.body["metadata"]["finalizers"]);
+  };
+  EXPECT_EQ(write(named_allocation("n", "gpu-0")), "['dra.k8s.io/delete-protection']");
+  EXPECT_EQ(write(R"({"status":{"allocation":null}})"), "null");
+}
+
 TEST_F(Devices, are_not_held_by_writes_that_failed) {
   make("a");
   make("b");

@@ -31,6 +31,8 @@ void add_consumed(const Value& consumed, std::string_view driver, api::Amounts& 
   api::add_amounts(sum, amounts);
 }
 
+constexpr std::string_view kNamedResource = "named resource ";
+
 }  // namespace
 
 std::vector<DeviceHold> holds_of(const Value& claim) {
@@ -41,13 +43,15 @@ std::vector<DeviceHold> holds_of(const Value& claim) {
     holds.push_back({device_of(result), result["driver"].str(), result["shareID"].str(),
                      result["consumedCapacity"]});
   }
-  // Named resources of the classic model: instances of a node.
+  // Named resources of the classic model: instances of a node. They are no devices, even where a
+  // driver gives both the same names.
   for (const Value& handle : allocation["resourceHandles"].items()) {
     const Value& data = handle["structuredData"];
     for (const Value& result : data["results"].items()) {
-      holds.push_back({cat(handle["driverName"].as_string(), "/", data["nodeName"].as_string(), "/",
-                           result["namedResources"]["name"].as_string()),
-                       handle["driverName"].str(), "", nullptr});
+      holds.push_back(
+          {cat(kNamedResource, handle["driverName"].as_string(), "/", data["nodeName"].as_string(),
+               "/", result["namedResources"]["name"].as_string()),
+           handle["driverName"].str(), "", nullptr});
     }
   }
   return holds;

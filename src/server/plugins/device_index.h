@@ -22,7 +22,7 @@ using json::Value;
 
 /// One device as an allocation holds it.
 struct DeviceHold {
-  std::string device;  // "driver/pool/device"
+  std::string device;  // "driver/pool/device", or "named resource driver/node/instance"
   std::string driver;
   std::string share;  // shareID, "" for the whole device
   Value consumed;     // consumedCapacity, of a share

@@ -1,11 +1,12 @@
 // UniqueDevices: no write puts a device into two live allocations, whoever writes it.
 //
 // Allocators look before they write, but two of them, or one with an old view, may choose the same
-// device. This is the last word: the devices of an allocation are held from the judgement of the
-// write to its end, and from then on by the stored claim. Shares of a device that is published as
-// shareable may be many, as long as what they consume fits, and so may devices that are made of the
-// same counters; access for administration takes nothing. The index is made from the store, so a
-// restart begins with what is stored.
+// device; the same goes for the named resources of the classic model. This is the last word: the
+// devices of an allocation are held from the judgement of the write to its end, and from then on by
+// the stored claim. Shares of a device that is published as shareable may be many, as long as what
+// they consume fits, and so may devices that are made of the same counters; access for
+// administration takes nothing. The index is made from the store, so a restart begins with what is
+// stored.
 #include <optional>
 
 #include "base/mutex.h"
@@ -36,9 +37,10 @@ class UniqueDevices : public AdmissionPlugin {
     MutexLock lock(mutex_);
     catch_up();
     if (auto conflict = index_.conflict(key, holds)) {
-      return forbidden_error(kGroup, write.resource.plural, write.name,
-                             cat("device ", conflict->device, " cannot be allocated to claim ", key,
-                                 ": ", conflict->why));
+      return forbidden_error(
+          kGroup, write.resource.plural, write.name,
+          cat(conflict->device.find(' ') == std::string::npos ? "device " : "", conflict->device,
+              " cannot be allocated to claim ", key, ": ", conflict->why));
     }
     return std::make_unique<Hold>(*this, index_.reserve(key, holds));
   }

@@ -187,11 +187,12 @@ void check_template_metadata(const Value& metadata, const Path& path, FieldError
 void protect_allocation(Value& claim, const Value& old) {
   const bool allocated = claim["status"]["allocation"].is_object();
   if (old["status"]["allocation"].is_object() == allocated) return;
+  const std::string_view ours = is_classic(claim) ? kNamedClaimFinalizer : kClaimFinalizer;
   Value finalizers = Value::array();
   for (const Value& finalizer : claim["metadata"]["finalizers"].items()) {
-    if (finalizer.as_string() != kClaimFinalizer) finalizers.push(finalizer);
+    if (finalizer.as_string() != ours) finalizers.push(finalizer);
   }
-  if (allocated) finalizers.push(kClaimFinalizer);
+  if (allocated) finalizers.push(ours);
   if (finalizers.empty()) {
     claim.mut("metadata").erase("finalizers");
   } else {
