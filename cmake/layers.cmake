@@ -29,7 +29,7 @@ set(DIBS_LAYERS
   "scheduler: base json runtime api/schema api/merge api/kinds/resource/versions client alloc"
   "controllers: base json runtime cel api/merge api/kinds/resource/versions api/kinds client"
   "node/runtime: base json runtime cdi net"
-  "node/plugins: base json runtime proto rpc api/schema api/kinds/resource/versions client"
+  "node/plugins: base json runtime cdi proto rpc api/schema api/kinds/resource/versions client"
   "node/pods: base json runtime net rpc client node/runtime node/plugins"
   "node/streams: base json runtime net client node/runtime"
   "node: base json runtime net client node"

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "cdi/annotations.h"
 
 namespace dibs::node {
 namespace {
@@ -20,6 +21,22 @@ using client::namespace_of;
 using client::uid_of;
 
 std::string key_of(const ClaimInfo& info) { return client::key_of(info.name_space, info.name); }
+
+/// The part of an annotation's key behind the slash.
+constexpr std::size_t kLongestKey = 63;
+
+/// Kubelets refuse a driver whose name makes the key too long. The ids reach the container anyway,
+/// so it only has no annotation here.
+void annotate(const ClaimInfo& info, const std::string& driver, const DriverState& state,
+              std::map<std::string, std::string>& annotations) {
+  const std::string key = cat(driver, "_", info.uid);
+  std::string ids;
+  for (const auto& device : state.devices) {
+    for (const auto& id : device.cdi_ids) append(ids, ids.empty() ? "" : ",", id);
+  }
+  if (ids.empty() || key.size() > kLongestKey) return;
+  annotations[cat(cdi::kAnnotationPrefix, key)] = std::move(ids);
+}
 
 /// What a driver is told of a claim; of the classic model once per handle.
 std::vector<ClaimRef> refs_of(const ClaimInfo& info, const std::string& driver) {
@@ -38,6 +55,11 @@ std::vector<ClaimRef> refs_of(const ClaimInfo& info, const std::string& driver) 
     out.push_back(ref);
   }
   return out;
+}
+
+/// What stands before the error of a call that failed as a whole.
+std::string call_failed(std::string_view method, NodeRelease release) {
+  return release.classic() ? cat(method, " failed") : std::string(method);
 }
 
 /// What the answers of a driver must have: an entry for each claim and no other, without errors.
@@ -90,7 +112,7 @@ Result<> ClaimManager::prepare(const Value& pod) {
   auto prepared = prepare_all(pod);
   metrics_.operation("PrepareResources", !prepared.ok(), clock_.steady() - begin);
   count();
-  if (prepared) return prepared;
+  if (prepared || options_.release.classic()) return prepared;
   return prepared.error().within("prepare dynamic resources");
 }
 
@@ -99,7 +121,7 @@ Result<> ClaimManager::unprepare(const Value& pod) {
   auto unprepared = unprepare_uid(std::string(uid_of(pod)));
   metrics_.operation("UnprepareResources", !unprepared.ok(), clock_.steady() - begin);
   count();
-  if (unprepared) return unprepared;
+  if (unprepared || options_.release.classic()) return unprepared;
   return unprepared.error().within("unprepare dynamic resources");
 }
 
@@ -107,22 +129,19 @@ Result<Value> ClaimManager::read_claim(const Value& pod, const std::string& name
   const client::Gvr claims = {"resource.k8s.io", std::string(options_.release.resource_version()),
                               "resourceclaims"};
   auto claim = api_.get(claims, namespace_of(pod), name);
-  if (!claim) return claim.error().within(cat("fetch ResourceClaim ", name));
-  // A claim of the classic model shows in the newer versions without what its driver needs.
-  const Value& allocation = (*claim)["status"]["allocation"];
-  if (options_.release.exact || !allocation.is_object() ||
-      !allocation["devices"]["results"].empty()) {
-    return claim;
+  if (!claim && options_.release.classic()) {
+    return claim.error().within(
+        cat("failed to fetch ResourceClaim ", name, " referenced by pod ", client::name_of(pod)));
   }
-  auto classic =
-      api_.get({"resource.k8s.io", "v1alpha2", "resourceclaims"}, namespace_of(pod), name);
-  return classic && is_classic(*classic) ? std::move(classic) : std::move(claim);
+  if (!claim) return claim.error().within(cat("fetch ResourceClaim ", name));
+  return claim;
 }
 
 Result<ClaimInfo> ClaimManager::load(const Value& pod, const PodClaim& wanted) {
   DIBS_TRY(const Value claim, read_claim(pod, wanted.claim));
   DIBS_CHECK(check_claim(pod, wanted, claim, options_.release));
   ClaimInfo info = info_of(claim);
+  if (!wanted.prepared) return info;
   for (const auto& [driver, state] : info.drivers) {
     if (!state.skip.empty() && !options_.optional_operations) {
       return Error::invalid(cat("ResourceClaim ", info.name,
@@ -198,18 +217,29 @@ Result<std::vector<ClaimManager::Batch>> ClaimManager::note(const std::string& p
   return batches;
 }
 
-Result<> ClaimManager::prepare_all(const Value& pod) {
-  DIBS_TRY(const auto wanted, claims_of(pod, options_.release));
+/// The claims that the pod may use and that its drivers hear of, each once.
+Result<std::vector<ClaimInfo>> ClaimManager::load_all(const Value& pod) {
   std::vector<ClaimInfo> infos;
-  std::vector<std::string> keys;
-  for (const auto& claim : wanted) {
-    DIBS_TRY(auto info, load(pod, claim));
-    const std::string key = key_of(info);
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-    keys.push_back(key);
-    infos.push_back(std::move(info));
+  if (!options_.enabled) return infos;
+  const auto wanted = claims_of(pod, options_.release);
+  if (!wanted) {
+    return options_.release.classic() ? wanted.error().within("prepare resource claim")
+                                      : wanted.error();
   }
+  for (const auto& claim : *wanted) {
+    DIBS_TRY(auto info, load(pod, claim));
+    const bool known = std::any_of(infos.begin(), infos.end(),
+                                   [&](const ClaimInfo& other) { return other.name == info.name; });
+    if (claim.prepared && !known) infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+Result<> ClaimManager::prepare_all(const Value& pod) {
+  DIBS_TRY(const auto infos, load_all(pod));
   if (infos.empty()) return success();
+  std::vector<std::string> keys;
+  for (const auto& info : infos) keys.push_back(key_of(info));
 
   const std::string uid(uid_of(pod));
   DIBS_TRY(Turns turns, turns_.take(keys, uid));
@@ -243,7 +273,7 @@ Result<> ClaimManager::prepare_batch(const Batch& batch) {
     }
   }
   auto answers = plugin->prepare(batch.claims);
-  if (!answers) return answers.error().within(kPrepare);
+  if (!answers) return answers.error().within(call_failed(kPrepare, options_.release));
   DIBS_CHECK(check_answers(
       kPrepare, batch.claims, *answers, batch.claims[0].classic,
       [](const PrepareAnswer& answer) -> const std::string& { return answer.error; }));
@@ -308,7 +338,7 @@ Result<> ClaimManager::unprepare_uid(const std::string& pod_uid) {
 Result<> ClaimManager::unprepare_batch(const Batch& batch) {
   DIBS_TRY(const auto plugin, plugins_.pick(batch.driver));
   auto answers = plugin->unprepare(batch.claims);
-  if (!answers) return answers.error().within(kUnprepare);
+  if (!answers) return answers.error().within(call_failed(kUnprepare, options_.release));
   return check_answers(kUnprepare, batch.claims, *answers, batch.claims[0].classic,
                        [](const std::string& error) -> const std::string& { return error; });
 }
@@ -329,21 +359,27 @@ void ClaimManager::count() {
   for (const auto& [driver, n] : counts) metrics_.claims_in_use(driver, n);
 }
 
-Result<std::vector<std::string>> ClaimManager::cdi_devices(const Value& pod,
-                                                           std::string_view container) {
-  std::vector<std::string> out;
+Result<ContainerDevices> ClaimManager::devices_of(const Value& pod, std::string_view container) {
+  ContainerDevices out;
+  if (!options_.enabled) return out;
+  const bool classic = options_.release.classic();
   const MutexLock lock(cache_.mutex);
-  for (const auto& use : uses_of(pod, container_of(pod, container))) {
+  for (const auto& use : uses_of(pod, container_of(pod, container), options_.release)) {
     const auto found = cache_.entries.find(client::key_of(namespace_of(pod), use.claim));
     if (found == cache_.entries.end()) {
+      if (classic) {
+        return Error::internal(cat("unable to get resource for namespace: ", namespace_of(pod),
+                                   ", claim: ", use.claim));
+      }
       return Error::internal(cat("internal error: unable to get claim info for ResourceClaim ",
                                  use.claim, " in namespace ", namespace_of(pod)));
     }
     for (const auto& [driver, state] : found->second.drivers) {
       for (const auto& device : state.devices) {
         if (!selects(use, device)) continue;
-        out.insert(out.end(), device.cdi_ids.begin(), device.cdi_ids.end());
+        out.cdi_ids.insert(out.cdi_ids.end(), device.cdi_ids.begin(), device.cdi_ids.end());
       }
+      if (classic) annotate(found->second, driver, state, out.annotations);
     }
   }
   return out;
@@ -365,7 +401,7 @@ Value ClaimManager::health_of(const Value& pod, std::string_view container) {
   }
   if (!spec) return {};
   Value out;
-  for (const auto& use : uses_of(pod, *spec)) {
+  for (const auto& use : uses_of(pod, *spec, options_.release)) {
     if (use.pod_claim.empty()) continue;
     const auto info = find(namespace_of(pod), use.claim);
     if (!info) continue;

@@ -32,6 +32,7 @@ namespace dibs::node {
 
 struct ClaimManagerOptions {
   NodeRelease release = {};
+  bool enabled = true;               // gate DynamicResourceAllocation; off: pods have no claims
   bool optional_operations = false;  // gate DRAOptionalNodeOperations
   bool health = true;                // gate ResourceHealthStatus
   bool health_message = true;        // gate ResourceHealthStatusMessage
@@ -46,8 +47,7 @@ class ClaimManager : public PodClaims {
 
   Result<> prepare(const json::Value& pod) override;
   Result<> unprepare(const json::Value& pod) override;
-  Result<std::vector<std::string>> cdi_devices(const json::Value& pod,
-                                               std::string_view container) override;
+  Result<ContainerDevices> devices_of(const json::Value& pod, std::string_view container) override;
   bool holds(std::string_view pod_uid) override;
   json::Value health_of(const json::Value& pod, std::string_view container) override;
   void on_health_change(std::function<void(const std::string& pod_uid)> changed) override;
@@ -70,6 +70,7 @@ class ClaimManager : public PodClaims {
 
   /// Adds what the driver is told of the claim to its batch.
   static void add_to(std::vector<Batch>& batches, const ClaimInfo& info, const std::string& driver);
+  Result<std::vector<ClaimInfo>> load_all(const json::Value& pod);
   Result<> prepare_all(const json::Value& pod);
   Result<> unprepare_uid(const std::string& pod_uid);
   Result<ClaimInfo> load(const json::Value& pod, const PodClaim& wanted);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "api/kinds/resource/versions/model.h"
 #include "base/strings.h"
 #include "client/client.h"
 
@@ -27,6 +28,11 @@ const Value* status_of(const Value& pod, std::string_view name) {
     if (status["name"].as_string() == name) return &status;
   }
   return nullptr;
+}
+
+/// As releases up to 1.27 name the claims that they make.
+std::string fixed_name(const Value& pod, std::string_view entry) {
+  return cat(name_of(pod), "-", entry);
 }
 
 bool used_by_container(const Value& pod, std::string_view name) {
@@ -93,10 +99,7 @@ void add_handles(const Value& claim, ClaimInfo& info) {
     info.handles.push_back(
         {named ? named->str() : driver, handle["data"].str(), handle["structuredData"]});
   }
-  // v1alpha1 had the one handle as a text of the allocation.
-  if (info.handles.empty()) {
-    info.handles.push_back({driver, status["allocation"]["resourceHandle"].str(), {}});
-  }
+  if (info.handles.empty()) info.handles.push_back({driver, "", {}});
   for (const auto& handle : info.handles) info.drivers[handle.driver];
 }
 
@@ -112,14 +115,13 @@ bool wants_resource(const Value& container, std::string_view resource) {
 }  // namespace
 
 Result<std::vector<PodClaim>> claims_of(const Value& pod, NodeRelease release) {
-  const bool only_used = release.exact && release.minor <= 30;
   std::vector<PodClaim> out;
   for (const auto& entry : pod["spec"]["resourceClaims"].items()) {
     const std::string name = entry["name"].str();
     const Value& source = source_of(entry);
-    if (only_used && !used_by_container(pod, name)) continue;
+    const bool prepared = !release.classic() || used_by_container(pod, name);
     if (const auto* direct = source.find("resourceClaimName")) {
-      out.push_back({name, direct->str(), false});
+      out.push_back({name, direct->str(), false, prepared});
       continue;
     }
     if (!source.contains("resourceClaimTemplateName") &&
@@ -127,22 +129,28 @@ Result<std::vector<PodClaim>> claims_of(const Value& pod, NodeRelease release) {
       return Error::invalid(cat("pod ", quoted(pod_key(pod)), ", spec.resourceClaim ", quoted(name),
                                 ": none of the supported fields are set"));
     }
+    if (release.fixed_claim_names()) {
+      out.push_back({name, fixed_name(pod, name), true, prepared});
+      continue;
+    }
     const auto* status = status_of(pod, name);
     if (!status) {
       return Error::not_found(cat("pod ", quoted(pod_key(pod)), ": ResourceClaim not created yet"));
     }
     const Value& claim = (*status)["resourceClaimName"];
-    if (claim.is_string()) out.push_back({name, claim.str(), true});
+    if (claim.is_string()) out.push_back({name, claim.str(), true, prepared});
   }
   const Value& extended = pod["status"]["extendedResourceClaimStatus"]["resourceClaimName"];
   if (extended.is_string()) out.push_back({"", extended.str(), false});
   return out;
 }
 
-std::optional<std::string> claim_named(const Value& pod, std::string_view name) {
+std::optional<std::string> claim_named(const Value& pod, std::string_view name,
+                                       NodeRelease release) {
   for (const auto& entry : pod["spec"]["resourceClaims"].items()) {
     if (entry["name"].as_string() != name) continue;
     if (const auto* direct = source_of(entry).find("resourceClaimName")) return direct->str();
+    if (release.fixed_claim_names()) return fixed_name(pod, name);
     const auto* status = status_of(pod, name);
     if (status && (*status)["resourceClaimName"].is_string()) {
       return (*status)["resourceClaimName"].str();
@@ -154,8 +162,10 @@ std::optional<std::string> claim_named(const Value& pod, std::string_view name) 
 Result<> check_claim(const Value& pod, const PodClaim& wanted, const Value& claim,
                      NodeRelease release) {
   if (wanted.generated && !belongs_to(claim, pod)) {
+    const char* kind = release.classic() ? "pod" : "Pod";
     return Error::forbidden(cat("ResourceClaim ", namespace_of(claim), "/", name_of(claim),
-                                " was not created for Pod ", pod_key(pod), " (Pod is not owner)"));
+                                " was not created for ", kind, " ", pod_key(pod), " (", kind,
+                                " is not owner)"));
   }
   if (!reserved_for(claim, pod)) {
     if (release.minor <= 33) {
@@ -173,18 +183,12 @@ Result<> check_claim(const Value& pod, const PodClaim& wanted, const Value& clai
   return success();
 }
 
-bool is_classic(const Value& claim) {
-  const Value& status = claim["status"];
-  if (!status["allocation"]["resourceHandles"].empty()) return true;
-  return status["allocation"]["devices"].is_null() && !status["driverName"].as_string().empty();
-}
-
 ClaimInfo info_of(const Value& claim) {
   ClaimInfo info;
   info.uid = uid_of(claim);
   info.name = name_of(claim);
   info.name_space = namespace_of(claim);
-  if (is_classic(claim)) {
+  if (api::is_classic(claim)) {
     add_handles(claim, info);
     return info;
   }
@@ -205,11 +209,11 @@ const Value& container_of(const Value& pod, std::string_view name) {
   return json::null_value();
 }
 
-std::vector<ContainerUse> uses_of(const Value& pod, const Value& container) {
+std::vector<ContainerUse> uses_of(const Value& pod, const Value& container, NodeRelease release) {
   std::vector<ContainerUse> out;
   for (const auto& claim : container["resources"]["claims"].items()) {
     const std::string name = claim["name"].str();
-    const auto resolved = claim_named(pod, name);
+    const auto resolved = claim_named(pod, name, release);
     if (resolved) out.push_back({name, *resolved, claim["request"].str()});
   }
   const Value& extended = pod["status"]["extendedResourceClaimStatus"];

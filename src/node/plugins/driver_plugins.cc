@@ -91,9 +91,9 @@ Result<std::shared_ptr<DraPlugin>> DriverPlugins::pick(const std::string& driver
   const MutexLock lock(mutex_);
   const auto found = drivers_.find(driver);
   if (found == drivers_.end() || found->second.empty()) {
-    if (release_.exact && release_.minor <= 30) {
+    if (release_.classic()) {
       return Error::not_found(cat("failed to get DRA Plugin client for plugin name ", driver,
-                                  ": plugin name ", driver,
+                                  release_.minor <= 27 ? ", err=" : ": ", "plugin name ", driver,
                                   " not found in the list of registered DRA plugins"));
     }
     return Error::not_found(cat("DRA driver ", driver, " is not registered"));

@@ -29,11 +29,15 @@ constexpr auto kReconcile = std::chrono::seconds(60);
 constexpr auto kReconcileSoon = std::chrono::seconds(10);
 constexpr auto kReconcileFirst = std::chrono::seconds(1);
 
-Result<ClaimManagerOptions> manager_options(const NodeDevicesOptions& options) {
-  DIBS_TRY(const auto features,
-           api::Features::parse(options.release.empty() ? "1.37" : options.release,
-                                options.feature_gates));
+Result<api::Features> features_of(const NodeDevicesOptions& options) {
+  return api::Features::parse(options.release.empty() ? "1.37" : options.release,
+                              options.feature_gates);
+}
+
+ClaimManagerOptions manager_options(const NodeDevicesOptions& options,
+                                    const api::Features& features) {
   ClaimManagerOptions out;
+  out.enabled = features.on("DynamicResourceAllocation");
   out.release = NodeRelease::parse(options.release);
   out.optional_operations = features.on("DRAOptionalNodeOperations");
   out.health = features.on("ResourceHealthStatus");
@@ -43,11 +47,13 @@ Result<ClaimManagerOptions> manager_options(const NodeDevicesOptions& options) {
 
 class NodeDevicesImpl : public NodeDevices {
  public:
-  NodeDevicesImpl(NodeDevicesOptions options, ClaimManagerOptions manager,
-                  std::unique_ptr<ClaimCache> cache, client::Client& api, runtime::Runtime& runtime,
-                  runtime::Files& files)
+  NodeDevicesImpl(NodeDevicesOptions options, const api::Features& features,
+                  ClaimManagerOptions manager, std::unique_ptr<ClaimCache> cache,
+                  client::Client& api, runtime::Runtime& runtime, runtime::Files& files)
       : options_(std::move(options)),
         release_(manager.release),
+        shows_claims_(manager.enabled && features.on("KubeletPodResourcesDynamicResources")),
+        shows_pods_(features.on("KubeletPodResourcesGet")),
         api_(api),
         runtime_(runtime),
         metrics_(options_.metrics),
@@ -60,12 +66,13 @@ class NodeDevicesImpl : public NodeDevices {
                  [this](const std::string& driver, const std::vector<DeviceName>& devices) {
                    claims_.health_changed(driver, devices);
                  }),
-        models_(options_.node_name, api_, runtime),
+        models_(options_.node_name, api_, runtime,
+                [this](const std::string& driver) { return plugins_.usable(driver); }),
         registry_(runtime, connect(), {{"DRAPlugin", &plugins_}}),
         reconcile_(runtime, {}, [this](const std::string&) { return reconcile(); }) {
     plugins_.on_change = [this](const std::string& driver) { driver_changed(driver); };
     // From 1.31 on drivers publish themselves; the older ones are known by their version.
-    const bool publish = !release_.exact || release_.minor == 30;
+    const bool publish = !release_.exact || publishes_alone();
     plugins_.on_added = [this, publish, health = manager.health](const auto& plugin) {
       if (health) monitor_.add(plugin);
       if (publish) models_.add(plugin);
@@ -93,6 +100,7 @@ class NodeDevicesImpl : public NodeDevices {
     drivers.usable = [this](const std::string& driver) { return plugins_.usable(driver); };
     drivers.settling = [this] { return registry_.settling(); };
     wiper_.begin([this] { watch(); }, std::move(drivers));
+    if (publishes_alone()) models_.clean_up();
     reconcile_.add("pods");
     return success();
   }
@@ -145,6 +153,9 @@ class NodeDevicesImpl : public NodeDevices {
     source.claim = [this](std::string_view name_space, std::string_view claim) {
       return claims_.find(name_space, claim);
     };
+    source.release = release_;
+    source.claims = shows_claims_;
+    source.get = shows_pods_;
     auto methods = pod_resources_methods(std::move(source), runtime_.clock);
     if (options_.network) {
       server_ = options_.network->serve(path, std::move(methods));
@@ -154,6 +165,9 @@ class NodeDevicesImpl : public NodeDevices {
     DIBS_TRY(server_, rpc::serve_unix(path, std::move(methods)));
     return success();
   }
+
+  /// Slices of this node are the agent's alone.
+  bool publishes_alone() const { return release_.exact && release_.minor == 30; }
 
   void driver_changed(const std::string& driver) {
     monitor_.retry(driver);
@@ -182,6 +196,8 @@ class NodeDevicesImpl : public NodeDevices {
 
   const NodeDevicesOptions options_;
   const NodeRelease release_;
+  const bool shows_claims_;
+  const bool shows_pods_;
   client::ResourceClient api_;
   runtime::Runtime& runtime_;
   PluginMetrics metrics_;
@@ -215,11 +231,12 @@ Result<std::unique_ptr<NodeDevices>> NodeDevices::open(NodeDevicesOptions option
                               " bytes for the sockets below it; choose a shorter --root-dir (or "
                               "--data-dir)"));
   }
-  DIBS_TRY(const auto manager, manager_options(options));
+  DIBS_TRY(const auto features, features_of(options));
+  const ClaimManagerOptions manager = manager_options(options, features);
   DIBS_CHECK(files.make_dirs(options.root, 0755));
   DIBS_TRY(auto cache, ClaimCache::open(cat(options.root, "/dra_manager_state"), files));
   return std::unique_ptr<NodeDevices>(std::make_unique<NodeDevicesImpl>(
-      std::move(options), manager, std::move(cache), api, runtime, files));
+      std::move(options), features, manager, std::move(cache), api, runtime, files));
 }
 
 }  // namespace dibs::node

@@ -6,6 +6,7 @@
 // come from any thread, and may be repeated; a second one for a pod that has one under way fails.
 
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,13 @@ struct PreparedDevice {
   std::vector<std::string> cdi_ids = {};
 };
 
+/// What a container gets of the claims that it uses.
+struct ContainerDevices {
+  std::vector<std::string> cdi_ids = {};  // in the claims' order
+  /// The same ids for runtimes that know no other way, in releases up to 1.30 (cdi/annotations.h).
+  std::map<std::string, std::string> annotations = {};
+};
+
 class PodClaims {
  public:
   virtual ~PodClaims() = default;
@@ -34,9 +42,9 @@ class PodClaims {
   /// After the last container is gone and before the pod's terminal status is written. Does not
   /// need the claims to exist any more; a pod that was never prepared is a success.
   virtual Result<> unprepare(const json::Value& pod) = 0;
-  /// CDI ids for one container (init containers too) of a prepared pod, in the claims' order.
-  virtual Result<std::vector<std::string>> cdi_devices(const json::Value& pod,
-                                                       std::string_view container) = 0;
+  /// For one container (init containers too) of a prepared pod.
+  virtual Result<ContainerDevices> devices_of(const json::Value& pod,
+                                              std::string_view container) = 0;
   /// Whether a claim still counts this pod: then its object must not be deleted finally.
   virtual bool holds(std::string_view pod_uid) = 0;
   /// status.containerStatuses[].allocatedResourcesStatus of a container, or null.

@@ -46,6 +46,7 @@ class PodResourcesService {
       : source_(std::move(source)), limit_(clock) {}
 
   bool admit() { return limit_.take(); }
+  bool has_get() const { return source_.get; }
 
   std::vector<Value> pods() const {
     auto known = source_.pods ? source_.pods() : std::nullopt;
@@ -68,9 +69,10 @@ class PodResourcesService {
  private:
   void describe(const Value& pod, const Value& container, v1::ContainerResources* out) const {
     out->set_name(container["name"].str());
+    if (!source_.claims) return;
     const std::string name_space = pod["metadata"]["namespace"].str();
     std::set<std::string> told;
-    for (const auto& use : uses_of(pod, container)) {
+    for (const auto& use : uses_of(pod, container, source_.release)) {
       if (!told.insert(use.claim).second) continue;
       const auto info = source_.claim(name_space, use.claim);
       if (!info) continue;
@@ -82,6 +84,7 @@ class PodResourcesService {
         for (const auto& device : state.devices) {
           auto* resource = claim->add_claim_resources();
           for (const auto& id : device.cdi_ids) resource->add_cdi_devices()->set_name(id);
+          if (source_.release.classic()) continue;
           resource->set_driver_name(driver);
           resource->set_pool_name(device.pool);
           resource->set_device_name(device.device);
@@ -102,6 +105,9 @@ rpc::Reply list(PodResourcesService& service, std::string_view) {
 }
 
 rpc::Reply get(PodResourcesService& service, std::string_view bytes) {
+  if (!service.has_get()) {
+    return {{rpc::Code::unknown, "PodResources API Get method disabled"}, {}};
+  }
   v1::GetPodResourcesRequest request;
   if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return {{rpc::Code::internal, "grpc: error unmarshalling request"}, {}};

@@ -10,6 +10,7 @@
 
 #include "json/value.h"
 #include "node/plugins/claim_cache.h"
+#include "node/plugins/release.h"
 #include "rpc/server.h"
 #include "runtime/runtime.h"
 
@@ -20,6 +21,10 @@ struct PodResourcesSource {
   std::function<std::optional<std::vector<json::Value>>()> pods = {};
   std::function<std::optional<ClaimInfo>(std::string_view name_space, std::string_view claim)>
       claim = {};
+  /// Up to 1.30 a claim's resources say nothing but their CDI ids.
+  NodeRelease release = {};
+  bool claims = true;  // gate KubeletPodResourcesDynamicResources
+  bool get = true;     // gate KubeletPodResourcesGet
 };
 
 /// `clock` is for the limit of 100 calls a second.

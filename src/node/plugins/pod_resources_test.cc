@@ -1,6 +1,7 @@
 #include "node/plugins/pod_resources.h"
 
 #include "node/plugins/test_support.h"
+#include "proto/dra_v1alpha3.pb.h"
 #include "proto/pod_resources_v1.pb.h"
 #include "proto/pod_resources_v1alpha1.pb.h"
 
@@ -64,6 +65,76 @@ TEST_F(PodResources, get_finds_one_pod) {
   request.set_pod_name("none");
   EXPECT_EQ(call("/v1.PodResourcesLister/Get", request.SerializeAsString()).status.text(),
             "rpc error: code = Unknown desc = pod none in namespace default not found");
+}
+
+/// A pod with a claim of the classic model that is prepared, on a node of that release.
+v1::ListPodResourcesResponse classic_list(const std::string& release, const std::string& gates) {
+  TestNode node(release);
+  node.stop();
+  node.gates = gates;
+  node.start();
+  DriverOptions options;
+  options.versions = {"1.0.0"};
+  options.service = "/unused";
+  FakeDriver driver(node.network, options);
+  driver.more.unary["/v1alpha2.Node/NodePrepareResource"] = [](std::string_view) {
+    v1alpha3::NodePrepareResourceAnswer response;
+    response.add_cdi_devices("v/c=x");
+    return answer(response);
+  };
+  driver.start();
+  node.settle(0s);
+  const auto claim = from_text(
+      "{'apiVersion': 'resource.k8s.io/v1alpha2', 'kind': 'ResourceClaim', 'metadata': {'name': "
+      "'a', 'namespace': 'default', 'uid': 'uid-a'}, 'spec': {'resourceClassName': 'class'}, "
+      "'status': {'driverName': 'gpu.example.com', 'reservedFor': [{'resource': 'pods', 'name': "
+      "'p', 'uid': 'p'}], 'allocation': {}}}");
+  node.api.put(TestNode::claim_path("a", "v1alpha2"), claim);
+  const auto p = TestNode::pod("p", {"a"});
+  node.pods = {p};
+  EXPECT_EQ(node.prepare(p), "");
+  const auto channel = node.network.connect("/node/pod-resources/kubelet.sock");
+  return decode<v1::ListPodResourcesResponse>(
+      channel->call("/v1.PodResourcesLister/List", "", 1s).bytes);
+}
+
+TEST(PodResourcesOf, older_releases_show_claims_by_a_gate_with_their_class_and_ids_alone) {
+  for (const char* release : {"1.27", "1.30"}) {
+    const auto off = classic_list(release, "");
+    ASSERT_EQ(off.pod_resources_size(), 1);
+    EXPECT_EQ(off.pod_resources(0).containers(0).dynamic_resources_size(), 0);
+
+    const auto on = classic_list(release, "KubeletPodResourcesDynamicResources=true");
+    const auto& container = on.pod_resources(0).containers(0);
+    ASSERT_EQ(container.dynamic_resources_size(), 1);
+    const auto& claim = container.dynamic_resources(0);
+    EXPECT_EQ(claim.class_name(), "class");
+    EXPECT_EQ(cat(claim.claim_namespace(), "/", claim.claim_name()), "default/a");
+    ASSERT_EQ(claim.claim_resources_size(), 1);
+    EXPECT_EQ(claim.claim_resources(0).cdi_devices(0).name(), "v/c=x");
+    EXPECT_EQ(claim.claim_resources(0).driver_name(), "");
+  }
+}
+
+TEST(PodResourcesOf, older_releases_have_get_by_a_gate) {
+  for (const char* gates : {"", "KubeletPodResourcesGet=true"}) {
+    TestNode node("1.30");
+    node.stop();
+    node.gates = gates;
+    node.start();
+    node.pods = {TestNode::pod("p", {})};
+    v1::GetPodResourcesRequest request;
+    request.set_pod_name("p");
+    request.set_pod_namespace("default");
+    const auto channel = node.network.connect("/node/pod-resources/kubelet.sock");
+    const auto reply = channel->call("/v1.PodResourcesLister/Get", request.SerializeAsString(), 1s);
+    if (node.gates.empty()) {
+      EXPECT_EQ(reply.status.text(),
+                "rpc error: code = Unknown desc = PodResources API Get method disabled");
+    } else {
+      EXPECT_TRUE(reply.status.ok());
+    }
+  }
 }
 
 TEST_F(PodResources, the_other_calls_answer_too) {

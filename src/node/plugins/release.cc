@@ -17,7 +17,7 @@ NodeRelease NodeRelease::parse(std::string_view text) {
 
 std::string_view NodeRelease::resource_version() const {
   if (minor >= 31) return "v1";
-  return minor >= 27 ? "v1alpha2" : "v1alpha1";
+  return "v1alpha2";
 }
 
 }  // namespace dibs::node

@@ -17,8 +17,11 @@ struct NodeRelease {
   /// model that the release has. Which versions of the newer model a server serves is the
   /// client's concern (client/resource_versions.h).
   std::string_view resource_version() const;
-  /// Claims that a driver's controller allocated (v1alpha2) are prepared.
-  bool classic() const { return !exact || minor <= 30; }
+  /// Of the time of resource.k8s.io/v1alpha2: other words, annotations of containers, no call for
+  /// claims that no container uses.
+  bool classic() const { return exact && minor <= 30; }
+  /// Claims made from templates have the name <pod>-<entry>; the pod's status does not say it.
+  bool fixed_claim_names() const { return exact && minor <= 27; }
 };
 
 }  // namespace dibs::node

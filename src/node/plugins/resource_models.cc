@@ -17,6 +17,8 @@ namespace old = v1alpha3;
 const client::Gvr kSlices = {"resource.k8s.io", "v1alpha2", "resourceslices"};
 const client::Gvr kNodes = {"", "v1", "nodes"};
 
+constexpr auto kComeBack = std::chrono::seconds(30);
+
 Value attribute_value(const old::NamedResourcesAttribute& attribute) {
   Value out = Value::object({{"name", attribute.name()}});
   const auto& value = attribute.attribute_value();
@@ -57,9 +59,11 @@ Value named_resources(const old::ResourceModel& model) {
 }  // namespace
 
 ResourceModels::ResourceModels(std::string node_name, client::Client& api,
-                               runtime::Runtime& runtime)
+                               runtime::Runtime& runtime, Registered registered)
     : node_name_(std::move(node_name)),
       api_(api),
+      runtime_(runtime),
+      registered_(std::move(registered)),
       queue_(runtime, {}, [this](const std::string& driver) { return sync(driver); }),
       streams_(runtime, handlers()) {}
 
@@ -72,13 +76,13 @@ PluginStreams::Handlers ResourceModels::handlers() {
   out.ended = [](const DraPlugin&, const rpc::Status& status) {
     return !status.ok() && status.code != rpc::Code::unimplemented;
   };
-  out.removed = [this](const DraPlugin& plugin, bool) {
+  out.removed = [this](const DraPlugin& plugin, bool last) {
     bool offered = false;
     {
       const MutexLock lock(mutex_);
       offered = wanted_.count(plugin.info().name) != 0;
     }
-    if (offered) want(plugin.info().name, {});
+    if (offered && last) want(plugin.info().name, {});
   };
   return out;
 }
@@ -87,9 +91,36 @@ void ResourceModels::add(const std::shared_ptr<DraPlugin>& plugin) {
   if (!plugin->spoken().semver.empty()) streams_.add(plugin);
 }
 
+void ResourceModels::clean_up() {
+  {
+    const MutexLock lock(mutex_);
+    clean_from_ = runtime_.clock.steady() + kComeBack;
+  }
+  follow_slices();
+}
+
 void ResourceModels::stop() {
   streams_.stop();
+  std::unique_ptr<client::Informer> slices;
+  {
+    const MutexLock lock(mutex_);
+    slices = std::move(slices_);
+  }
+  slices.reset();
   queue_.stop();
+}
+
+void ResourceModels::follow_slices() {
+  client::InformerOptions mine;
+  mine.gvr = kSlices;
+  mine.field_selector = cat("nodeName=", node_name_);
+  const MutexLock lock(mutex_);
+  if (slices_) return;
+  slices_ = std::make_unique<client::Informer>(api_, runtime_, std::move(mine));
+  const auto look = [this](const Value& slice) { queue_.add(slice["driverName"].str()); };
+  slices_->add_handler({[look](const Value& slice, bool) { look(slice); },
+                        [look](const Value&, const Value& slice) { look(slice); }, look});
+  slices_->start();
 }
 
 void ResourceModels::received(const std::string& driver, const std::string& bytes) {
@@ -108,14 +139,27 @@ void ResourceModels::want(const std::string& driver, std::vector<Value> models) 
     const MutexLock lock(mutex_);
     wanted_[driver] = std::move(models);
   }
+  follow_slices();
   queue_.add(driver);
 }
 
+/// What is to be done about the slices of a driver that streams nothing; nothing: delete them.
+std::optional<WorkOutcome> ResourceModels::leave_alone(const std::string& driver) {
+  const MutexLock lock(mutex_);
+  if (wanted_.count(driver) != 0) return std::nullopt;
+  if (!clean_from_) return WorkOutcome::done();
+  const Duration left = *clean_from_ - runtime_.clock.steady();
+  if (left > Duration(0)) return WorkOutcome::again_after(left);
+  if (registered_(driver)) return WorkOutcome::done();
+  return std::nullopt;
+}
+
 WorkOutcome ResourceModels::sync(const std::string& driver) {
+  if (const auto otherwise = leave_alone(driver)) return *otherwise;
   std::vector<Value> models;
   {
     const MutexLock lock(mutex_);
-    models = wanted_[driver];
+    if (const auto found = wanted_.find(driver); found != wanted_.end()) models = found->second;
   }
   const auto synced = write(driver, std::move(models));
   if (synced) return WorkOutcome::done();

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "base/strings.h"
 #include "client/testing/fake_api.h"
 #include "client/transport.h"
@@ -58,16 +60,31 @@ class Models : public testing::Test {
     in_process.pump = [this] { return sim.run_until_idle() > 0; };
     transport = client::make_in_process_transport(api.handler(), sim.runtime(), in_process);
     client = std::make_unique<client::Client>(*transport);
-    models = std::make_unique<ResourceModels>("node-0", *client, sim.runtime());
+    models = std::make_unique<ResourceModels>(
+        "node-0", *client, sim.runtime(),
+        [this](const std::string& driver) { return registered.count(driver) != 0; });
     api.put("/api/v1/nodes/node-0",
             *json::parse(R"({"kind":"Node","metadata":{"name":"node-0","uid":"node-uid"}})"));
-    Negotiated spoken;
-    spoken.semver = "1.0.0";
-    plugin = std::make_shared<DraPlugin>(PluginInfo{"DRAPlugin", "d.example.com", "/d.sock", {}},
-                                         spoken, std::make_unique<Offer::Channel>(offer),
-                                         sim.runtime().clock, metrics);
+    plugin = instance("/d.sock");
     models->add(plugin);
     sim.run_until_idle();
+  }
+  std::shared_ptr<DraPlugin> instance(const std::string& socket) {
+    Negotiated spoken;
+    spoken.semver = "1.0.0";
+    return std::make_shared<DraPlugin>(PluginInfo{"DRAPlugin", "d.example.com", socket, {}}, spoken,
+                                       std::make_unique<Offer::Channel>(offer), sim.runtime().clock,
+                                       metrics);
+  }
+  /// As an agent or a user before left it.
+  void put_slice(const std::string& name, const std::string& driver) {
+    api.put(cat(kSlicesPath, name),
+            json::Value::object({{"apiVersion", "resource.k8s.io/v1alpha2"},
+                                 {"kind", "ResourceSlice"},
+                                 {"metadata", json::Value::object({{"name", name}})},
+                                 {"nodeName", "node-0"},
+                                 {"driverName", driver},
+                                 {"namedResources", json::Value::object()}}));
   }
   ~Models() override { models->stop(); }
 
@@ -86,8 +103,10 @@ class Models : public testing::Test {
                "\",\"attributes\":[{\"name\":\"size\",\"quantity\":\"1Gi\"}]}");
   }
 
+  static constexpr const char* kSlicesPath = "/apis/resource.k8s.io/v1alpha2/resourceslices/";
   runtime::SimRuntime sim;
   client::FakeApi api;
+  std::set<std::string> registered = {"d.example.com"};
   PluginMetrics metrics;
   Offer offer;
   std::unique_ptr<client::Transport> transport;
@@ -116,6 +135,50 @@ TEST_F(Models, go_when_the_driver_deregisters) {
   sim.advance(1s);
 
   EXPECT_THAT(slices(), IsEmpty());
+}
+
+TEST_F(Models, stay_while_another_instance_is_there) {
+  const auto second = instance("/e.sock");
+  models->add(second);
+  sim.run_until_idle();
+  offer.send({"a"});
+  sim.advance(1s);
+
+  models->remove(plugin);
+  sim.advance(1s);
+
+  EXPECT_THAT(slices(), ElementsAre(row("a")));
+}
+
+TEST_F(Models, come_back_when_somebody_deletes_them) {
+  offer.send({"a"});
+  sim.advance(1s);
+  const auto list = client->list({"resource.k8s.io", "v1alpha2", "resourceslices"}, "");
+  api.remove(cat(kSlicesPath, list->items[0]["metadata"]["name"].as_string()));
+  sim.advance(1s);
+  EXPECT_THAT(slices(), ElementsAre(row("a")));
+}
+
+TEST_F(Models, of_drivers_that_do_not_come_back_go) {
+  registered.insert("silent.example.com");
+  put_slice("old", "gone.example.com");
+  put_slice("kept", "silent.example.com");
+  models->clean_up();
+  sim.advance(29s);
+  EXPECT_EQ(slices().size(), 2U);
+  sim.advance(2s);
+  EXPECT_THAT(slices(), ElementsAre(testing::StartsWith("silent.example.com")));
+
+  put_slice("new", "gone.example.com");
+  sim.advance(1s);
+  EXPECT_THAT(slices(), ElementsAre(testing::StartsWith("silent.example.com")));
+}
+
+TEST_F(Models, of_others_stay_where_drivers_publish_themselves) {
+  put_slice("other", "gone.example.com");
+  offer.send({"a"});
+  sim.advance(60s);
+  EXPECT_EQ(slices().size(), 2U);
 }
 
 TEST_F(Models, a_broken_stream_is_opened_again_and_one_that_ended_is_not) {

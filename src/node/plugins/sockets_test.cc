@@ -121,7 +121,7 @@ TEST_F(Sockets, the_whole_way) {
   }
 
   EXPECT_EQ(TestNode::text(node->claims().prepare(pod)), "");
-  EXPECT_THAT(*node->claims().cdi_devices(pod, "c"), ElementsAre("example.com/gpu=a"));
+  EXPECT_THAT(node->claims().devices_of(pod, "c")->cdi_ids, ElementsAre("example.com/gpu=a"));
   EXPECT_TRUE(eventually([&] {
     return json::write(node->claims().health_of(pod, "c")) ==
            R"([{"name":"claim:a","resources":[{"resourceID":"example.com/gpu=a","health":"Unhealthy","message":"hot"}]}])";

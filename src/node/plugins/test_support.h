@@ -245,9 +245,9 @@ class TestNode {
   std::string prepare(const json::Value& pod) { return text(claims().prepare(pod)); }
   std::string unprepare(const json::Value& pod) { return text(claims().unprepare(pod)); }
   std::vector<std::string> ids(const json::Value& pod, std::string_view container = "c") {
-    auto found = claims().cdi_devices(pod, container);
+    auto found = claims().devices_of(pod, container);
     if (!found) return {found.error().message()};
-    return std::move(found).value();
+    return std::move(found->cdi_ids);
   }
   static std::string text(const Result<>& result) {
     return result ? std::string() : result.error().message();

@@ -177,7 +177,8 @@ Result<ContainerConfig> build_container_config(const ContainerStart& start, cons
   config.working_dir = container["workingDir"].str();
   DIBS_TRY(config.mounts, volumes.mounts(start.pod, container, config.env));
   DIBS_CHECK(add_own_files(start, volumes, config));
-  config.cdi_devices = start.cdi_devices;
+  config.cdi_devices = start.devices.cdi_ids;
+  config.annotations = start.devices.annotations;
   config.log_path = cat(config.name, '/', start.attempt, ".log");
   config.stdin_open = container["stdin"].as_bool();
   config.stdin_once = container["stdinOnce"].as_bool();

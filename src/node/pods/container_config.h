@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "json/value.h"
+#include "node/plugins/pod_claims.h"
 #include "node/pods/env.h"
 #include "node/pods/node_facts.h"
 #include "node/pods/volumes.h"
@@ -49,7 +50,7 @@ struct ContainerStart {
   unsigned attempt = 0;          // restarts so far
   const ImageInfo& image;
   PodAddresses addresses = {};
-  std::vector<std::string> cdi_devices = {};
+  ContainerDevices devices = {};
 };
 
 /// Makes the hosts and termination files on the way.

@@ -321,6 +321,7 @@ struct FakeDrivers {
   std::vector<std::string> log;
   std::optional<Error> prepare_error;
   std::optional<Error> unprepare_error;
+  ContainerDevices devices;  // of every container
 };
 
 class FakeClaims : public PodClaims {
@@ -350,8 +351,8 @@ class FakeClaims : public PodClaims {
     machine_.log.push_back(drivers_.log.back());
     return success();
   }
-  Result<std::vector<std::string>> cdi_devices(const json::Value&, std::string_view) override {
-    return std::vector<std::string>();
+  Result<ContainerDevices> devices_of(const json::Value&, std::string_view) override {
+    return drivers_.devices;
   }
   bool holds(std::string_view pod_uid) override {
     return drivers_.prepared.contains(std::string(pod_uid));

@@ -292,7 +292,7 @@ void PodWorker::start(const SpecContainer& container) {
     tools_.events.warning(pod_, name, "Failed", cat("Error: ", message));
     wait(container, reason, message);
   };
-  const auto devices = tools_.claims.cdi_devices(pod_, name);
+  const auto devices = tools_.claims.devices_of(pod_, name);
   if (!devices) {
     look_again(kConfigRetry);
     return fail("CreateContainerConfigError", devices.error().message());

@@ -389,6 +389,20 @@ TEST(PodWorkers, prepare_claims_before_the_sandbox_and_unprepare_before_the_last
               ElementsAre("prepare a", "run a", "start c 0", "stop sandbox a", "unprepare a"));
 }
 
+TEST(PodWorkers, give_a_container_its_devices_and_what_annotates_them) {
+  TestNode node;
+  node.drivers.devices = {{"v/c=x"}, {{"cdi.k8s.io/d_uid", "v/c=x"}}};
+  node.create("a",
+              "'containers': [{'name': 'c'}],"
+              "'resourceClaims': [{'name': 'x', 'resourceClaimName': 'x'}]");
+  node.settle();
+
+  const auto* container = node.machine.find("c");
+  ASSERT_NE(container, nullptr);
+  EXPECT_THAT(container->config.cdi_devices, ElementsAre("v/c=x"));
+  EXPECT_EQ(container->config.annotations.at("cdi.k8s.io/d_uid"), "v/c=x");
+}
+
 TEST(PodWorkers, end_a_pod_that_is_active_for_too_long) {
   TestNode node;
   node.create("a", "'activeDeadlineSeconds': 5, 'containers': [{'name': 'c'}]");

@@ -392,6 +392,26 @@ TEST(NodeAuthorizer, follows_claims_and_volumes_of_pods) {
   EXPECT_FALSE(ask(nodes, "n1", "get", "secrets", "x", "s").allowed);
 }
 
+TEST(NodeAuthorizer, lets_a_node_see_its_own_slices_of_the_classic_model) {
+  NodeAuthorizer nodes;
+  nodes.upsert(parsed(R"({"apiVersion":"resource.k8s.io/v1alpha2","kind":"ResourceSlice",
+    "metadata":{"name":"s"},"nodeName":"n1","driverName":"d"})"));
+  for (const char* verb : {"get", "update", "delete"}) {
+    EXPECT_TRUE(ask(nodes, "n1", verb, "resourceslices", "", "s", "resource.k8s.io").allowed);
+    EXPECT_FALSE(ask(nodes, "n2", verb, "resourceslices", "", "s", "resource.k8s.io").allowed);
+  }
+  RequestAttributes list = wants(node("n1"), "list", "resourceslices", "", "");
+  list.group = "resource.k8s.io";
+  list.version = "v1alpha2";
+  list.field_selector = "nodeName=n1";
+  EXPECT_TRUE(nodes.authorize(list).allowed);
+  list.field_selector = "nodeName=n2";
+  EXPECT_FALSE(nodes.authorize(list).allowed);
+  // Another version's label selects nothing here.
+  list.field_selector = "spec.nodeName=n1";
+  EXPECT_FALSE(nodes.authorize(list).allowed);
+}
+
 TEST(NodeAuthorizer, keeps_what_another_pod_still_needs) {
   NodeAuthorizer nodes;
   auto pod = [](const char* name) {
@@ -477,6 +497,12 @@ TEST(NodeRestriction, lets_slices_of_others_alone) {
 
   EXPECT_TRUE(write(NodeOperation::create, &own, nullptr).ok());
   EXPECT_FALSE(write(NodeOperation::create, &other, nullptr).ok());
+  // As release 1.30 has them.
+  Value classic = parsed(R"({"nodeName":"n1","driverName":"d"})");
+  Value classic_other = parsed(R"({"nodeName":"n2","driverName":"d","spec":{"nodeName":"n1"}})");
+  EXPECT_TRUE(write(NodeOperation::create, &classic, nullptr).ok());
+  EXPECT_FALSE(write(NodeOperation::create, &classic_other, nullptr).ok());
+  EXPECT_FALSE(write(NodeOperation::remove, nullptr, &classic_other).ok());
   EXPECT_TRUE(write(NodeOperation::remove, nullptr, &own).ok());
   Result<> removed = write(NodeOperation::remove, nullptr, &other);
   ASSERT_FALSE(removed.ok());

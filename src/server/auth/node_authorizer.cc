@@ -79,8 +79,11 @@ void NodeAuthorizer::upsert(const Value& object) {
     std::string_view resource = kind == "VolumeAttachment" ? "volumeattachments"
                                 : kind == "ResourceSlice"  ? "resourceslices"
                                                            : "podcertificaterequests";
+    // Slices of the classic model have no spec.
+    const Value& node =
+        object.contains("nodeName") ? object["nodeName"] : object["spec"]["nodeName"];
     put_owned(id_of(resource, metadata["namespace"].as_string(), metadata["name"].as_string()),
-              object["spec"]["nodeName"].as_string());
+              node.as_string());
   }
 }
 
@@ -329,7 +332,8 @@ Decision NodeAuthorizer::authorize_slice(const std::string& node,
   if (what.verb == "create") return allow();
   if (is_one_of(what.verb, {"get", "update", "patch", "delete"})) return authorize_path(node, what);
   if (is_one_of(what.verb, {"watch", "list", "deletecollection"})) {
-    if (selects(what.field_selector, "spec.nodeName", node)) return allow();
+    const char* field = what.version == "v1alpha2" ? "nodeName" : "spec.nodeName";
+    if (selects(what.field_selector, field, node)) return allow();
     return no_opinion(
         "can only list/watch/deletecollection resourceslices with nodeName field selector");
   }

@@ -350,7 +350,12 @@ Result<> check_slice(const NodeWrite& write, const std::string& node) {
   bool creates = write.operation == NodeOperation::create;
   if (!creates && write.operation != NodeOperation::remove) return success();
   const Value* slice = creates ? write.object : write.old;
-  if (slice && (*slice)["spec"]["nodeName"].as_string() == node) return success();
+  if (slice) {
+    // One of the classic model has no spec.
+    const Value& own =
+        slice->contains("nodeName") ? (*slice)["nodeName"] : (*slice)["spec"]["nodeName"];
+    if (own.as_string() == node) return success();
+  }
   return refuse(write, cat("can only ", creates ? "create" : "delete",
                            " ResourceSlice with the same NodeName as the requesting node"));
 }
