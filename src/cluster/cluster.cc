@@ -49,6 +49,7 @@ Result<> Cluster::open(Options options) {
   DIBS_TRY(const api::Features gates,
            api::Features::parse(options.server.answers_as(), options.server.feature_gates));
   features_ = alloc::Features::from_gates(gates);
+  if (options.controllers) options.controllers->claims = gates.on("DynamicResourceAllocation");
   if (options.controllers) start_controllers(options.server, std::move(*options.controllers));
   if (options.scheduler) start_scheduler(std::move(*options.scheduler));
   if (options.nodes) {

@@ -68,6 +68,8 @@ struct ControllersOptions {
   unsigned concurrency = 4;
   /// Of all controllers only that of resource claims: enough for a benchmark of scheduling.
   bool claims_only = false;
+  /// False: claims are nobody's business here (the gate DynamicResourceAllocation is off).
+  bool claims = true;
   /// Who speaks for an account (controller_accounts()); they must outlive the controllers. An
   /// account without one speaks through the client that all share.
   std::map<std::string, client::Client*, std::less<>> clients = {};

@@ -7,6 +7,7 @@
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "client/leader_election.h"
+#include "client/resource_versions.h"
 #include "controllers/workload.h"
 
 namespace dibs::controllers {
@@ -63,7 +64,8 @@ struct Running {
 
   void make_all() {
     for (const Kind& kind : kKinds) {
-      if (options.claims_only && kind.make != make_resource_claim_controller) continue;
+      const bool of_claims = kind.make == make_resource_claim_controller;
+      if (of_claims ? !options.claims : options.claims_only) continue;
       const auto own = options.clients.find(std::string_view(kind.account));
       auto part =
           std::make_unique<Part>(*this, own == options.clients.end() ? shared : *own->second);
@@ -100,11 +102,18 @@ std::vector<std::string> controller_accounts() {
 
 struct Controllers::State : std::enable_shared_from_this<Controllers::State> {
   State(client::Client& api, runtime::Runtime& world, ControllersOptions what)
-      : client(api), runtime(world), options(std::move(what)) {}
+      : client(api), runtime(world), options(std::move(what)) {
+    for (auto& [account, own] : options.clients) {
+      clients.push_back(std::make_unique<client::ResourceClient>(*own));
+      own = clients.back().get();
+    }
+  }
 
-  client::Client& client;
+  // They see every object of the device API in the form of its own model.
+  client::ResourceClient client;
+  std::vector<std::unique_ptr<client::ResourceClient>> clients;  // of the options
   runtime::Runtime& runtime;
-  const ControllersOptions options;
+  ControllersOptions options;
   Mutex mutex;
   // Held by stop() and by the start's task, so that one never overtakes the other.
   Mutex changing;

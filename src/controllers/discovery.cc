@@ -1,6 +1,7 @@
 #include "controllers/discovery.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "base/mutex.h"
@@ -9,8 +10,11 @@
 namespace dibs::controllers {
 namespace {
 
+// Everything in one document since 1.27, and that as v2 since 1.30.
 constexpr const char* kAggregated =
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,"
+    "application/json";
 
 void read_groups(const json::Value& list, std::vector<ServedResource>& out) {
   for (const auto& group : list["items"].items()) {
@@ -26,6 +30,36 @@ void read_groups(const json::Value& list, std::vector<ServedResource>& out) {
       }
     }
   }
+}
+
+/// One version of a group, from a server that has no document of all.
+Result<> read_version(client::Client& client, const std::string& group, const std::string& version,
+                      std::vector<ServedResource>& out) {
+  DIBS_TRY(const auto list,
+           client.call(client::make_request(
+               "GET", group.empty() ? cat("/api/", version) : cat("/apis/", group, '/', version))));
+  for (const auto& resource : list["resources"].items()) {
+    const std::string_view name = resource["name"].as_string();
+    if (name.find('/') != std::string_view::npos) continue;  // a sub-resource
+    ServedResource served;
+    served.gvr = {group, version, std::string(name)};
+    served.kind = resource["kind"].str();
+    served.namespaced = resource["namespaced"].as_bool();
+    for (const auto& verb : resource["verbs"].items()) served.verbs.push_back(verb.str());
+    out.push_back(std::move(served));
+  }
+  return success();
+}
+
+Result<> read_plain(client::Client& client, const json::Value& document,
+                    std::vector<ServedResource>& out) {
+  for (const auto& version : document["versions"].items())
+    DIBS_CHECK(read_version(client, "", version.str(), out));
+  for (const auto& group : document["groups"].items()) {
+    for (const auto& version : group["versions"].items())
+      DIBS_CHECK(read_version(client, group["name"].str(), version["version"].str(), out));
+  }
+  return success();
 }
 
 }  // namespace
@@ -45,11 +79,24 @@ Result<> Discovery::refresh(client::Client& client) {
     client::Request request = client::make_request("GET", path);
     request.headers.set("Accept", kAggregated);
     DIBS_TRY(const auto list, client.call(std::move(request)));
-    read_groups(list, *found);
+    if (list["kind"].as_string() == "APIGroupDiscoveryList") {
+      read_groups(list, *found);
+    } else {
+      DIBS_CHECK(read_plain(client, list, *found));
+    }
   }
+  // Whoever does not tell it is taken for the newest.
+  const auto version = client.call(client::make_request("GET", "/version"));
+  const int minor = version ? std::atoi((*version)["minor"].str().c_str()) : 0;
   const MutexLock lock(mutex_);
   all_ = std::move(found);
+  release_ = minor > 0 ? minor : kNewestRelease;
   return success();
+}
+
+int Discovery::release() const {
+  const MutexLock lock(mutex_);
+  return release_;
 }
 
 std::shared_ptr<const Discovery::All> Discovery::all() const {

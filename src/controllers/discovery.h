@@ -25,6 +25,8 @@ struct ServedResource {
   bool can(std::string_view verb) const;
 };
 
+inline constexpr int kNewestRelease = 37;
+
 /// Thread-safe.
 class Discovery {
  public:
@@ -36,6 +38,8 @@ class Discovery {
   bool serves(std::string_view group, std::string_view resource) const;
   /// The resource in the first version that has it.
   std::optional<ServedResource> find(std::string_view group, std::string_view resource) const;
+  /// The release that the server says it is, by its minor number; the newest where it says nothing.
+  int release() const;
   /// Any served version: an owner may be named by an old one.
   std::optional<ServedResource> find_kind(std::string_view api_version,
                                           std::string_view kind) const;
@@ -46,6 +50,7 @@ class Discovery {
 
   mutable Mutex mutex_;
   std::shared_ptr<const All> all_ DIBS_GUARDED_BY(mutex_) = std::make_shared<const All>();
+  int release_ DIBS_GUARDED_BY(mutex_) = kNewestRelease;
 };
 
 /// "apps" of "apps/v1", "" of "v1".

@@ -1,6 +1,7 @@
 #include "controllers/pod_claims.h"
 
 #include "base/strings.h"
+#include "controllers/classic_claims.h"
 #include "controllers/controller.h"
 
 namespace dibs::controllers {
@@ -17,7 +18,7 @@ const json::Value& status_of(const json::Value& pod, std::string_view entry) {
 
 }  // namespace
 
-std::vector<PodClaim> pod_claims(const json::Value& pod) {
+std::vector<PodClaim> pod_claims(const json::Value& pod, int release) {
   std::vector<PodClaim> out;
   for (const auto& item : pod["spec"]["resourceClaims"].items()) {
     // Before 1.31 the two names were one level deeper.
@@ -27,7 +28,10 @@ std::vector<PodClaim> pod_claims(const json::Value& pod) {
     claim.claim = source["resourceClaimName"].str();
     claim.template_name = source["resourceClaimTemplateName"].str();
     claim.settled = !claim.claim.empty();
-    if (!claim.template_name.empty()) {
+    if (!claim.template_name.empty() && is_early(release)) {
+      claim.settled = true;
+      claim.claim = early_claim_name(name_of(pod), claim.entry);
+    } else if (!claim.template_name.empty()) {
       const json::Value& status = status_of(pod, claim.entry);
       claim.settled = !status.is_null();
       claim.claim = status["resourceClaimName"].str();
@@ -37,9 +41,9 @@ std::vector<PodClaim> pod_claims(const json::Value& pod) {
   return out;
 }
 
-std::vector<std::string> claim_names(const json::Value& pod) {
+std::vector<std::string> claim_names(const json::Value& pod, int release) {
   std::vector<std::string> out;
-  for (const PodClaim& claim : pod_claims(pod)) {
+  for (const PodClaim& claim : pod_claims(pod, release)) {
     if (!claim.claim.empty()) out.push_back(claim.claim);
   }
   const json::Value& extended = pod["status"]["extendedResourceClaimStatus"]["resourceClaimName"];
@@ -69,6 +73,10 @@ std::string claim_name_base(std::string_view pod, std::string_view entry) {
   const std::size_t length = whole.size();
   return cat(pod.substr(0, pod.size() * kLongestBase / length), '-',
              entry.substr(0, entry.size() * kLongestBase / length));
+}
+
+std::string early_claim_name(std::string_view pod, std::string_view entry) {
+  return cat(pod, '-', entry);
 }
 
 }  // namespace dibs::controllers

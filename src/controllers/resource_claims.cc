@@ -5,13 +5,15 @@
 // show something to do. Making a claim and telling the pod its name are two writes; a crash between
 // them is found by the annotation that names the pod's entry. No thread waits for either: a turn
 // goes on with the answer.
-#include <algorithm>
-#include <deque>
+//
+// Claims come in the form of their own model (client/resource_versions.h); what is particular to
+// the classic one, and to early releases, is in classic_claims.h.
 #include <optional>
-#include <unordered_set>
 
-#include "base/mutex.h"
+#include "api/kinds/resource/versions/model.h"
 #include "base/strings.h"
+#include "controllers/claim_memory.h"
+#include "controllers/classic_claims.h"
 #include "controllers/controllers.h"
 #include "controllers/pod_claims.h"
 
@@ -23,17 +25,19 @@ constexpr std::string_view kClaimKey = "claim:";
 constexpr const char* kComponent = "resource_claim";
 constexpr const char* kByClaim = "claims";
 constexpr const char* kByTemplate = "claim-templates";
-constexpr std::size_t kRemembered = 1000;
-constexpr std::size_t kRememberedGone = 1000;
 /// They do little but wait for the disk, and those that wait at once share one turn of it.
 constexpr unsigned kWorkers = 32;
 
-std::vector<std::string> index_claims(const Value& pod) {
-  std::vector<std::string> out;
-  for (const auto& name : claim_names(pod)) {
-    out.push_back(client::key_of(namespace_of(pod), name));
-  }
-  return out;
+const Gvr kContexts = {"resource.k8s.io", "v1alpha2", "podschedulingcontexts"};
+
+client::ObjectStore::Index claims_by_name(int release) {
+  return [release](const Value& pod) {
+    std::vector<std::string> out;
+    for (const auto& name : claim_names(pod, release)) {
+      out.push_back(client::key_of(namespace_of(pod), name));
+    }
+    return out;
+  };
 }
 
 std::vector<std::string> index_templates(const Value& pod) {
@@ -46,13 +50,6 @@ std::vector<std::string> index_templates(const Value& pod) {
   return out;
 }
 
-bool has_finalizer(const Value& claim) {
-  for (const auto& finalizer : claim["metadata"]["finalizers"].items()) {
-    if (finalizer.as_string() == kClaimFinalizer) return true;
-  }
-  return false;
-}
-
 enum class Use : char { yes, no, unknown };
 
 class ResourceClaims : public Controller {
@@ -61,9 +58,10 @@ class ResourceClaims : public Controller {
 
   ResourceClaims(Environment& environment, const std::string& version)
       : environment_(environment),
+        release_(environment.discovery.release()),
         claims_gvr_{"resource.k8s.io", version, "resourceclaims"},
         templates_gvr_{"resource.k8s.io", version, "resourceclaimtemplates"},
-        pods_(environment.informers.of(kPods, kByClaim, index_claims)),
+        pods_(environment.informers.of(kPods, kByClaim, claims_by_name(release_))),
         claims_(environment.informers.of(claims_gvr_, kByController, index_by_controller)),
         templates_(environment.informers.of(templates_gvr_)),
         loop_(
@@ -82,6 +80,13 @@ class ResourceClaims : public Controller {
         {.added = [this](const Value& claim, bool) { seen_claim(claim, false); },
          .updated = [this](const Value&, const Value& claim) { seen_claim(claim, false); },
          .removed = [this](const Value& claim) { seen_claim(claim, true); }});
+    const auto contexts = environment.discovery.find(kContexts.group, kContexts.resource);
+    if (contexts && contexts->gvr.version == kContexts.version && !is_early(release_)) {
+      contexts_ = &environment.informers.of(kContexts);
+      loop_.follow(*contexts_, [this](const Value& context) {
+        if (const auto pod = pods_.get(client::key_of(context))) add_pod(*pod);
+      });
+    }
     loop_.follow(templates_, [this](const Value& object) {
       for (const auto& pod : pods_.by_index(kByTemplate, client::key_of(object))) add_pod(pod);
     });
@@ -114,10 +119,10 @@ class ResourceClaims : public Controller {
         pod["status"]["extendedResourceClaimStatus"].is_null()) {
       return;
     }
-    if (gone) note_gone(uid_of(pod));
-    if (!gone && !is_done_with_claims(pod)) return add_pod(pod);
+    if (gone) memory_.note_gone(uid_of(pod));
+    if (!gone && !is_done(pod)) return add_pod(pod);
     // A claim that is not known yet will be looked at when it comes.
-    for (const auto& name : claim_names(pod)) {
+    for (const auto& name : claim_names(pod, release_)) {
       if (const auto claim = claims_.get(client::key_of(namespace_of(pod), name))) {
         add_claim(*claim);
       }
@@ -138,30 +143,33 @@ class ResourceClaims : public Controller {
     sync_claim(key.substr(kClaimKey.size()), done);
   }
 
+  /// The pod will not use its claims any more.
+  bool is_done(const Value& pod) const { return !is_early(release_) && is_done_with_claims(pod); }
+
   // Pods.
 
   /// As far as the informers know, sync_pod has something to do.
   bool pod_wants(const Value& pod) const {
-    if (is_deleting(pod) || is_done_with_claims(pod)) return false;
-    const bool placed = !pod["spec"]["nodeName"].as_string().empty();
-    for (const PodClaim& entry : pod_claims(pod)) {
+    if (is_deleting(pod) || is_done(pod)) return false;
+    for (const PodClaim& entry : pod_claims(pod, release_)) {
       if (!entry.settled) return true;
       if (entry.claim.empty()) continue;  // none is needed
       const auto claim = claims_.get(client::key_of(namespace_of(pod), entry.claim));
       if (!entry.template_name.empty() && (!claim || !is_owned_by(*claim, pod))) return true;
-      if (placed && claim && lacks_reservation(*claim, pod)) return true;
+      if (!is_placed(pod) || !claim) continue;
+      if (lacks_reservation(*claim, pod) || lacks_context(*claim, pod)) return true;
     }
     return false;
   }
 
   void sync_pod(const std::string& key, const Done& done) {
     const auto found = pods_.get(key);
-    if (!found || is_deleting(*found) || is_done_with_claims(*found)) {
+    if (!found || is_deleting(*found) || is_done(*found)) {
       return done(WorkOutcome::done());
     }
     auto turn = std::make_shared<PodTurn>();
     turn->pod = *found;
-    turn->claims = pod_claims(*found);
+    turn->claims = pod_claims(*found, release_);
     for (const auto& status : (*found)["status"]["resourceClaimStatuses"].items()) {
       turn->statuses[status["name"].str()] = status;
     }
@@ -213,20 +221,30 @@ class ResourceClaims : public Controller {
         if (live) known = *live;
       }
       if (known && is_owned_by(*known, pod)) return Name(claim.claim);
+      if (known && is_early(release_)) return not_its_own(*known, pod);
     }
     for (const auto& owned : claims_.by_index(kByController, std::string(uid_of(pod)))) {
-      if (owned["metadata"]["annotations"][kClaimNameAnnotation].as_string() == claim.entry &&
-          !is_deleting(owned)) {
-        return Name(name_of(owned));
-      }
+      if (is_for_entry(owned, pod, claim.entry) && !is_deleting(owned)) return Name(name_of(owned));
     }
-    const std::string made = remembered(memory_of(pod, claim));
+    const std::string made = memory_.made(memory_of(pod, claim));
     if (!made.empty() && made != claim.claim) {
       auto live = environment_.client.get(claims_gvr_, name_space, made);
       if (live && is_owned_by(*live, pod)) return Name(made);
       if (!live && !is_gone(live.error())) return live.error();
     }
     return Name();
+  }
+
+  static Error not_its_own(const Value& claim, const Value& pod) {
+    return Error::conflict(cat("ResourceClaim ", client::key_of(claim), " was not created for pod ",
+                               client::key_of(pod), " (pod is not owner)"));
+  }
+
+  /// By its annotation; one that an early release has made, by its name.
+  static bool is_for_entry(const Value& claim, const Value& pod, std::string_view entry) {
+    const Value& annotation = claim["metadata"]["annotations"][kClaimNameAnnotation];
+    if (annotation.is_string()) return annotation.as_string() == entry;
+    return name_of(claim) == early_claim_name(name_of(pod), entry);
   }
 
   void make_claim(const PodTurnPtr& turn) {
@@ -241,23 +259,27 @@ class ResourceClaims : public Controller {
     }
     const Value& inner = (*pattern)["spec"];
     Value annotations = inner["metadata"]["annotations"];
-    annotations.set(kClaimNameAnnotation, claim.entry);
-    Value metadata = Value::object(
-        {{"generateName", claim_name_base(name_of(pod), claim.entry)},
-         {"annotations", std::move(annotations)},
-         // Releases without v1 of the group let a claim hold up the end of its pod.
-         {"ownerReferences", Value::array({owner_reference(pod, claims_gvr_.version != "v1")})}});
+    // Releases without v1 of the group let a claim hold up the end of its pod.
+    const bool holds_up = (*pattern)["apiVersion"].as_string() != api::kStructuredVersion;
+    Value metadata =
+        Value::object({{"ownerReferences", Value::array({owner_reference(pod, holds_up)})}});
+    if (is_early(release_)) {
+      metadata.set("name", claim.claim);
+    } else {
+      metadata.set("generateName", claim_name_base(name_of(pod), claim.entry));
+      annotations.set(kClaimNameAnnotation, claim.entry);
+    }
+    if (!annotations.is_null()) metadata.set("annotations", std::move(annotations));
     if (!inner["metadata"]["labels"].is_null()) metadata.set("labels", inner["metadata"]["labels"]);
-    const Value object =
-        Value::object({{"apiVersion", cat(claims_gvr_.group, '/', claims_gvr_.version)},
-                       {"kind", "ResourceClaim"},
-                       {"metadata", std::move(metadata)},
-                       {"spec", inner["spec"]}});
+    const Value object = Value::object({{"apiVersion", (*pattern)["apiVersion"]},
+                                        {"kind", "ResourceClaim"},
+                                        {"metadata", std::move(metadata)},
+                                        {"spec", inner["spec"]}});
     loop_.call(client::create_request(claims_gvr_, namespace_of(pod), object),
                [this, turn](const Result<Value>& made) {
                  if (!made) return refuse(*turn, made.error().within("create ResourceClaim "));
                  const std::string name(name_of(*made));
-                 remember(memory_of(turn->pod, turn->claims[turn->next]), name);
+                 memory_.note_made(memory_of(turn->pod, turn->claims[turn->next]), name);
                  settle(*turn, name);
                  ++turn->next;
                  provide_claims(turn);
@@ -287,28 +309,40 @@ class ResourceClaims : public Controller {
                });
   }
 
+  /// A pod that was put on a node by hand has nobody else to see to its claims.
   void reserve_all(const PodTurn& turn) {
-    if (!turn.pod["spec"]["nodeName"].as_string().empty()) {
-      for (const PodClaim& claim : turn.claims) {
-        if (claim.claim.empty()) continue;
-        if (auto reserved = reserve(turn.pod, claim.claim); !reserved) {
+    if (is_placed(turn.pod)) {
+      for (const PodClaim& entry : turn.claims) {
+        const auto claim = entry.claim.empty()
+                               ? std::nullopt
+                               : claims_.get(client::key_of(namespace_of(turn.pod), entry.claim));
+        if (!claim) continue;
+        if (auto reserved = reserve(turn.pod, *claim); !reserved) {
           return turn.done(reserved.error());
+        }
+        if (auto provided = provide_context(turn.pod, *claim); !provided) {
+          return turn.done(provided.error());
         }
       }
     }
     turn.done(WorkOutcome::done());
   }
 
-  static bool lacks_reservation(const Value& claim, const Value& pod) {
-    if (claim["status"]["allocation"].is_null() || is_reserved_for(claim, pod)) return false;
+  static bool is_placed(const Value& pod) { return !pod["spec"]["nodeName"].as_string().empty(); }
+
+  /// Not made for another pod.
+  static bool may_use(const Value& pod, const Value& claim) {
     return controller_of(claim)["kind"].as_string() != "Pod" || is_owned_by(claim, pod);
   }
 
-  /// A pod that was put on a node by hand has nobody else to reserve its claims.
-  Result<> reserve(const Value& pod, const std::string& name) {
-    const auto claim = claims_.get(client::key_of(namespace_of(pod), name));
-    if (!claim || !lacks_reservation(*claim, pod)) return success();
-    Value next = *claim;
+  bool lacks_reservation(const Value& claim, const Value& pod) const {
+    return !is_early(release_) && takes_another_pod(claim) && !is_reserved_for(claim, pod) &&
+           may_use(pod, claim);
+  }
+
+  Result<> reserve(const Value& pod, const Value& claim) {
+    if (!lacks_reservation(claim, pod)) return success();
+    Value next = claim;
     next.mut("status")
         .mut("reservedFor")
         .push(Value::object({{"resource", "pods"},
@@ -319,38 +353,34 @@ class ResourceClaims : public Controller {
     return success();
   }
 
+  /// No driver has been told yet for which node the claim is wanted.
+  bool lacks_context(const Value& claim, const Value& pod) const {
+    if (contexts_ == nullptr || !waits_for_node(claim) || !may_use(pod, claim)) return false;
+    const auto context = contexts_->get(client::key_of(pod));
+    return !context || (*context)["spec"]["selectedNode"] != pod["spec"]["nodeName"];
+  }
+
+  Result<> provide_context(const Value& pod, const Value& claim) {
+    if (!lacks_context(claim, pod)) return success();
+    // A scheduler's pod has its node right after its claims: those may not have come here yet.
+    auto live = environment_.client.get(claims_gvr_, namespace_of(claim), name_of(claim));
+    if (!live && !is_gone(live.error())) return live.error();
+    if (!live || !waits_for_node(*live)) return success();
+    const auto context = contexts_->get(client::key_of(pod));
+    if (!context) {
+      auto made = environment_.client.create(kContexts, namespace_of(pod), context_for(pod));
+      return made ? success() : Result<>(made.error().within("create PodSchedulingContext"));
+    }
+    if (!is_owned_by(*context, pod)) return not_its_own(*context, pod);
+    Value next = *context;
+    next.mut("spec").set("selectedNode", pod["spec"]["nodeName"]);
+    auto written = environment_.client.update(kContexts, namespace_of(pod), next);
+    if (!written) return written.error().within("update PodSchedulingContext");
+    return success();
+  }
+
   static std::string memory_of(const Value& pod, const PodClaim& claim) {
     return cat(uid_of(pod), '/', claim.entry);
-  }
-
-  std::string remembered(const std::string& key) {
-    const MutexLock lock(mutex_);
-    const auto found = made_.find(key);
-    return found == made_.end() ? std::string() : found->second;
-  }
-
-  void remember(const std::string& key, const std::string& name) {
-    const MutexLock lock(mutex_);
-    if (made_.insert_or_assign(key, name).second) made_order_.push_back(key);
-    while (made_order_.size() > kRemembered) {
-      made_.erase(made_order_.front());
-      made_order_.pop_front();
-    }
-  }
-
-  /// Whose pods are gone is known for a while, so that the server need not be asked.
-  void note_gone(std::string_view uid) {
-    const MutexLock lock(mutex_);
-    if (!gone_.emplace(uid).second) return;
-    gone_order_.emplace_back(uid);
-    if (gone_order_.size() <= kRememberedGone) return;
-    gone_.erase(gone_order_.front());
-    gone_order_.pop_front();
-  }
-
-  bool is_known_gone(std::string_view uid) const {
-    const MutexLock lock(mutex_);
-    return gone_.contains(std::string(uid));
   }
 
   // Claims.
@@ -362,7 +392,7 @@ class ResourceClaims : public Controller {
       if (known_use(namespace_of(claim), consumer) != Use::yes) return true;
     }
     if (!consumers.empty()) return false;
-    return is_deleting(claim) ? has_finalizer(claim) : is_unused(claim);
+    return is_deleting(claim) ? has_claim_finalizer(claim) : is_unused(claim);
   }
 
   void sync_claim(const std::string& key, const Done& done) {
@@ -377,23 +407,23 @@ class ResourceClaims : public Controller {
       if (*keep) valid.push(consumer);
     }
     const bool released = valid.size() < claim["status"]["reservedFor"].size();
-    const bool finalizer = has_finalizer(claim);
     if (released) {
       if (valid.empty()) {
         claim.mut("status").erase("reservedFor");
-        deallocate(claim, finalizer);
+        if (!is_early(release_)) end_allocation(claim);
       } else {
         claim.mut("status").set("reservedFor", std::move(valid));
       }
-      return write_status(claim, true, done, [this, done](const Value& written) {
-        if (has_finalizer(written) && written["status"]["allocation"].is_null())
+      return write_status(claim, !api::is_classic(claim), done, [this, done](const Value& written) {
+        if (has_claim_finalizer(written) && written["status"]["allocation"].is_null())
           return let_go(written, done);
         remove_unused(written, done);
       });
     }
-    if (is_deleting(claim) && finalizer && claim["status"]["reservedFor"].empty()) {
+    if (is_deleting(claim) && has_claim_finalizer(claim) &&
+        claim["status"]["reservedFor"].empty()) {
       if (claim["status"]["allocation"].is_null()) return let_go(claim, done);
-      deallocate(claim, true);
+      end_allocation(claim);
       return write_status(claim, false, done,
                           [this, done](const Value& written) { let_go(written, done); });
     }
@@ -413,19 +443,6 @@ class ResourceClaims : public Controller {
     });
   }
 
-  static void deallocate(Value& claim, bool finalizer) {
-    if (finalizer) {
-      claim.mut("status").erase("allocation");
-      claim.mut("status").erase("devices");
-      claim.mut("status").erase("driverName");
-      claim.mut("status").erase("deallocationRequested");
-    } else if (claim["spec"]["allocationMode"].as_string() == "WaitForFirstConsumer" &&
-               !claim["status"]["allocation"].is_null()) {
-      // Allocated by a driver's own controller (v1alpha2), which has to take it back.
-      claim.mut("status").set("deallocationRequested", true);
-    }
-  }
-
   /// What the informers know of a consumer.
   Use known_use(std::string_view name_space, const Value& consumer) const {
     if (consumer["resource"].as_string() != "pods" || !consumer["apiGroup"].as_string().empty()) {
@@ -434,12 +451,12 @@ class ResourceClaims : public Controller {
     const auto pod = pods_.get(client::key_of(name_space, consumer["name"].as_string()));
     // Another pod of that name may be the one that came before: only the server knows.
     if (pod && uid_of(*pod) == consumer["uid"].as_string())
-      return is_done_with_claims(*pod) ? Use::no : Use::yes;
-    return is_known_gone(consumer["uid"].as_string()) ? Use::no : Use::unknown;
+      return is_done(*pod) ? Use::no : Use::yes;
+    return memory_.is_gone(consumer["uid"].as_string()) ? Use::no : Use::unknown;
   }
 
-  static bool is_user(const Value& pod, const Value& consumer) {
-    return uid_of(pod) == consumer["uid"].as_string() && !is_done_with_claims(pod);
+  bool is_user(const Value& pod, const Value& consumer) const {
+    return uid_of(pod) == consumer["uid"].as_string() && !is_done(pod);
   }
 
   Result<bool> still_uses(const std::string& name_space, const Value& consumer) {
@@ -455,7 +472,7 @@ class ResourceClaims : public Controller {
     Value next = claim;
     Value rest = Value::array();
     for (const auto& finalizer : claim["metadata"]["finalizers"].items()) {
-      if (finalizer.as_string() != kClaimFinalizer) rest.push(finalizer);
+      if (finalizer.as_string() != claim_finalizer(claim)) rest.push(finalizer);
     }
     next.mut("metadata").set("finalizers", std::move(rest));
     loop_.call(client::update_request(claims_gvr_, namespace_of(claim), next),
@@ -473,7 +490,7 @@ class ResourceClaims : public Controller {
     }
     const auto pod = pods_.get(client::key_of(namespace_of(claim), owner["name"].as_string()));
     if (!pod) return false;  // the garbage collector's
-    return uid_of(*pod) != owner["uid"].as_string() || is_done_with_claims(*pod);
+    return uid_of(*pod) != owner["uid"].as_string() || is_done(*pod);
   }
 
   void remove_unused(const Value& claim, const Done& done) {
@@ -490,16 +507,14 @@ class ResourceClaims : public Controller {
   }
 
   Environment& environment_;
+  const int release_;
   const Gvr claims_gvr_;
   const Gvr templates_gvr_;
   client::Informer& pods_;
   client::Informer& claims_;
   client::Informer& templates_;
-  mutable Mutex mutex_;
-  std::map<std::string, std::string> made_ DIBS_GUARDED_BY(mutex_);  // "pod uid/entry" -> claim
-  std::deque<std::string> made_order_ DIBS_GUARDED_BY(mutex_);
-  std::unordered_set<std::string> gone_ DIBS_GUARDED_BY(mutex_);  // uids of pods
-  std::deque<std::string> gone_order_ DIBS_GUARDED_BY(mutex_);
+  client::Informer* contexts_ = nullptr;  // null: the server, or the release, has none for us
+  ClaimMemory memory_;
   Reconciler loop_;
 };
 

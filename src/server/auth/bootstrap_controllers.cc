@@ -173,7 +173,7 @@ cluster-role system:controller:resource-claim-controller
   patch,update core pods/status
   create,patch,update core,events.k8s.io events
   structured: patch,update resource.k8s.io resourceclaims/binding
-  classic: create,get,list,watch resource.k8s.io podschedulingcontexts
+  classic: create,get,list,patch,update,watch resource.k8s.io podschedulingcontexts
 cluster-role system:controller:resourcequota-controller
   list,watch * *
   update core resourcequotas/status
