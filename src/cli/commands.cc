@@ -190,6 +190,8 @@ Flags up_flags(ServeFlags& flags) {
                   unsafe_sysctls(flags.allowed_unsafe_sysctls),
                   grace_period(flags.node_monitor_grace_period),
                   explain_events(flags.explain_events),
+                  {"--scheduler-config", &flags.scheduler_config,
+                   "A KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)", kFile},
               });
 }
 

@@ -76,11 +76,13 @@ Result<> run_until_signal(const SchedulerFlags& flags) {
 }  // namespace
 
 Result<scheduler::Configuration> read_scheduler_config(const std::string& file,
-                                                       runtime::Files& files) {
+                                                       runtime::Files& files,
+                                                       std::string_view flag) {
   if (file.empty()) return scheduler::Configuration();
-  DIBS_TRY(const std::string text, files.read(file));
-  auto read = scheduler::Configuration::parse(text);
-  if (!read.ok()) return read.error().within(cat("--config ", file));
+  const auto text = files.read(file);
+  if (!text.ok()) return text.error().within(flag);
+  auto read = scheduler::Configuration::parse(*text);
+  if (!read.ok()) return read.error().within(cat(flag, " ", file));
   for (const std::string& warning : read->warnings) log::warn(warning, {{"config", file}});
   return read;
 }

@@ -21,9 +21,10 @@ struct SchedulerFlags {
   std::string log_level = "info";
 };
 
-/// The file of --config, "" for the default; what it asks for in vain goes to the log.
+/// The file of `flag`, "" for the default; what it asks for in vain goes to the log.
 Result<scheduler::Configuration> read_scheduler_config(const std::string& file,
-                                                       runtime::Files& files);
+                                                       runtime::Files& files,
+                                                       std::string_view flag = "--config");
 
 /// Returns the exit status.
 int run_scheduler(const SchedulerFlags& flags);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "cli/process.h"
+#include "cli/run_scheduler.h"
 #include "cluster/cluster.h"
 #include "runtime/files.h"
 #include "server/admission_configuration.h"
@@ -135,11 +136,14 @@ net::ServerOptions port_options(const ServeFlags& flags, const Address& address,
   return options;
 }
 
-void add_other_parts(cluster::Options& options, const ServeFlags& flags,
-                     const std::string& folder) {
+Result<> add_other_parts(cluster::Options& options, const ServeFlags& flags,
+                         const std::string& folder) {
   options.controllers.emplace().node_monitor_grace_period = flags.node_monitor_grace_period;
   options.scheduler.emplace().explain_events = flags.explain_events;
-  if (flags.nodes == 0) return;
+  DIBS_TRY(
+      options.scheduler->configuration,
+      read_scheduler_config(flags.scheduler_config, runtime::system_files(), "--scheduler-config"));
+  if (flags.nodes == 0) return success();
   auto& nodes = options.nodes.emplace();
   nodes.count = flags.nodes;
   nodes.drivers = flags.drivers;
@@ -152,6 +156,7 @@ void add_other_parts(cluster::Options& options, const ServeFlags& flags,
   nodes.allowed_unsafe_sysctls = flags.allowed_unsafe_sysctls;
   nodes.folder = std::filesystem::absolute(folder).lexically_normal();
   nodes.fleet = flags.nodes > cluster::kMostMachines;
+  return success();
 }
 
 /// A cluster with its certificates and its kubeconfig.
@@ -189,7 +194,7 @@ class Served {
     cluster::Options options;
     DIBS_TRY(options.server, server_options(flags, credentials));
     options.port = port_options(flags, address, credentials);
-    if (flags.whole_cluster) add_other_parts(options, flags, folder);
+    if (flags.whole_cluster) DIBS_CHECK(add_other_parts(options, flags, folder));
     store::StoreOptions place;
     place.folder = folder;
     DIBS_TRY(place.at_rest, encryption(flags, options.server, world.runtime.random));

@@ -46,7 +46,8 @@ struct ServeFlags {
   node::DiskOptions disk;
   std::vector<std::string> allowed_unsafe_sysctls;
   Duration node_monitor_grace_period = std::chrono::seconds(50);
-  bool explain_events = false;  // of the scheduler
+  bool explain_events = false;   // of the scheduler
+  std::string scheduler_config;  // file of its KubeSchedulerConfiguration
 };
 
 /// `command` is what the user called it by, for messages. Returns the exit status.
