@@ -11,6 +11,8 @@ namespace {
 /// As many nodes that can take a pod are compared.
 constexpr std::size_t kEnough = 100;
 
+bool worse(const Candidate& a, const Candidate& b) { return a.score < b.score; }
+
 }  // namespace
 
 struct Placer::Search {
@@ -46,34 +48,40 @@ struct Placer::Search {
   }
 };
 
+/// Looks for devices on all nodes of the batch before one of them is chosen.
+bool Placer::compare_devices(Search& search) {
+  Decision& made = search.made;
+  const std::vector<NodeInfo*>& nodes = state_.nodes();
+  std::vector<Candidate> able;
+  std::vector<NodeDevices> theirs;
+  for (Candidate& candidate : search.batch) {
+    NodeDevices here = devices_.check(made.run, *nodes[candidate.index]);
+    if (here.kind != NodeDevices::Kind::fits) {
+      search.refused(here);
+      continue;
+    }
+    candidate.preference = Devices::preference(made.run, here);
+    able.push_back(candidate);
+    theirs.push_back(std::move(here));
+  }
+  if (able.empty()) return false;
+  if (made.run.prioritized) score_devices(state_, search.pod, search.profile, able);
+  const auto best = std::max_element(able.begin(), able.end(), worse);
+  made.node = nodes[best->index];
+  made.devices = std::move(theirs[static_cast<std::size_t>(best - able.begin())]);
+  if (made.run.asked.empty()) return true;
+  for (const Candidate& candidate : able) made.candidates.push_back(nodes[candidate.index]->name);
+  return true;
+}
+
 bool Placer::try_batch(Search& search) {
   std::vector<Candidate>& batch = search.batch;
   if (batch.empty()) return false;
   score_nodes(state_, search.pod, search.profile, batch);
   Decision& made = search.made;
   const std::vector<NodeInfo*>& nodes = state_.nodes();
-  const auto worse = [](const Candidate& a, const Candidate& b) { return a.score < b.score; };
   const bool devices = made.run.ready == DeviceRun::Ready::go;
-  if (devices && made.run.prioritized) {
-    std::vector<Candidate> able;
-    std::vector<NodeDevices> theirs;
-    for (Candidate& candidate : batch) {
-      NodeDevices here = devices_.check(made.run, *nodes[candidate.index]);
-      if (here.kind != NodeDevices::Kind::fits) {
-        search.refused(here);
-        continue;
-      }
-      candidate.preference = Devices::preference(made.run, here);
-      able.push_back(candidate);
-      theirs.push_back(std::move(here));
-    }
-    if (able.empty()) return false;
-    score_devices(state_, search.pod, search.profile, able);
-    const auto best = std::max_element(able.begin(), able.end(), worse);
-    made.node = nodes[best->index];
-    made.devices = std::move(theirs[static_cast<std::size_t>(best - able.begin())]);
-    return true;
-  }
+  if (devices && (made.run.prioritized || !made.run.asked.empty())) return compare_devices(search);
   // Mostly the first one does, so the rest is not put in order before that is known.
   const auto best = std::max_element(batch.begin(), batch.end(), worse);
   if (!devices) {
@@ -166,6 +174,7 @@ void Placer::give_reasons(Search& search) {
   made.failure.plugins = search.reasons.plugins();
   if (!search.error.empty()) {
     made.failure.error = true;
+    made.failure.waits = !made.run.broken.empty();
     made.failure.message = cat("running \"DynamicResources\" filter plugin: ", search.error);
     made.failure.plugins |= bit(Plugin::dynamic_resources);
   } else {
@@ -196,7 +205,7 @@ Decision Placer::place(const Pod& pod, const Profile& profile, Time now) {
       made.kind = Decision::Kind::waits;
       return std::move(search.made);
     }
-  } else if (!pod.shape->claims.empty()) {
+  } else if (!pod.shape->claims.empty() && !is_classic_release(release_)) {
     made.failure.message = cat("profile ", profile.name,
                                " does not have the plugin DynamicResources, which pods with "
                                "resource claims need");
@@ -207,21 +216,29 @@ Decision Placer::place(const Pod& pod, const Profile& profile, Time now) {
     made.failure.plugins = ~PluginSet{0};
     return std::move(search.made);
   }
+  if (made.run.ready == DeviceRun::Ready::failed) {
+    made.failure.error = true;
+    made.failure.message = cat("running PreFilter plugin \"DynamicResources\": ", made.run.reason);
+    made.failure.plugins = bit(Plugin::dynamic_resources);
+    return std::move(search.made);
+  }
   if (made.run.ready == DeviceRun::Ready::rejected) {
     made.failure.message = unavailable_message(count, made.run.reason);
     made.failure.plugins = bit(Plugin::dynamic_resources);
     return std::move(search.made);
   }
 
-  // Room was made for it there.
-  NodeInfo* nominated = state_.find(state_.nominated_node(pod.key));
-  if (nominated != nullptr && search.filters.check(*nominated) == nullptr) {
-    search.batch.push_back({nominated->index});
+  // Room was made for it there; or drivers are about to allocate there.
+  NodeInfo* first = state_.find(state_.nominated_node(pod.key));
+  if (first == nullptr) first = state_.find(made.run.standing.selected_node);
+  if (first != nullptr && search.filters.check(*first) == nullptr) {
+    search.batch.push_back({first->index});
     if (try_batch(search)) {
       made.kind = Decision::Kind::placed;
       return std::move(search.made);
     }
     search.reasons = Reasons(pod);
+    search.error.clear();
     search.batch.clear();
   }
   search.refusing.clear();

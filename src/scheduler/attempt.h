@@ -4,7 +4,8 @@
 // Nodes are asked in turn, beginning where the last attempt stopped, until enough can take the pod:
 // a large cluster is not searched for the best of all. Devices are looked for in the order of the
 // scores and only until one node has them, unless the claims prefer some devices over others: then
-// that counts in the scores. Nodes that refused the same demand for devices and have not changed
+// that counts in the scores. Where drivers have to be asked about nodes, all that come into
+// question are looked at. Nodes that refused the same demand for devices and have not changed
 // are passed by; why they refuse counts only when no other node does better.
 
 #include <string>
@@ -28,6 +29,8 @@ struct Decision {
   NodeInfo* node = nullptr;
   NodeDevices devices;
   DeviceRun run;
+  /// Where drivers have to be asked: the nodes that could take the pod, `node` among them.
+  std::vector<std::string> candidates;
   Failure failure;
   /// Nodes that pods of lower priority could be driven from.
   std::vector<NodeInfo*> resolvable;
@@ -37,17 +40,20 @@ struct Decision {
 
 class Placer {
  public:
-  Placer(ClusterState& state, Devices& devices) : state_(state), devices_(devices) {}
+  Placer(ClusterState& state, Devices& devices, int release = kNewestRelease)
+      : state_(state), devices_(devices), release_(release) {}
   Decision place(const Pod& pod, const Profile& profile, Time now);
 
  private:
   struct Search;
   bool try_batch(Search& search);
+  bool compare_devices(Search& search);
   bool try_all(Search& search);
   void give_reasons(Search& search);
 
   ClusterState& state_;
   Devices& devices_;
+  const int release_;
   std::size_t start_ = 0;
   // Kept between attempts for their memory.
   std::vector<Candidate> batch_;

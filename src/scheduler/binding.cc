@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/kinds/resource/versions/model.h"
 #include "base/log.h"
 #include "base/strings.h"
 
@@ -15,35 +16,32 @@ constexpr int kConflicts = 5;
 constexpr Duration kLookAgain = std::chrono::seconds(1);
 constexpr const char* kPreBind = "running PreBind plugin \"DynamicResources\": ";
 
-/// The server has, or may have, done what it was asked.
-bool is_unknown(const Error& error) {
-  switch (error.code()) {
-    case Code::unavailable:
-    case Code::timeout:
-    case Code::server_timeout:
-    case Code::internal:
-    case Code::plain:
-    case Code::too_many_requests:
-      return true;
-    default:
-      return false;
-  }
-}
-
 Value consumer(const Pod& pod) {
   return Value::object({{"resource", "pods"}, {"name", pod.name}, {"uid", pod.uid}});
 }
 
+/// Of a claim that the scheduler has allocated.
+std::string_view finalizer_of(const Value& claim) {
+  return api::is_classic(claim) ? kNamedClaimFinalizer : kClaimFinalizer;
+}
+
+void add_consumer(Value& claim, const Pod& pod) {
+  Value& reserved = claim.mut("status").mut("reservedFor");
+  if (!reserved.is_array()) reserved = Value::array();
+  reserved.push(consumer(pod));
+}
+
 bool has_finalizer(const Value& claim) {
   for (const Value& finalizer : claim["metadata"]["finalizers"].items()) {
-    if (finalizer.as_string() == kClaimFinalizer) return true;
+    if (finalizer.as_string() == finalizer_of(claim)) return true;
   }
   return false;
 }
 
 /// Compares what was given to whom. The rest may come back changed: an older server drops the
 /// fields that it does not know.
-bool same_devices(const Value& one, const Value& other) {
+bool same_devices(const Value& claim, const Value& one, const Value& other) {
+  if (api::is_classic(claim)) return one == other;
   const Value& a = one["devices"]["results"];
   const Value& b = other["devices"]["results"];
   if (a.size() != b.size()) return false;
@@ -64,6 +62,24 @@ client::WriteOptions status_write() {
 
 }  // namespace
 
+const client::Gvr& claims_of(const Value& claim) {
+  return api::is_classic(claim) ? kClassicClaims : kClaims;
+}
+
+bool is_unknown(const Error& error) {
+  switch (error.code()) {
+    case Code::unavailable:
+    case Code::timeout:
+    case Code::server_timeout:
+    case Code::internal:
+    case Code::plain:
+    case Code::too_many_requests:
+      return true;
+    default:
+      return false;
+  }
+}
+
 client::Request release_request(const std::string& claim_key, const Value& claim,
                                 std::string_view pod_uid) {
   const auto [name_space, name] = client::split_key(claim_key);
@@ -72,7 +88,7 @@ client::Request release_request(const std::string& claim_key, const Value& claim
        {"status",
         Value::object({{"reservedFor", Value::array({Value::object(
                                            {{"$patch", "delete"}, {"uid", pod_uid}})})}})}});
-  return client::patch_request(kClaims, name_space, name, PatchType::strategic, patch,
+  return client::patch_request(claims_of(claim), name_space, name, PatchType::strategic, patch,
                                status_write());
 }
 
@@ -87,12 +103,13 @@ struct Binder::Run {
 };
 
 Binder::Binder(client::Client& client, runtime::Runtime& runtime, Post post, Devices& devices,
-               client::EventRecorder& recorder, Done done)
+               client::EventRecorder& recorder, int release, Done done)
     : client_(client),
       runtime_(runtime),
       post_(std::move(post)),
       devices_(devices),
       recorder_(recorder),
+      release_(release),
       done_(std::move(done)) {}
 
 void Binder::call(client::Request request, std::function<void(Result<Value>)> then) {
@@ -123,7 +140,7 @@ void Binder::write_claim(const std::shared_ptr<Run>& run, std::size_t index) {
   if (is_reserved_for(claim, run->job.pod->uid)) {
     // Another scheduler may have decided about the same pod, for another node.
     if (!write.allocation.is_null() &&
-        !same_devices(claim["status"]["allocation"], write.allocation)) {
+        !same_devices(claim, claim["status"]["allocation"], write.allocation)) {
       run->failure = cat(kPreBind, "claim ", write.key, " got allocated elsewhere in the meantime");
     }
     return claim_done(run);
@@ -164,23 +181,24 @@ void Binder::allocate_claim(const std::shared_ptr<Run>& run, std::size_t index) 
   if (claim["status"]["allocation"].is_object()) return stop("allocated elsewhere");
   client::WriteOptions options = status_write();
   const bool protect = !has_finalizer(claim);
-  const bool in_one_write = client_.transport().protects_allocations();
+  const bool in_one_write = client_.transport().protects_allocations() && !api::is_classic(claim);
   if (protect && !in_one_write) {
     options.subresource.clear();
     Value& metadata = claim.mut("metadata");
     Value& finalizers = metadata.mut("finalizers");
     if (!finalizers.is_array()) finalizers = Value::array();
-    finalizers.push(kClaimFinalizer);
+    finalizers.push(finalizer_of(claim));
   } else {
-    Value allocation = write.allocation;
-    allocation.set("allocationTimestamp", format_rfc3339(runtime_.clock.now()));
     Value& status = claim.mut("status");
-    status.set("allocation", std::move(allocation));
-    Value& reserved = status.mut("reservedFor");
-    if (!reserved.is_array()) reserved = Value::array();
-    reserved.push(consumer(*run->job.pod));
+    status.set("allocation", write.allocation);
+    if (api::is_classic(claim)) {
+      status.set("driverName", write.driver);
+    } else {
+      status.mut("allocation").set("allocationTimestamp", format_rfc3339(runtime_.clock.now()));
+    }
+    add_consumer(claim, *run->job.pod);
   }
-  client::Request request = client::update_request(kClaims, name_space, claim, options);
+  client::Request request = client::update_request(claims_of(claim), name_space, claim, options);
   request.protects_allocation = protect && in_one_write;
   call(std::move(request), [this, run, index](const Result<Value>& answer) {
     if (!answer.ok()) return look_again(run, index, answer.error());
@@ -199,22 +217,30 @@ void Binder::reserve_claim(const std::shared_ptr<Run>& run, std::size_t index) {
     return claim_done(run);
   }
   const Value based_on = claim["status"]["allocation"];
+  const auto then = [this, run, index, based_on](const Result<Value>& answer) {
+    if (!answer.ok()) return look_again(run, index, answer.error());
+    run->wrote[index] = true;
+    devices_.put_claim(*answer);
+    // Freed and given out again in between: maybe for another node.
+    if (!same_devices(*answer, (*answer)["status"]["allocation"], based_on)) {
+      run->failure = cat(kPreBind, "claim ", run->job.claims[index].key,
+                         " got allocated elsewhere in the meantime");
+    }
+    claim_done(run);
+  };
+  if (is_early(release_)) {
+    // The users of a claim stand there in the order in which they came.
+    Value reserved = claim;
+    add_consumer(reserved, *run->job.pod);
+    return call(client::update_request(claims_of(claim), name_space, reserved, status_write()),
+                then);
+  }
   const Value patch = Value::object(
       {{"metadata", Value::object({{"uid", claim["metadata"]["uid"]}})},
        {"status", Value::object({{"reservedFor", Value::array({consumer(*run->job.pod)})}})}});
-  call(
-      client::patch_request(kClaims, name_space, name, PatchType::strategic, patch, status_write()),
-      [this, run, index, based_on](const Result<Value>& answer) {
-        if (!answer.ok()) return look_again(run, index, answer.error());
-        run->wrote[index] = true;
-        devices_.put_claim(*answer);
-        // Freed and given out again in between: maybe for another node.
-        if (!same_devices((*answer)["status"]["allocation"], based_on)) {
-          run->failure = cat(kPreBind, "claim ", run->job.claims[index].key,
-                             " got allocated elsewhere in the meantime");
-        }
-        claim_done(run);
-      });
+  call(client::patch_request(claims_of(claim), name_space, name, PatchType::strategic, patch,
+                             status_write()),
+       then);
 }
 
 void Binder::look_again(const std::shared_ptr<Run>& run, std::size_t index, const Error& error) {

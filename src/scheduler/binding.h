@@ -2,7 +2,8 @@
 // Makes a decision true in the API: claims allocated and reserved, then the pod bound.
 //
 // Claims are written at once, each with as few calls as possible: one for a claim that only needs
-// the reservation, two for one without the finalizer (one where the server is ours). The pod is
+// the reservation, two for one without the finalizer (one where the server is ours). Claims that a
+// driver allocates are allocated before the decision comes here, and only reserved. The pod is
 // bound when all of them stand and their devices say that they are ready. Every step can be
 // repeated: what is there already is left alone, so a scheduler that was killed in between goes on
 // where it stopped.
@@ -30,12 +31,19 @@ namespace dibs::scheduler {
 
 inline const client::Gvr kPods = {"", "v1", "pods"};
 inline const client::Gvr kClaims = {"resource.k8s.io", "v1", "resourceclaims"};
+inline const client::Gvr kClassicClaims = {"resource.k8s.io", "v1alpha2", "resourceclaims"};
+
+/// Where a claim of its model is written.
+const client::Gvr& claims_of(const json::Value& claim);
+/// The server has, or may have, done what it was asked.
+bool is_unknown(const Error& error);
 
 struct ClaimWrite {
   std::string key;         // "" for one that has to be created
   json::Value allocation;  // null: allocated already, only reserve
   json::Value create;      // body of the claim to create, else null
   std::string flight;      // under which Devices knows the allocation
+  std::string driver;      // of a claim of v1alpha2 to be allocated
 };
 
 struct BindJob {
@@ -58,7 +66,7 @@ class Binder {
   using Post = std::function<void(std::function<void()> task)>;
 
   Binder(client::Client& client, runtime::Runtime& runtime, Post post, Devices& devices,
-         client::EventRecorder& recorder, Done done);
+         client::EventRecorder& recorder, int release, Done done);
 
   void start(BindJob job);
   /// Who waits for binding conditions looks again.
@@ -92,6 +100,7 @@ class Binder {
   Post post_;
   Devices& devices_;
   client::EventRecorder& recorder_;
+  const int release_;
   Done done_;
   std::map<std::string, std::set<std::shared_ptr<Run>>> waiting_;  // by claim
   std::size_t running_ = 0;

@@ -78,6 +78,10 @@ void Scheduler::Core::attempt(const Queue::Popped& popped) {
       queue.hold(pod, now());
       return;
     case Decision::Kind::placed:
+      if (!decision.run.asked.empty()) {
+        negotiate(popped, decision);
+        break;
+      }
       result = "scheduled";
       assume(popped, decision);
       break;
@@ -111,8 +115,10 @@ void Scheduler::Core::assume(const Queue::Popped& popped, Decision& decision) {
     write.key = claim.key;
     write.flight = claim.key;
     if (!claim.allocated) {
-      write.allocation = decision.devices.allocations[next++];
-      devices.reserve(write.flight, write.allocation);
+      const Value& allocation = decision.devices.allocations[next++];
+      devices.reserve(write.flight, allocation);
+      write.allocation = devices.written_form(claim, allocation, *decision.node);
+      write.driver = devices.driver_of(claim);
     }
     job.claims.push_back(std::move(write));
   }
@@ -136,42 +142,56 @@ void Scheduler::Core::unplaced(const Queue::Popped& popped, const Profile& profi
                                Decision& decision) {
   const PodPtr& pod = popped.pod;
   Failure& failure = decision.failure;
-  if (failure.error) {
+  if (failure.error && !failure.waits) {
     report(pod, failure);
     queue.fail(pod, now());
     return;
   }
-  const std::string group = cat(pod->signature(), decision.run.signature);
-  if (!state.nodes().empty()) {
-    std::string more;
-    if (profile.has(Point::post_filter, Plugin::dynamic_resources)) {
-      more = free_claim(*pod, decision);
-    }
-    const bool servable = profile.devices() || pod->shape->claims.empty();
-    if (servable && profile.has(Point::post_filter, Plugin::default_preemption)) {
-      if (metrics) metrics->preemptions.one().add();
-      const Preemption found =
-          find_victims(state, devices, pod, profile, decision.run, decision.resolvable, budgets);
-      append(more, more.empty() ? "" : ", ", found.message);
-      failure.nominated_node = found.node;
-      if (!found.victims.empty()) preempt(pod, found);
-    }
-    if (!more.empty()) append(failure.message, " ", more);
+  if (!failure.error && !state.nodes().empty()) {
+    const std::string more = after_filters(pod, profile, decision);
+    if (!more.empty()) append(failure.message, " ", more, is_early(options.release) ? "." : "");
   }
   report(pod, failure);
-  queue.park(pod, group, failure.plugins, now());
+  queue.park(pod, cat(pod->signature(), decision.run.signature), failure.plugins, now());
 }
 
-std::string Scheduler::Core::free_claim(const Pod& pod, const Decision& decision) {
+std::string Scheduler::Core::after_filters(const PodPtr& pod, const Profile& profile,
+                                           Decision& decision) {
+  std::string more;
+  if (profile.has(Point::post_filter, Plugin::dynamic_resources)) {
+    more = free_claim(pod, decision);
+    if (!more.empty() && is_early(options.release)) return {};
+    if (more.empty() && is_classic_release(options.release)) {
+      more = decision.run.ready == DeviceRun::Ready::go ? "still not schedulable"
+                                                        : "no new claims to deallocate";
+    }
+  }
+  const bool servable = profile.devices() || pod->shape->claims.empty();
+  if (servable && profile.has(Point::post_filter, Plugin::default_preemption)) {
+    if (metrics) metrics->preemptions.one().add();
+    const Preemption found =
+        find_victims(state, devices, pod, profile, decision.run, decision.resolvable, budgets);
+    append(more, more.empty() ? "" : ", ", found.message);
+    decision.failure.nominated_node = found.node;
+    if (!found.victims.empty()) preempt(pod, found);
+  }
+  return more;
+}
+
+std::string Scheduler::Core::free_claim(const PodPtr& pod, const Decision& decision) {
   for (const std::size_t index : decision.unavailable) {
     const PodClaim& claim = decision.run.claims[index];
     const Value& users_of = claim.object["status"]["reservedFor"];
     if (users_of.size() > 1 || (users_of.size() == 1 && !claim.reserved)) continue;
+    if (claim.way != Way::devices) {
+      if (!free_classic(pod, claim)) continue;
+      return "deallocation of ResourceClaim completed";
+    }
     Value freed = claim.object;
     freed.mut("status").erase("allocation");
     freed.mut("status").erase("reservedFor");
     freed.mut("status").erase("devices");
-    send(client::update_request(kClaims, pod.name_space, freed, status_write()),
+    send(client::update_request(kClaims, pod->name_space, freed, status_write()),
          "claim cannot be deallocated");
     return "deallocation of ResourceClaim completed";
   }

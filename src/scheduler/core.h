@@ -16,6 +16,7 @@
 #include "client/serial.h"
 #include "scheduler/attempt.h"
 #include "scheduler/binding.h"
+#include "scheduler/context_writer.h"
 #include "scheduler/metrics.h"
 #include "scheduler/pod_shapes.h"
 #include "scheduler/preemption.h"
@@ -33,7 +34,11 @@ struct Scheduler::Core : std::enable_shared_from_this<Scheduler::Core> {
 
   // Everything below runs on the serial executor.
   void post(std::function<void()> task);
-  void discover(const Result<json::Value>& resources);
+  void discover();
+  /// What a version of the device API has; null where it is not served. An answer that did not come
+  /// is asked for again.
+  void ask_for(const char* path, std::function<void(const json::Value& resources)> then);
+  void add_informers(const json::Value& resources, const json::Value& classic);
   void add_informer(const client::Gvr& gvr, std::function<void(const json::Value&)> put,
                     std::function<void(const json::Value&)> removed);
   void wait_for_informers();
@@ -47,6 +52,13 @@ struct Scheduler::Core : std::enable_shared_from_this<Scheduler::Core> {
   void on_claim_removed(const json::Value& object);
   void on_slice(const json::Value& object);
   void on_budget(const json::Value& object);
+  void on_resource_class(const json::Value& object);
+  void on_context(const json::Value& object);
+  void on_context_removed(const json::Value& object);
+  /// Pods whose drivers were asked to allocate there look for another node.
+  void wake_selecting(std::string_view node, const char* why);
+  /// The context of a pod that has a node is of no use.
+  void end_talk(const Pod& pod);
   void after_claim(const std::string& key, const ClaimChange& change);
   void enqueue(const PodPtr& pod);
   void leave(const PodPtr& pod);
@@ -67,8 +79,16 @@ struct Scheduler::Core : std::enable_shared_from_this<Scheduler::Core> {
   void attempt(const Queue::Popped& popped);
   void assume(const Queue::Popped& popped, Decision& decision);
   void unplaced(const Queue::Popped& popped, const Profile& profile, Decision& decision);
+  /// Proposes nodes to the drivers of the pod's claims, or waits for what they say.
+  void negotiate(const Queue::Popped& popped, Decision& decision);
+  void proposal_failed(const std::string& pod_key, const std::string& pod_uid,
+                       const std::string& failure);
   /// Frees a claim that stands in the way; what it did, "" for nothing.
-  std::string free_claim(const Pod& pod, const Decision& decision);
+  std::string free_claim(const PodPtr& pod, const Decision& decision);
+  /// The same of a claim of v1alpha2; false where that cannot be.
+  bool free_classic(const PodPtr& pod, const PodClaim& claim);
+  /// What is said of freeing claims and driving out pods, after the reasons of the nodes.
+  std::string after_filters(const PodPtr& pod, const Profile& profile, Decision& decision);
   void preempt(const PodPtr& pod, const Preemption& preemption);
   void report(const PodPtr& pod, const Failure& failure);
   /// Says in an event what every node lacks.
@@ -92,6 +112,7 @@ struct Scheduler::Core : std::enable_shared_from_this<Scheduler::Core> {
   Queue queue;
   Placer placer;
   std::unique_ptr<Binder> binder;
+  std::unique_ptr<ContextWriter> contexts;
   std::optional<Metrics> metrics;
   std::map<std::string, DisruptionBudget> budgets;
   std::vector<std::unique_ptr<client::Informer>> informers;

@@ -76,6 +76,7 @@ void Scheduler::Core::on_node(const Value& object) {
   if (change.allocatable) plugins |= bit(Plugin::resources_fit) | bit(Plugin::dynamic_resources);
   if (NodeInfo* node = state.find(object["metadata"]["name"].as_string())) {
     wake_for_node(plugins, *node, change.added ? "NodeAdd" : "NodeUpdate");
+    wake_selecting(node->name, "NodeUpdate");
   }
 }
 
@@ -84,6 +85,7 @@ void Scheduler::Core::on_node_removed(const Value& object) {
   state.remove_node(name);
   devices.forget_node(name);
   queue.wake(bit(Plugin::topology_spread), nullptr, now(), "NodeDelete");
+  wake_selecting(name, "NodeDelete");
   kick();
 }
 
@@ -122,6 +124,7 @@ void Scheduler::Core::on_pod(const PodPtr& pod) {
       return;
     }
     state.add_pod(pod, pod->node_name);
+    end_talk(*pod);
     if (had) return;
     wake_for_pod(*pod);
     kick();
@@ -147,12 +150,7 @@ void Scheduler::Core::enqueue(const PodPtr& pod) {
   }
   forget_users(pod->key);
   for (const PodClaimRef& ref : pod->shape->claims) {
-    std::string name = ref.claim;
-    for (const Value& status : pod->object["status"]["resourceClaimStatuses"].items()) {
-      if (name.empty() && status["name"].as_string() == ref.name) {
-        name = status["resourceClaimName"].str();
-      }
-    }
+    const std::string name = devices.claim_name(*pod, ref);
     if (name.empty()) continue;
     const std::string key = client::key_of(pod->name_space, name);
     users[key].insert(pod->key);
@@ -162,7 +160,9 @@ void Scheduler::Core::enqueue(const PodPtr& pod) {
   if (bound != binding.end() && bound->second == pod->uid) return;
   std::string problem;
   const bool held_back = gated(*pod);
-  if (!held_back && profile_of(*pod)->devices()) devices.resolve(*pod, problem);
+  if (!held_back && profile_of(*pod)->devices() && !is_early(options.release)) {
+    devices.resolve(*pod, problem);
+  }
   if (held_back || !problem.empty()) {
     queue.hold(pod, now());
     return;

@@ -15,22 +15,14 @@ using json::Value;
 
 constexpr const char* kExtendedName = "<extended-resources>";
 
-std::uint64_t revision_of(const Value& object) {
-  const std::string_view text = object["metadata"]["resourceVersion"].as_string();
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
 bool is_allocated(const Value& claim) { return claim["status"]["allocation"].is_object(); }
 
 using client::uid_of;
 
-bool owned_by(const Value& claim, std::string_view uid) {
-  for (const Value& owner : claim["metadata"]["ownerReferences"].items()) {
-    if (owner["uid"].as_string() == uid) return true;
-  }
-  return false;
+bool has_status(const Pod& pod, std::string_view entry) {
+  const auto& all = pod.object["status"]["resourceClaimStatuses"].items();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Value& status) { return status["name"].as_string() == entry; });
 }
 
 bool marks(const Value& rule, const Value& slice, std::string_view device) {
@@ -44,6 +36,20 @@ bool marks(const Value& rule, const Value& slice, std::string_view device) {
 }
 
 }  // namespace
+
+std::uint64_t revision_of(const Value& object) {
+  const std::string_view text = object["metadata"]["resourceVersion"].as_string();
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+bool is_owned_by(const Value& object, std::string_view uid) {
+  for (const Value& owner : object["metadata"]["ownerReferences"].items()) {
+    if (owner["uid"].as_string() == uid) return true;
+  }
+  return false;
+}
 
 bool is_reserved_for(const Value& claim, std::string_view uid) {
   for (const Value& consumer : claim["status"]["reservedFor"].items()) {
@@ -95,8 +101,9 @@ Time allocated_at(const Value& claim) {
   return time.ok() ? *time : Time{};
 }
 
-Devices::Devices(const alloc::Features& features, std::function<std::string()> share_ids)
-    : inventory_(features), share_ids_(std::move(share_ids)) {}
+Devices::Devices(const alloc::Features& features, std::function<std::string()> share_ids,
+                 int release)
+    : release_(release), inventory_(features), share_ids_(std::move(share_ids)) {}
 
 void Devices::recount(Held& held) {
   const Value allocation = is_allocated(held.object) ? counted_form(held.object) : held.in_flight;
@@ -139,7 +146,8 @@ ClaimChange Devices::put_claim(const Value& object) {
   const bool had = !held.counted.is_null();
   change.changed =
       !same || !(held.object["status"] == object["status"]) ||
-      held.object["metadata"]["deletionTimestamp"] != object["metadata"]["deletionTimestamp"];
+      held.object["metadata"]["deletionTimestamp"] != object["metadata"]["deletionTimestamp"] ||
+      held.object["metadata"]["ownerReferences"] != object["metadata"]["ownerReferences"];
   if (!same && !held.object.is_null()) held.in_flight = Value();
   // Its spec never changes, but is of no interest while it has devices.
   if (!same || is_allocated(object)) held.parsed = nullptr;
@@ -260,33 +268,33 @@ Value Devices::claim(const std::string& key) const {
   return found != claims_.end() ? found->second.object : Value();
 }
 
+std::string Devices::claim_name(const Pod& pod, const PodClaimRef& entry) const {
+  if (!entry.claim.empty()) return entry.claim;
+  for (const Value& status : pod.object["status"]["resourceClaimStatuses"].items()) {
+    if (status["name"].as_string() == entry.name) return status["resourceClaimName"].str();
+  }
+  return is_early(release_) ? cat(pod.name, "-", entry.name) : "";
+}
+
 std::vector<Devices::Named> Devices::resolve(const Pod& pod, std::string& problem) const {
   std::vector<Named> made;
   for (const PodClaimRef& ref : pod.shape->claims) {
-    std::string name = ref.claim;
-    const bool generated = name.empty();
+    const bool generated = ref.claim.empty();
     if (generated && ref.template_name.empty()) {
       problem = cat("pod ", quoted(pod.key), ", spec.resourceClaim ", quoted(ref.name),
                     ": none of the supported fields are set");
       return {};
     }
-    if (generated) {
-      bool stated = false;
-      for (const Value& status : pod.object["status"]["resourceClaimStatuses"].items()) {
-        if (status["name"].as_string() != ref.name) continue;
-        stated = true;
-        name = status["resourceClaimName"].str();
-      }
-      if (!stated) {
-        problem = cat("pod ", quoted(pod.key), ": ResourceClaim not created yet");
-        return {};
-      }
-      if (name.empty()) continue;  // not needed after all
+    const std::string name = claim_name(pod, ref);
+    if (name.empty()) {
+      if (has_status(pod, ref.name)) continue;  // not needed after all
+      problem = cat("pod ", quoted(pod.key), ": ResourceClaim not created yet");
+      return {};
     }
     const std::string key = client::key_of(pod.name_space, name);
     const auto found = claims_.find(key);
     if (found == claims_.end() || found->second.object.is_null()) {
-      problem = cat("could not find ResourceClaim ", quoted(key));
+      problem = missing_claim(key, name, generated);
       return {};
     }
     const Value& object = found->second.object;
@@ -294,14 +302,24 @@ std::vector<Devices::Named> Devices::resolve(const Pod& pod, std::string& proble
       problem = cat("resourceclaim ", quoted(name), " is being deleted");
       return {};
     }
-    if (generated && !owned_by(object, pod.uid)) {
-      problem =
-          cat("ResourceClaim ", key, " was not created for Pod ", pod.key, " (Pod is not owner)");
+    if (generated && !is_owned_by(object, pod.uid)) {
+      problem = release_ <= 30 ? cat("ResourceClaim ", key, " was not created for pod ", pod.key,
+                                     " (pod is not owner)")
+                               : cat("ResourceClaim ", key, " was not created for Pod ", pod.key,
+                                     " (Pod is not owner)");
       return {};
     }
     made.push_back({key, ref.name});
   }
   return made;
+}
+
+std::string Devices::missing_claim(const std::string& key, const std::string& name,
+                                   bool generated) const {
+  if (!is_early(release_)) return cat("could not find ResourceClaim ", quoted(key));
+  return generated ? cat("waiting for dynamic resource controller to create the resourceclaim ",
+                         quoted(name))
+                   : cat("resourceclaim.resource.k8s.io ", quoted(name), " not found");
 }
 
 std::string Devices::missing_class(const Value& claim) const {
@@ -405,7 +423,7 @@ DeviceRun Devices::prepare(const Pod& pod, Time now, Duration binding_timeout) {
   std::string problem;
   const std::vector<Named> keys = resolve(pod, problem);
   if (!problem.empty()) {
-    run.ready = DeviceRun::Ready::wait;
+    run.ready = is_early(release_) ? DeviceRun::Ready::rejected : DeviceRun::Ready::wait;
     run.reason = std::move(problem);
     return run;
   }
@@ -450,6 +468,11 @@ int Devices::extended_for(DeviceRun& run, const NodeInfo& node, std::string& rea
 
 NodeDevices Devices::check(DeviceRun& run, const NodeInfo& node) {
   NodeDevices made;
+  if (!run.broken.empty()) {
+    made.kind = NodeDevices::Kind::failed;
+    made.reason = run.broken;
+    return made;
+  }
   const auto refuse = [&](std::string reason) {
     made.kind = NodeDevices::Kind::refused;
     made.reason = std::move(reason);
@@ -466,6 +489,9 @@ NodeDevices Devices::check(DeviceRun& run, const NodeInfo& node) {
     const bool here = claim.anywhere || claim.places.matches(node.place);
     if (!claim.allocated) {
       if (!here) return refuse("excluded by resource class node filter");
+      if (std::binary_search(claim.unsuitable.begin(), claim.unsuitable.end(), node.name)) {
+        return refuse(kUnsuitable);
+      }
       continue;
     }
     const bool can_skip = !claim.skips_node_operations || node.place.optional_node_operations;

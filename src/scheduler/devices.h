@@ -28,6 +28,7 @@
 #include "base/time.h"
 #include "scheduler/cluster_state.h"
 #include "scheduler/extended.h"
+#include "scheduler/negotiation.h"
 #include "scheduler/refusals.h"
 
 namespace dibs::scheduler {
@@ -68,6 +69,10 @@ struct PodClaim {
   bool anywhere = true;
   alloc::NodeSelector places;
   bool skips_node_operations = false;
+  /// Of an unallocated one that its driver allocates: whether that has said on which nodes it
+  /// cannot, and those (sorted).
+  bool answered = false;
+  std::vector<std::string> unsuitable;
   /// Binding failed or took too long: of no use on any node.
   bool spoiled = false;
 };
@@ -91,11 +96,17 @@ struct DeviceRun {
     none,      // the pod has nothing to do with devices
     wait,      // for an object to appear or a decision in flight: not tried, nothing said
     rejected,  // on no node: see the reason
+    failed,    // the same, and it is called an error
   };
   Ready ready = Ready::none;
   std::string reason;
   std::vector<PodClaim> claims;
-  std::vector<std::size_t> open;  // unallocated ones that are searched for
+  std::vector<std::size_t> open;   // unallocated ones that are searched for
+  std::vector<std::size_t> asked;  // unallocated ones that drivers decide about
+  /// Of the pod's PodSchedulingContext; empty unless some are asked for.
+  Proposal standing;
+  /// Every node says this error; empty: none.
+  std::string broken;
   alloc::Demand demand;
   bool prioritized = false;
   /// Groups of extended resources by what nodes serve themselves.
@@ -117,10 +128,20 @@ struct DeviceRun {
 
 /// What a node says that lacks the devices.
 inline constexpr const char* kNoDevices = "cannot allocate all claims";
+/// What a node says that a driver refuses.
+inline constexpr const char* kUnsuitable =
+    "resourceclaim cannot be allocated for the node (unsuitable)";
+
+/// What a change of a PodSchedulingContext may mean to its pod.
+struct ContextChange {
+  bool known = true;   // false: older than what is here
+  bool helps = false;  // the pod may go on
+};
 
 class Devices {
  public:
-  Devices(const alloc::Features& features, std::function<std::string()> share_ids);
+  Devices(const alloc::Features& features, std::function<std::string()> share_ids,
+          int release = kNewestRelease);
 
   ClaimChange put_claim(const json::Value& object);
   ClaimChange remove_claim(const json::Value& object);
@@ -129,6 +150,20 @@ class Devices {
   void remove_class(const json::Value& object);
   bool put_resource_class(const json::Value& object);
   void remove_resource_class(const json::Value& object);
+  /// Null: there is none of that name.
+  const ResourceClass* resource_class(const std::string& name) const;
+
+  // PodSchedulingContexts, by the pods whose name they have.
+  ContextChange put_context(const json::Value& object);
+  ContextChange remove_context(const json::Value& object);
+  /// As last known; null when there is none.
+  json::Value context(const std::string& pod_key) const;
+  bool has_contexts() const { return !contexts_.empty(); }
+  /// What stands in it, or will when the write that is under way arrives.
+  Proposal proposal(const std::string& pod_key) const;
+  /// A write is under way; none any more.
+  void assume_proposal(const std::string& pod_key, Proposal proposal);
+  void settle_proposal(const std::string& pod_key);
   void put_slice(const json::Value& object);
   void remove_slice(const json::Value& object);
   /// DeviceTaintRules add taints to the devices that they select.
@@ -150,10 +185,17 @@ class Devices {
     std::string key;
     std::string_view entry;  // into the pod
   };
+  /// The claim that an entry of the pod stands for: "" while it is not made, or if it needs none.
+  std::string claim_name(const Pod& pod, const PodClaimRef& entry) const;
   /// Claims of the pod that are needed. Empty with a problem when one is missing.
   std::vector<Named> resolve(const Pod& pod, std::string& problem) const;
   DeviceRun prepare(const Pod& pod, Time now, Duration binding_timeout);
   NodeDevices check(DeviceRun& run, const NodeInfo& node);
+  /// An allocation found by check() in the form of the claim's model.
+  json::Value written_form(const PodClaim& claim, const json::Value& allocation,
+                           const NodeInfo& node) const;
+  /// The driver of a claim of v1alpha2, by its class.
+  std::string driver_of(const PodClaim& claim) const;
   /// How early in the prioritized lists the choices stand.
   static std::int64_t preference(const DeviceRun& run, const NodeDevices& choice);
 
@@ -181,15 +223,18 @@ class Devices {
   // Claims of v1alpha2 (devices_classic.cc).
   Way way_of(const json::Value& claim) const;
   bool add_classic(const Pod& pod, Held& held, PodClaim made, DeviceRun& run);
+  bool ask_driver(const Pod& pod, PodClaim& made, DeviceRun& run) const;
   /// Makes held.parsed of the claim's parameters; else why that cannot be.
   std::string read_parameters(Held& held, const ResourceClass& of);
   /// The allocation as the inventory counts it; null where it holds none of its devices.
   json::Value counted_form(const json::Value& claim) const;
   bool add_extended(const Pod& pod, DeviceRun& run);
   std::string missing_class(const json::Value& claim) const;
+  std::string missing_claim(const std::string& key, const std::string& name, bool generated) const;
   int extended_for(DeviceRun& run, const NodeInfo& node, std::string& reason);
   alloc::Demand demand_for(const DeviceRun& run, const json::Value* extra);
 
+  const int release_;
   alloc::Inventory inventory_;
   std::function<std::string()> share_ids_;
   std::unordered_map<std::string, Held> claims_;
@@ -197,11 +242,20 @@ class Devices {
   std::unordered_map<std::string, std::shared_ptr<const alloc::DeviceClass>> classes_;
   std::unordered_map<std::string, json::Value> class_objects_;
   std::unordered_map<std::string, ResourceClass> resource_classes_;
+  struct Context {
+    json::Value object;            // null: not there yet
+    std::optional<Proposal> sent;  // being written
+  };
+  std::unordered_map<std::string, Context> contexts_;
   std::map<std::string, json::Value> slices_;
   std::map<std::string, json::Value> rules_;
   ExtendedClasses extended_;
   Refusals refusals_;
 };
+
+std::uint64_t revision_of(const json::Value& object);
+
+bool is_owned_by(const json::Value& object, std::string_view uid);
 
 /// The entry of status.reservedFor with this uid is there.
 bool is_reserved_for(const json::Value& claim, std::string_view uid);

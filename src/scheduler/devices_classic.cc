@@ -44,9 +44,13 @@ Way Devices::way_of(const Value& claim) const {
   if (claim["status"]["allocation"].is_object()) {
     return has_finalizer(claim, kNamedClaimFinalizer) ? Way::parameters : Way::driver;
   }
-  const auto found = resource_classes_.find(claim["spec"]["resourceClassName"].str());
-  const bool structured = found != resource_classes_.end() && found->second.structured;
-  return structured ? Way::parameters : Way::driver;
+  const ResourceClass* of = resource_class(claim["spec"]["resourceClassName"].str());
+  return of != nullptr && of->structured ? Way::parameters : Way::driver;
+}
+
+const ResourceClass* Devices::resource_class(const std::string& name) const {
+  const auto found = resource_classes_.find(name);
+  return found != resource_classes_.end() ? &found->second : nullptr;
 }
 
 Value Devices::counted_form(const Value& claim) const {
@@ -58,6 +62,18 @@ Value Devices::counted_form(const Value& claim) const {
       break;
   }
   return {};
+}
+
+Value Devices::written_form(const PodClaim& claim, const Value& allocation,
+                            const NodeInfo& /*node*/) const {
+  if (claim.way == Way::devices) return allocation;
+  return {};
+}
+
+std::string Devices::driver_of(const PodClaim& claim) const {
+  if (claim.way == Way::devices) return {};
+  const ResourceClass* of = resource_class(claim.object["spec"]["resourceClassName"].str());
+  return of != nullptr ? of->driver : "";
 }
 
 std::string Devices::read_parameters(Held& held, const ResourceClass& of) {
@@ -88,32 +104,104 @@ bool Devices::add_classic(const Pod& pod, Held& held, PodClaim made, DeviceRun& 
     run.claims.push_back(std::move(made));
     return true;
   }
-  const auto found = resource_classes_.find(claim["spec"]["resourceClassName"].str());
-  if (found == resource_classes_.end()) {
-    return reject(
-        cat("resource class ", claim["spec"]["resourceClassName"].as_string(), " does not exist"));
+  const std::string class_name = claim["spec"]["resourceClassName"].str();
+  const ResourceClass* of = resource_class(class_name);
+  if (of == nullptr) {
+    if (!is_early(release_)) return reject(cat("resource class ", class_name, " does not exist"));
+    run.broken = cat("look up resource class: resourceclass.resource.k8s.io ", quoted(class_name),
+                     " not found");
+    run.claims.push_back(std::move(made));
+    return true;
   }
-  made.anywhere = found->second.anywhere;
-  made.places = found->second.places;
-  if (made.way == Way::parameters) {
-    if (!held.in_flight.is_null()) {
-      run.ready = DeviceRun::Ready::wait;
-      run.reason = cat("resource claim ", made.key, " is in the process of being allocated");
-      return false;
-    }
-    std::string problem = read_parameters(held, found->second);
-    if (!problem.empty()) return reject(std::move(problem));
-    run.open.push_back(run.claims.size());
-  } else {
+  made.anywhere = of->anywhere;
+  made.places = of->places;
+  if (made.way == Way::driver) {
     if (claim["spec"]["allocationMode"].as_string() == "Immediate") {
       return reject("unallocated immediate resourceclaim");
     }
-    // What its driver said of nodes was said to this pod alone.
-    append(run.signature, pod.uid);
-    return reject("waiting for resource driver to provide information");
+    if (!ask_driver(pod, made, run)) return false;
+    run.asked.push_back(run.claims.size());
+    run.claims.push_back(std::move(made));
+    return true;
   }
+  if (!held.in_flight.is_null()) {
+    run.ready = DeviceRun::Ready::wait;
+    run.reason = cat("resource claim ", made.key, " is in the process of being allocated");
+    return false;
+  }
+  std::string problem = read_parameters(held, *of);
+  if (!problem.empty()) return reject(std::move(problem));
+  run.open.push_back(run.claims.size());
   run.claims.push_back(std::move(made));
   return true;
+}
+
+/// What the pod's context says about the claim. False: the context is another pod's.
+bool Devices::ask_driver(const Pod& pod, PodClaim& made, DeviceRun& run) const {
+  // What a driver says of nodes it says to this pod alone.
+  append(run.signature, pod.uid);
+  const Value known = context(pod.key);
+  if (!known.is_null() && !is_owned_by(known, pod.uid)) {
+    run.ready = DeviceRun::Ready::failed;
+    run.reason = cat("PodSchedulingContext object with UID ", client::uid_of(known),
+                     " is not owned by Pod ", pod.key);
+    return false;
+  }
+  run.standing = proposal(pod.key);
+  const Value* answer = answer_of(known, made.entry);
+  made.answered = answer != nullptr;
+  if (answer == nullptr) return true;
+  for (const Value& node : (*answer)["unsuitableNodes"].items()) {
+    made.unsuitable.push_back(node.str());
+  }
+  std::sort(made.unsuitable.begin(), made.unsuitable.end());
+  return true;
+}
+
+ContextChange Devices::put_context(const Value& object) {
+  const std::string key = client::key_of(object);
+  Context& known = contexts_[key];
+  const Value before = known.object;
+  const bool same = client::uid_of(before) == client::uid_of(object);
+  if (same && revision_of(object) < revision_of(before)) return {.known = false};
+  ContextChange change;
+  // What this scheduler writes comes back, and tells it nothing.
+  change.helps = !(Proposal::read(object) == proposal(key)) || (!same && !before.is_null()) ||
+                 !(before["status"]["resourceClaims"] == object["status"]["resourceClaims"]);
+  known.object = object;
+  return change;
+}
+
+ContextChange Devices::remove_context(const Value& object) {
+  const auto found = contexts_.find(client::key_of(object));
+  if (found == contexts_.end() || client::uid_of(found->second.object) != client::uid_of(object)) {
+    return {.known = false};
+  }
+  found->second.object = Value();
+  if (!found->second.sent) contexts_.erase(found);
+  return {.helps = true};
+}
+
+Value Devices::context(const std::string& pod_key) const {
+  const auto found = contexts_.find(pod_key);
+  return found != contexts_.end() ? found->second.object : Value();
+}
+
+Proposal Devices::proposal(const std::string& pod_key) const {
+  const auto found = contexts_.find(pod_key);
+  if (found == contexts_.end()) return {};
+  return found->second.sent ? *found->second.sent : Proposal::read(found->second.object);
+}
+
+void Devices::assume_proposal(const std::string& pod_key, Proposal proposal) {
+  contexts_[pod_key].sent = std::move(proposal);
+}
+
+void Devices::settle_proposal(const std::string& pod_key) {
+  const auto found = contexts_.find(pod_key);
+  if (found == contexts_.end()) return;
+  found->second.sent.reset();
+  if (found->second.object.is_null()) contexts_.erase(found);
 }
 
 }  // namespace dibs::scheduler

@@ -146,6 +146,7 @@ Queue::Popped Queue::pop(Duration now) {
 
 void Queue::fail(const PodPtr& pod, Duration now) {
   Entry& entry = enter(pod, now);
+  if (entry.place == Place::parked) take_out(entry);
   if (entry.place != Place::out) return;
   entry.error = true;
   entry.tried = now;

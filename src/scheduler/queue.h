@@ -61,7 +61,8 @@ class Queue {
 
   /// Null pod: nothing to try now.
   Popped pop(Duration now);
-  /// The attempt failed by an error: again after a backoff.
+  /// The attempt failed by an error, or what it asked for while the pod is parked: again after a
+  /// backoff.
   void fail(const PodPtr& pod, Duration now);
   /// No node was found, and these plugins said no.
   void park(const PodPtr& pod, const std::string& group, PluginSet rejected_by, Duration now);

@@ -41,6 +41,7 @@ std::string unavailable_message(std::size_t nodes, const std::string& reasons);
 /// Why a pod stays where it is, for its condition and an event.
 struct Failure {
   bool error = false;  // SchedulerError, else Unschedulable
+  bool waits = false;  // for others, even if it is called an error: time alone does not help
   std::string message;
   std::string nominated_node;
   PluginSet plugins = 0;

@@ -1,5 +1,7 @@
 #include "scheduler/scheduler.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/strings.h"
 #include "scheduler/core.h"
@@ -11,7 +13,8 @@ using json::Value;
 
 constexpr Duration kSyncPoll = std::chrono::milliseconds(5);
 constexpr Duration kDiscoverAgain = std::chrono::seconds(1);
-constexpr std::string_view kGroupPath = "/apis/resource.k8s.io/v1";
+constexpr const char* kGroupPath = "/apis/resource.k8s.io/v1";
+constexpr const char* kClassicPath = "/apis/resource.k8s.io/v1alpha2";
 
 QueueOptions queue_options(const Configuration& configuration) {
   QueueOptions made;
@@ -35,9 +38,10 @@ Scheduler::Core::Core(client::Client& client_in, runtime::Runtime& runtime_in, O
       options(std::move(options_in)),
       serial(std::make_shared<client::Serial>(runtime.executor)),
       recorder(client, runtime, recorder_options(options)),
-      devices(options.features, [this] { return runtime::make_uuid(runtime.random); }),
+      devices(
+          options.features, [this] { return runtime::make_uuid(runtime.random); }, options.release),
       queue(queue_options(options.configuration)),
-      placer(state, devices) {
+      placer(state, devices, options.release) {
   if (options.metrics == nullptr) return;
   metrics.emplace(*options.metrics);
   queue.on_entered([this](const char* into, const char* why) {
@@ -55,20 +59,14 @@ void Scheduler::Core::post(std::function<void()> task) {
 }
 
 void Scheduler::Core::start() {
-  const std::weak_ptr<Core> weak = weak_from_this();
+  const auto posting = [weak = weak_from_this()](std::function<void()> task) {
+    if (const auto self = weak.lock()) self->post(std::move(task));
+  };
   binder = std::make_unique<Binder>(
-      client, runtime,
-      [weak](std::function<void()> task) {
-        if (const auto self = weak.lock()) self->post(std::move(task));
-      },
-      devices, recorder,
+      client, runtime, posting, devices, recorder, options.release,
       [this](const BindJob& job, const std::string& failure) { bound(job, failure); });
-  client.call(client::make_request("GET", std::string(kGroupPath)),
-              [weak](const Result<Value>& answer) {
-                if (const auto self = weak.lock()) {
-                  self->post([core = self.get(), answer] { core->discover(answer); });
-                }
-              });
+  contexts = std::make_unique<ContextWriter>(client, runtime, posting, devices, options.release);
+  post([this] { discover(); });
 }
 
 void Scheduler::Core::stop() {
@@ -94,22 +92,34 @@ void Scheduler::Core::add_informer(const client::Gvr& gvr, std::function<void(co
   informers.push_back(std::move(informer));
 }
 
+void Scheduler::Core::ask_for(const char* path, std::function<void(const Value&)> then) {
+  const std::weak_ptr<Core> weak = weak_from_this();
+  const auto answered = [weak, path, then](const Result<Value>& answer) {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    if (answer.ok() || answer.error().code() == Code::not_found) {
+      self->post([then, list = answer.ok() ? (*answer)["resources"] : Value()] { then(list); });
+      return;
+    }
+    self->runtime.timers.after(kDiscoverAgain, [weak, path, then] {
+      const auto core = weak.lock();
+      if (core != nullptr)
+        core->post([core = core.get(), path, then] { core->ask_for(path, then); });
+    });
+  };
+  client.call(client::make_request("GET", path), answered);
+}
+
 /// Releases differ in what they serve; an informer of a resource that is not there would never be
 /// in sync.
-void Scheduler::Core::discover(const Result<Value>& resources) {
-  if (!resources.ok() && resources.error().code() != Code::not_found) {
-    runtime.timers.after(kDiscoverAgain, [weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (self == nullptr) return;
-      self->client.call(client::make_request("GET", std::string(kGroupPath)),
-                        [weak](const Result<Value>& answer) {
-                          if (const auto core = weak.lock()) {
-                            core->post([core = core.get(), answer] { core->discover(answer); });
-                          }
-                        });
-    });
-    return;
-  }
+void Scheduler::Core::discover() {
+  ask_for(kGroupPath, [this](const Value& resources) {
+    ask_for(kClassicPath,
+            [this, resources](const Value& classic) { add_informers(resources, classic); });
+  });
+}
+
+void Scheduler::Core::add_informers(const Value& resources, const Value& classic) {
   add_informer(
       {"", "v1", "nodes"}, [this](const Value& o) { on_node(o); },
       [this](const Value& o) { on_node_removed(o); });
@@ -119,19 +129,27 @@ void Scheduler::Core::discover(const Result<Value>& resources) {
   add_informer(
       {"policy", "v1", "poddisruptionbudgets"}, [this](const Value& o) { on_budget(o); },
       [this](const Value& o) { budgets.erase(client::key_of(o)); });
-  const Value list = resources.ok() ? (*resources)["resources"] : Value();
-  const auto served = [&](std::string_view name) {
-    for (const Value& resource : list.items()) {
-      if (resource["name"].as_string() == name) return true;
-    }
-    return false;
+  const auto served = [](const Value& list, std::string_view name) {
+    const auto& all = list.items();
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Value& one) { return one["name"].as_string() == name; });
   };
-  const client::Gvr group = {"resource.k8s.io", "v1", ""};
   const auto add = [&](const char* name, std::function<void(const Value&)> put,
                        std::function<void(const Value&)> removed) {
-    if (!served(name)) return;
-    add_informer({group.group, group.version, name}, std::move(put), std::move(removed));
+    if (!served(resources, name)) return;
+    add_informer({"resource.k8s.io", "v1", name}, std::move(put), std::move(removed));
   };
+  const auto add_classic = [&](const char* name, std::function<void(const Value&)> put,
+                               std::function<void(const Value&)> removed) {
+    if (!served(classic, name)) return;
+    add_informer({"resource.k8s.io", "v1alpha2", name}, std::move(put), std::move(removed));
+  };
+  add_classic(
+      "resourceclasses", [this](const Value& o) { on_resource_class(o); },
+      [this](const Value& o) { devices.remove_resource_class(o); });
+  add_classic(
+      "podschedulingcontexts", [this](const Value& o) { on_context(o); },
+      [this](const Value& o) { on_context_removed(o); });
   add(
       "deviceclasses",
       [this](const Value& o) {

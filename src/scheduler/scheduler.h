@@ -18,6 +18,7 @@
 #include "base/metrics.h"
 #include "client/client.h"
 #include "runtime/runtime.h"
+#include "scheduler/negotiation.h"
 #include "scheduler/profiles.h"
 
 namespace dibs::scheduler {
@@ -25,6 +26,7 @@ namespace dibs::scheduler {
 struct Options {
   Configuration configuration = {};
   alloc::Features features = alloc::Features::all();
+  int release = kNewestRelease;   // 30 for 1.30: whose words and ways are used
   std::string instance = "dibs";  // this process, in events
   /// A second event, reason Explained, for every pod without a node (explain.h).
   bool explain_events = false;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "client/resource_versions.h"
 #include "cluster/test_cluster.h"
 #include "scheduler/scheduler.h"
 
@@ -77,7 +78,9 @@ class TestCluster : public cluster::test::TestCluster {
   /// `remote`: the scheduler's way to the server is HTTP alone.
   explicit TestCluster(Options options = {}, const runtime::SimOptions& world = {},
                        bool remote = false)
-      : cluster::test::TestCluster({}, world), options_(std::move(options)), is_remote_(remote) {
+      : cluster::test::TestCluster(as_release(options.release), world),
+        options_(std::move(options)),
+        is_remote_(remote) {
     create({"", "v1", "serviceaccounts"}, "default", "{'metadata':{'name':'default'}}");
     start();
   }
@@ -88,7 +91,8 @@ class TestCluster : public cluster::test::TestCluster {
 
   void start() {
     cut = std::make_unique<CutTransport>(is_remote_ ? *remote_ : *transport_);
-    client_ = std::make_unique<client::Client>(*cut);
+    models_ = client::make_resource_transport(*cut);
+    client_ = std::make_unique<client::Client>(*models_);
     scheduler_ = std::make_unique<Scheduler>(*client_, sim.runtime(), options_);
     scheduler_->start();
     settle();
@@ -100,6 +104,7 @@ class TestCluster : public cluster::test::TestCluster {
     scheduler_.reset();
     sim.run_until_idle();
     old_.push_back(std::move(client_));  // answers may still be on their way
+    old_models_.push_back(std::move(models_));
     old_cuts_.push_back(std::move(cut));
   }
 
@@ -190,9 +195,20 @@ class TestCluster : public cluster::test::TestCluster {
   std::unique_ptr<CutTransport> cut;
 
  private:
+  static cluster::Options as_release(int release) {
+    cluster::Options made;
+    if (release == kNewestRelease) return made;
+    made.server.release = cat("1.", release);
+    made.server.feature_gates = "DynamicResourceAllocation=true";
+    made.server.runtime_config = "resource.k8s.io/v1alpha2=true";
+    return made;
+  }
+
   Options options_;
   const bool is_remote_;
   std::vector<std::unique_ptr<CutTransport>> old_cuts_;
+  std::vector<std::unique_ptr<client::Transport>> old_models_;
+  std::unique_ptr<client::Transport> models_;
   std::vector<std::unique_ptr<client::Client>> old_;
   std::unique_ptr<client::Client> client_;
   std::unique_ptr<Scheduler> scheduler_;
