@@ -24,6 +24,7 @@ class HttpExchange final : public Exchange {
                   std::function<void(std::shared_ptr<net::ByteStream>)> ready) override {
     http_->upgrade_to(std::move(head), std::move(ready));
   }
+  void on_gone(std::function<void()> gone) override { http_->on_gone(std::move(gone)); }
 
  private:
   std::unique_ptr<net::Exchange> http_;

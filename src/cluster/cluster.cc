@@ -66,8 +66,7 @@ Result<> Cluster::open_server(server::Options options, std::optional<net::Server
     DIBS_TRY(port_, FrontDoor::open(std::move(*port)));
     options.advertise = port_->address();
   }
-  DIBS_TRY(server_, server::ApiServer::open(world_.runtime, *store_, std::move(options),
-                                            &world_.relays.executor));
+  DIBS_TRY(server_, server::ApiServer::open(world_.runtime, *store_, std::move(options)));
   if (port_) port_->admit(*server_);
   return success();
 }

@@ -15,7 +15,6 @@ struct World {
   runtime::Runtime& runtime;
   runtime::Runtime& control;   // controllers, scheduler
   runtime::Runtime& machines;  // nodes, drivers
-  runtime::Runtime& relays;    // the server's requests to nodes and pods, who may never answer
   runtime::Files& files;
   /// Runs what was posted and lets nothing begin afterwards; the runtimes may be gone then.
   std::function<void()> finish;

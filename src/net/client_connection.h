@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "net/channel.h"
+#include "net/dial.h"
 #include "net/http.h"
 #include "net/reach.h"
 #include "net/tls.h"
@@ -16,19 +17,6 @@
 namespace dibs::net {
 
 using Deadline = std::chrono::steady_clock::time_point;
-
-struct Url {
-  bool tls = true;
-  std::string host;  // an IPv6 address without its brackets
-  std::uint16_t port = 0;
-  std::string path;  // "" or "/prefix" without a slash at its end
-
-  /// http:// and https:// only. Errors: invalid.
-  static Result<Url> parse(std::string_view text);
-  /// "host:port" as it stands in a Host header; the default port of the scheme is left out.
-  std::string authority() const;
-  std::string host_port() const;
-};
 
 /// The head of a request to that server. Host, length and framing are those of the message,
 /// whatever its headers say. Errors: of check_sendable().
@@ -50,11 +38,6 @@ class ClientConnection {
   Result<std::size_t> read(char* data, std::size_t size, Deadline deadline);
   /// False when the server has closed it or sent something unasked; never blocks.
   bool healthy();
-  /// Gives the channel away, with what was read ahead of it; the connection is of no use then.
-  std::unique_ptr<Channel> release(std::string& early) {
-    early = std::move(early_);
-    return std::move(channel_);
-  }
   /// From any thread: reads and writes end soon.
   void cancel() { channel_->shutdown_both(); }
 

@@ -248,4 +248,6 @@ void Exchange::upgrade_to(Response, std::function<void(std::shared_ptr<ByteStrea
   ready(nullptr);
 }
 
+void Exchange::on_gone(std::function<void()>) {}
+
 }  // namespace dibs::net

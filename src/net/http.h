@@ -135,6 +135,10 @@ class Exchange {
   /// Answers with this head (101) and leaves HTTP; `ready` gets null on failure. A transport that
   /// has no connection answers 400.
   virtual void upgrade_to(Response head, std::function<void(std::shared_ptr<ByteStream>)> ready);
+  /// Before any of these, by whoever lets the client wait for somebody else: `gone` is called (any
+  /// thread) when the client has hung up and not been answered. A transport that has no connection
+  /// never calls it.
+  virtual void on_gone(std::function<void()> gone);
 };
 
 /// Called on the connection's thread with a complete request: must not block there.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <thread>
 
@@ -33,6 +34,44 @@ ServerOptions with_tls() {
   ServerOptions options;
   options.tls = test_server_tls();
   return options;
+}
+
+TEST(HttpServer, tells_who_makes_an_answer_that_nobody_waits_for_it) {
+  for (const bool half : {false, true}) {
+    std::promise<void> asked;
+    std::promise<void> gone;
+    std::shared_ptr<Exchange> held;
+    auto server = test_server(plain(), [&](Request, std::unique_ptr<Exchange> exchange) {
+      held = std::move(exchange);
+      held->on_gone([&] { gone.set_value(); });
+      asked.set_value();
+    });
+    {
+      RawClient client(server->port());
+      client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+      asked.get_future().get();
+      if (half) client.half_close();
+      if (half) gone.get_future().get();
+    }
+    if (!half) gone.get_future().get();
+    held->respond(text(200, "too late"));
+  }
+}
+
+TEST(HttpServer, tells_nobody_of_the_end_of_a_client_that_was_answered) {
+  std::atomic<int> gone = 0;
+  {
+    auto server = test_server(plain(), [&](Request, std::unique_ptr<Exchange> exchange) {
+      exchange->on_gone([&] { ++gone; });
+      exchange->respond(text(200, "well"));
+    });
+    RawClient client(server->port());
+    for (int i = 0; i < 3; ++i) {
+      client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+      EXPECT_THAT(client.read_until("well"), HasSubstr("200 OK"));
+    }
+  }
+  EXPECT_EQ(gone, 0);
 }
 
 TEST(HttpServer, answers_over_tls_and_keeps_the_connection) {

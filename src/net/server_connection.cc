@@ -77,8 +77,21 @@ void Connection::on_ready(EventLoop::Ready ready) {
     // Nothing more can be asked on this connection: a stream has lost its reader. A plain answer in
     // the making is still sent, the client may have closed its side only.
     if (state_ == State::streaming) return close();
+    if (state_ == State::handling) tell_gone();
   }
   advance();
+}
+
+void Connection::on_gone(std::function<void()> gone) {
+  if (state_ == State::handling && !peer_closed_) {
+    gone_ = std::move(gone);
+  } else if (state_ == State::handling || state_ == State::closed) {
+    gone();
+  }
+}
+
+void Connection::tell_gone() {
+  if (const auto gone = std::exchange(gone_, nullptr)) gone();
 }
 
 void Connection::on_tick(std::int64_t now) {
@@ -120,6 +133,7 @@ void Connection::close() {
   loop_->retire(self);
   worker_.remove(*this);
   close_stream();
+  tell_gone();
   if (const auto gone = std::move(duplex_)) {
     if (gone->too_slow()) ++worker_.shared.slow_clients;
     if (gone->timed_out()) ++worker_.shared.timeouts;
@@ -421,6 +435,7 @@ void Connection::respond(Response response) {
     body_ = std::move(response.body);
   }
   state_ = State::writing;
+  gone_ = nullptr;
   deadline_ = 0;
   if (!channel_->write(out)) return close();
   if (out.capacity() > 4 * kGathered) out = std::string();

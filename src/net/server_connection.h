@@ -124,6 +124,7 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   void abort_stream(bool too_slow);
   void upgrade(std::string protocol, std::function<void(std::shared_ptr<WebSocket>)> ready);
   void upgrade_to(Response head, const UpgradeReady& ready);
+  void on_gone(std::function<void()> gone);
 
   std::size_t index = 0;  // in its worker's list
 
@@ -160,6 +161,7 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   /// Keeps the deadline for progress while output waits. False when the connection ended.
   bool flush();
   void close_stream();
+  void tell_gone();
   void set_deadline(Duration span);
   bool certificate_current() const;
 
@@ -193,7 +195,8 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   std::size_t in_flight_ = 0;  // stream bytes in the channel's output
   std::shared_ptr<StreamCore> stream_;
   std::shared_ptr<Duplex> duplex_;
-  std::string websocket_key_;  // the current request asks for an upgrade
+  std::function<void()> gone_;  // who makes the answer wants to know
+  std::string websocket_key_;   // the current request asks for an upgrade
 };
 
 std::unique_ptr<Exchange> make_exchange(std::shared_ptr<Connection> connection);

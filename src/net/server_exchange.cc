@@ -157,6 +157,12 @@ class ServerExchange final : public Exchange {
     if (!posted) ready(nullptr);
   }
 
+  void on_gone(std::function<void()> gone) override {
+    if (connection_ == nullptr) return;
+    if (connection_->loop().on_this_thread()) return connection_->on_gone(std::move(gone));
+    connection_->loop().post([connection = connection_, gone] { connection->on_gone(gone); });
+  }
+
  private:
   std::shared_ptr<Connection> connection_;  // null once answered
 };

@@ -39,6 +39,7 @@ void Connection::begin_stream(Response head, std::shared_ptr<StreamCore> core) {
   out.clear();
   append_head(out, head.status, head.headers, chunked_, nullptr);
   state_ = State::streaming;
+  gone_ = nullptr;
   deadline_ = 0;
   in_flight_ = 0;
   if (!channel_->write(out)) return close();
@@ -169,6 +170,7 @@ void Connection::upgrade_to(Response head, const UpgradeReady& ready) {
   text.append("\r\n");
   const auto self = shared_from_this();
   state_ = State::upgraded;
+  gone_ = nullptr;
   deadline_ = 0;
   input_fresh_ = false;
   loop_->remove(channel_->fd());

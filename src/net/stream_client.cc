@@ -1,22 +1,21 @@
 #include "net/stream_client.h"
 
 #include <algorithm>
-#include <future>
+#include <deque>
 #include <mutex>
 #include <thread>
+#include <unordered_set>
 #include <vector>
 
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "net/client_connection.h"
 #include "net/duplex.h"
-#include "net/message_parser.h"
+#include "net/opening.h"
 
 namespace dibs::net {
 namespace {
 
-constexpr std::size_t kReadSize = 32 * 1024;
-constexpr std::size_t kMaxHead = 1024 * 1024;
 // Both ends of a stream may have reasons to wait.
 constexpr Duration kPatience = std::chrono::hours(4);
 // A side of a splice with more than this waiting holds the other up.
@@ -24,13 +23,14 @@ constexpr std::size_t kSpliceBound = 1024 * 1024;
 // What a client that is gone has sent must be taken in this time.
 constexpr Duration kSpliceEnd = std::chrono::seconds(5);
 
+using Opened = std::function<void(Result<StreamAnswer>)>;
+
 class ParsedBody final : public BodySource {
  public:
   ParsedBody(std::shared_ptr<ByteStream> stream, std::unique_ptr<ResponseParser> parser,
-             std::string rest, bool complete)
+             bool complete)
       : stream_(std::move(stream)), state_(std::make_shared<State>()) {
     state_->parser = std::move(parser);
-    state_->rest = std::move(rest);
     state_->complete = complete;
   }
   ~ParsedBody() override { stream_->close(); }
@@ -43,6 +43,7 @@ class ParsedBody final : public BodySource {
   }
 
   void hold(bool held) override { stream_->hold(held); }
+  void expire(Duration span) override { stream_->expire(span); }
 
  private:
   /// On the io thread only.
@@ -88,40 +89,164 @@ class ParsedBody final : public BodySource {
   std::shared_ptr<State> state_;
 };
 
+/// Looks names up, one after the other, on a thread that begins with the first of them.
+class Lookups {
+ public:
+  ~Lookups() {
+    {
+      const MutexLock lock(mutex_);
+      closed_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void post(std::function<void()> lookup) {
+    const MutexLock lock(mutex_);
+    if (closed_) return;
+    queue_.push_back(std::move(lookup));
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    changed_.notify_all();
+  }
+
+ private:
+  void run() {
+    MutexLock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this]() DIBS_REQUIRES(mutex_) { return closed_ || !queue_.empty(); });
+      if (closed_) return;
+      const auto lookup = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      lookup();
+      lock.lock();
+    }
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<std::function<void()>> queue_ DIBS_GUARDED_BY(mutex_);
+  bool closed_ DIBS_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+Error closing() { return Error::unavailable("the client is closed"); }
+
 }  // namespace
 
 struct StreamClient::Impl {
   std::shared_ptr<EventLoop> loop = std::make_shared<EventLoop>();
-  std::vector<std::shared_ptr<Duplex>> open;  // on the io thread only
+  // These on the io thread only.
+  std::unordered_set<std::shared_ptr<Opening>> opening;
+  std::unordered_set<std::shared_ptr<Duplex>> open;
   std::vector<char> scratch = std::vector<char>(64 * 1024);
-  bool closed = false;  // on the io thread only
+  bool closed = false;
+
   std::once_flag begun;
   std::thread thread;
+  Lookups lookups;
 
   void begin() {
     std::call_once(begun, [this] {
       loop->set_tick(std::chrono::milliseconds(500), [this] {
-        const auto all = open;
-        for (const auto& duplex : all) duplex->on_tick(loop->now());
+        for (const auto& one : std::vector(opening.begin(), opening.end())) {
+          one->on_tick(loop->now());
+        }
+        for (const auto& one : std::vector(open.begin(), open.end())) one->on_tick(loop->now());
       });
       thread = std::thread([this] { loop->run(); });
     });
   }
 
+  void close() {
+    closed = true;
+    for (const auto& one : std::vector(opening.begin(), opening.end())) one->fail(closing());
+    for (const auto& one : std::vector(open.begin(), open.end())) one->close();
+  }
+
+  /// The address is known, or is found out beside the io thread.
+  void dial(const std::shared_ptr<Opening>& one, Reach reach) {
+    const auto found = [one](Result<std::vector<SocketAddress>> addresses) {
+      if (!addresses.ok()) return one->fail(std::move(addresses).error());
+      one->begin(std::move(addresses).value());
+    };
+    if (!needs_lookup(one->url())) return found(resolve(one->url(), reach));
+    lookups.post([loop = loop, url = one->url(), reach, found] {
+      loop->post([found, addresses = resolve(url, reach)] { found(addresses); });
+    });
+  }
+
   std::shared_ptr<ByteStream> adopt(std::unique_ptr<Channel> channel, std::string early) {
-    begin();
     const auto duplex =
         std::make_shared<Duplex>(loop, std::move(channel), std::move(early), scratch,
                                  Duplex::Limits{.write_timeout = kPatience});
-    loop->post([this, duplex] {
-      if (closed) return duplex->close();
-      open.push_back(duplex);
-      duplex->begin("", [this, raw = duplex.get()] {
-        std::erase_if(open, [&](const auto& other) { return other.get() == raw; });
-      });
-    });
+    open.insert(duplex);
+    duplex->begin("", [this, raw = duplex.get()] { open.erase(raw->shared_from_this()); });
     return make_byte_stream(duplex);
   }
+
+  StreamAnswer answer(Reply reply) {
+    StreamAnswer out;
+    out.head.status = reply.parser->response().status;
+    out.head.headers = reply.parser->response().headers;
+    if (out.head.status == 101) {
+      out.upgraded = adopt(std::move(reply.channel), std::move(reply.rest));
+      return out;
+    }
+    // What is left is fed to the parser by the stream, even when the body is complete already: so
+    // it begins with at least one byte that nobody looks at.
+    if (reply.complete) reply.rest = std::string(1, '\0');
+    out.body = std::make_shared<ParsedBody>(adopt(std::move(reply.channel), std::move(reply.rest)),
+                                            std::move(reply.parser), reply.complete);
+    return out;
+  }
+};
+
+/// Touches the client on the loop alone, which ends before it.
+class StreamClient::Pending final : public StreamRequest,
+                                    public std::enable_shared_from_this<Pending> {
+ public:
+  Pending(Impl& impl, Result<Opening::Task> task, Reach reach)
+      : impl_(impl), loop_(impl.loop), task_(std::move(task)), reach_(reach) {}
+
+  void start(Opened opened) override {
+    const auto begin = [self = shared_from_this(), opened] { self->begin(opened); };
+    if (!loop_->post(begin)) opened(closing());
+  }
+
+  void cancel() override {
+    loop_->post([self = shared_from_this()] {
+      self->cancelled_ = true;
+      if (const auto opening = self->opening_.lock()) opening->fail(canceled());
+    });
+  }
+
+ private:
+  static Error canceled() { return Error::unavailable("context canceled"); }
+
+  void begin(const Opened& opened) {
+    if (impl_.closed) return opened(closing());
+    if (cancelled_) return opened(canceled());
+    if (!task_.ok()) return opened(task_.error());
+    const auto opening =
+        std::make_shared<Opening>(loop_, std::move(task_).value(), impl_.scratch,
+                                  [this, self = shared_from_this(), opened](Result<Reply> reply) {
+                                    impl_.opening.erase(opening_.lock());
+                                    if (!reply.ok()) return opened(std::move(reply).error());
+                                    opened(impl_.answer(std::move(reply).value()));
+                                  });
+    opening_ = opening;
+    impl_.opening.insert(opening);
+    impl_.dial(opening, reach_);
+  }
+
+  Impl& impl_;
+  const std::shared_ptr<EventLoop> loop_;
+  // These on the io thread only.
+  Result<Opening::Task> task_;
+  const Reach reach_;
+  bool cancelled_ = false;
+  std::weak_ptr<Opening> opening_;
 };
 
 StreamClient::StreamClient() : impl_(std::make_unique<Impl>()) {}
@@ -137,81 +262,48 @@ StreamClient::~StreamClient() {
 }
 
 void StreamClient::close() {
-  impl_->loop->post([impl = impl_.get()] {
-    impl->closed = true;
-    const auto all = impl->open;
-    for (const auto& duplex : all) duplex->close();
-  });
+  impl_->loop->post([impl = impl_.get()] { impl->close(); });
 }
 
-Result<StreamAnswer> StreamClient::open(const std::string& url_text,
-                                        std::shared_ptr<TlsContext> tls, const Request& request,
-                                        Duration timeout, Reach reach) {
-  const Deadline deadline = std::chrono::steady_clock::now() + timeout;
-  DIBS_TRY(const Url url, Url::parse(url_text));
-  DIBS_TRY(const std::string head, request_head(request, url));
-  DIBS_TRY(auto connection, ClientConnection::dial(url, std::move(tls), deadline, reach));
-  auto sent = connection->write(head, deadline);
-  if (sent.ok()) sent = connection->write(request.body, deadline);
-  auto parser = std::make_unique<ResponseParser>(
-      ParseLimits{.max_header_bytes = kMaxHead,
-                  .max_body = std::numeric_limits<std::uint64_t>::max()},
-      request.method == "HEAD");
-  std::string rest;
-  Parsed parsed = Parsed::need_more;
-  while (parsed == Parsed::need_more) {
-    char buffer[kReadSize];
-    auto got = connection->read(buffer, sizeof buffer, deadline);
-    if (!got.ok() || *got == 0) {
-      if (!sent.ok()) return sent.error();
-      return got.ok() ? Error::unavailable("EOF") : got.error();
-    }
-    rest.append(buffer, *got);
-    std::size_t used = 0;
-    parsed = parser->feed(rest, used);
-    rest.erase(0, used);
-  }
-  if (parsed != Parsed::head && parsed != Parsed::complete) {
-    return Error::unavailable("malformed HTTP response");
-  }
-  StreamAnswer out;
-  out.head.status = parser->response().status;
-  out.head.headers = parser->response().headers;
-  std::string early;
-  auto channel = connection->release(early);
-  if (out.head.status == 101) {
-    out.upgraded = impl_->adopt(std::move(channel), rest + early);
+std::shared_ptr<StreamRequest> StreamClient::request(const std::string& url,
+                                                     std::shared_ptr<TlsContext> tls,
+                                                     const Request& request, Duration timeout,
+                                                     Reach reach) {
+  const auto task = [&]() -> Result<Opening::Task> {
+    Opening::Task out;
+    DIBS_TRY(out.url, Url::parse(url));
+    DIBS_TRY(out.message, request_head(request, out.url));
+    out.message.append(request.body);
+    out.tls = std::move(tls);
+    out.to_head = request.method == "HEAD";
+    out.deadline = EventLoop::steady_ms() +
+                   std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
     return out;
-  }
-  // What is left is fed from the io thread, even when the body is complete already: so the stream
-  // begins with at least one byte that nobody looks at.
-  const bool complete = parsed == Parsed::complete;
-  std::string begin = complete ? std::string(1, '\0') : rest + early;
-  out.body = std::make_shared<ParsedBody>(impl_->adopt(std::move(channel), std::move(begin)),
-                                          std::move(parser), std::string(), complete);
-  return out;
+  };
+  impl_->begin();
+  return std::make_shared<Pending>(*impl_, task(), reach);
 }
 
-Result<std::string> read_whole(BodySource& body, std::size_t limit, Duration timeout) {
+void read_whole(std::shared_ptr<BodySource> body, std::size_t limit, Duration timeout,
+                std::function<void(Result<std::string>)> done) {
+  // On the io thread only; the body lives until its end has been told.
   struct State {
-    Mutex mutex;
-    std::string text DIBS_GUARDED_BY(mutex);
-    std::promise<bool> ended;
+    std::string text;
+    std::shared_ptr<BodySource> body;
   };
   const auto state = std::make_shared<State>();
-  auto ended = state->ended.get_future();
-  body.start(
+  state->body = std::move(body);
+  const std::shared_ptr<BodySource> source = state->body;
+  source->start(
       [state, limit](std::string piece) {
-        const MutexLock lock(state->mutex);
         state->text.append(piece, 0, limit - std::min(limit, state->text.size()));
       },
-      [state](bool whole) { state->ended.set_value(whole); });
-  if (ended.wait_for(timeout) != std::future_status::ready) {
-    return Error::timeout("context deadline exceeded");
-  }
-  if (!ended.get()) return Error::unavailable("unexpected EOF");
-  const MutexLock lock(state->mutex);
-  return std::move(state->text);
+      [state, done = std::move(done)](bool whole) {
+        const auto last = std::move(state->body);
+        if (!whole) return done(Error::unavailable("unexpected EOF"));
+        done(std::move(state->text));
+      });
+  source->expire(timeout);
 }
 
 void splice(std::shared_ptr<ByteStream> client, std::shared_ptr<ByteStream> server) {

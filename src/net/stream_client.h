@@ -1,7 +1,8 @@
 #pragma once
 // Requests whose answer is a stream: an upgraded connection, or a body that comes as it is made.
-// Opening blocks; what follows is delivered on the client's one io thread, so that a thousand quiet
-// streams cost no threads.
+// All of it, from the first packet on, happens on the client's one io thread: neither a server that
+// never answers nor a thousand quiet streams cost a thread. Names, unlike addresses, are looked up
+// by one thread more, one at a time.
 
 #include <functional>
 #include <memory>
@@ -25,12 +26,26 @@ class BodySource {
                      std::function<void(bool whole)> ended) = 0;
   /// While held, nothing is read.
   virtual void hold(bool held) = 0;
+  /// Breaks it off after that time, unless it has ended.
+  virtual void expire(Duration span) = 0;
 };
 
 struct StreamAnswer {
   Response head = {};                              // without its body
   std::shared_ptr<ByteStream> upgraded = nullptr;  // of a 101
   std::shared_ptr<BodySource> body = nullptr;      // of everything else
+};
+
+/// A request that can be given up. From any thread; dropping it gives nothing up.
+class StreamRequest {
+ public:
+  virtual ~StreamRequest() = default;
+  /// Begins. `opened` is called once, on the io thread, and must not block there. Errors:
+  /// unavailable, timeout, worded as by Go's dialler and without the URL; bad_request for an
+  /// address out of reach.
+  virtual void start(std::function<void(Result<StreamAnswer>)> opened) = 0;
+  /// Unless it is answered, it fails now.
+  virtual void cancel() = 0;
 };
 
 class StreamClient {
@@ -45,19 +60,20 @@ class StreamClient {
   void close();
 
   /// `url` as in ClientOptions; `tls` is for https only. `timeout` is for dialling and the head.
-  /// Errors: unavailable, timeout, worded as by Go's dialler and without the URL; bad_request for
-  /// an address out of reach.
-  Result<StreamAnswer> open(const std::string& url, std::shared_ptr<TlsContext> tls,
-                            const Request& request, Duration timeout,
-                            Reach reach = Reach::anywhere);
+  std::shared_ptr<StreamRequest> request(const std::string& url, std::shared_ptr<TlsContext> tls,
+                                         const Request& request, Duration timeout,
+                                         Reach reach = Reach::anywhere);
 
  private:
   struct Impl;
+  class Pending;
   std::unique_ptr<Impl> impl_;
 };
 
-/// The whole body, up to `limit` bytes; for answers that were not meant to be streams. Blocks.
-Result<std::string> read_whole(BodySource& body, std::size_t limit, Duration timeout);
+/// Gives the whole body, up to `limit` bytes, to `done`; for answers that were not meant to be
+/// streams. One that takes longer than `timeout` is broken off. Errors: unavailable.
+void read_whole(std::shared_ptr<BodySource> body, std::size_t limit, Duration timeout,
+                std::function<void(Result<std::string>)> done);
 
 /// Joins two streams until either ends; a side that is slow holds up the other. What the server has
 /// said still reaches the client, however slowly; a client that is gone is not waited for.

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 
 #include "base/mutex.h"
@@ -84,7 +85,7 @@ TEST(StreamClient, carries_bytes_both_ways) {
     if (tls) options.tls = test_server_tls();
     auto server = test_server(options, echo);
     StreamClient client;
-    auto answer = client.open(url_of(*server, tls), client_context(), asking("/"), kWait);
+    auto answer = open_stream(client, url_of(*server, tls), client_context(), asking("/"), kWait);
     ASSERT_TRUE(answer.ok()) << answer.error().message();
     EXPECT_EQ(answer->head.status, 101);
     ASSERT_NE(answer->upgraded, nullptr);
@@ -108,7 +109,7 @@ TEST(StreamClient, keeps_what_came_with_the_head) {
     });
   });
   StreamClient client;
-  auto answer = client.open(url_of(*server, false), nullptr, asking("/"), kWait);
+  auto answer = open_stream(client, url_of(*server, false), nullptr, asking("/"), kWait);
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(Collector::on(answer->upgraded)->wait(), "at once");
 }
@@ -130,10 +131,11 @@ TEST(StreamClient, reads_another_answer_as_a_body) {
   });
   StreamClient client;
   const auto body = [&](std::string target, int& status) -> Result<std::string> {
-    auto answer = client.open(url_of(*server, false), nullptr, get(std::move(target)), kWait);
+    auto answer =
+        open_stream(client, url_of(*server, false), nullptr, get(std::move(target)), kWait);
     if (!answer.ok()) return answer.error();
     status = answer->head.status;
-    return read_whole(*answer->body, 1 << 20, kWait);
+    return whole_body(answer->body, kWait);
   };
   int status = 0;
   EXPECT_EQ(body("/", status).value(), "no");
@@ -151,7 +153,7 @@ TEST(StreamClient, words_a_failed_dial_as_go_does) {
     port = server->port();
   }
   StreamClient client;
-  const auto answer = client.open(cat("http://127.0.0.1:", port), nullptr, get("/"), kWait);
+  const auto answer = open_stream(client, cat("http://127.0.0.1:", port), nullptr, get("/"), kWait);
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.error().message(),
             cat("dial tcp 127.0.0.1:", port, ": connect: connection refused"));
@@ -160,14 +162,110 @@ TEST(StreamClient, words_a_failed_dial_as_go_does) {
 TEST(StreamClient, breaks_off_what_is_open) {
   auto server = test_server({}, echo);
   StreamClient client;
-  auto answer = client.open(url_of(*server, false), nullptr, asking("/"), kWait);
+  auto answer = open_stream(client, url_of(*server, false), nullptr, asking("/"), kWait);
   ASSERT_TRUE(answer.ok());
   const auto got = Collector::on(answer->upgraded);
   client.close();
   EXPECT_EQ(got->wait(), "");
-  auto late = client.open(url_of(*server, false), nullptr, asking("/"), kWait);
-  ASSERT_TRUE(late.ok());
-  EXPECT_EQ(Collector::on(late->upgraded)->wait(), "");
+  auto late = open_stream(client, url_of(*server, false), nullptr, asking("/"), kWait);
+  EXPECT_FALSE(late.ok());
+}
+
+TEST(StreamClient, waits_for_the_silent_without_threads) {
+  constexpr int kMany = 500;
+  const SilentPort silent;
+  auto server = test_server({}, echo);
+  std::atomic<int> failed = 0;
+  {
+    StreamClient client;
+    for (int i = 0; i < kMany; ++i) {
+      client.request(cat("http://127.0.0.1:", silent.port()), nullptr, get("/"), kWait)
+          ->start([&](const auto& answer) { failed += answer.ok() ? 0 : 1; });
+    }
+    EXPECT_TRUE(open_stream(client, url_of(*server, false), nullptr, asking("/"), kWait).ok());
+    EXPECT_EQ(failed, 0);
+  }
+  EXPECT_EQ(failed, kMany);
+}
+
+TEST(StreamClient, gives_up_at_the_end_of_its_time) {
+  const SilentPort silent;
+  StreamClient client;
+  const auto message = [&](const char* scheme) {
+    auto answer = open_stream(client, cat(scheme, "://127.0.0.1:", silent.port()), client_context(),
+                              get("/"), std::chrono::milliseconds(1));
+    return answer.ok() ? "opened" : answer.error().message();
+  };
+  EXPECT_EQ(message("http"), "context deadline exceeded");
+  EXPECT_EQ(message("https"), "net/http: TLS handshake timeout");
+}
+
+TEST(StreamClient, gives_up_when_it_is_told_to) {
+  const SilentPort silent;
+  StreamClient client;
+  std::promise<std::string> told;
+  const auto request =
+      client.request(cat("http://127.0.0.1:", silent.port()), nullptr, get("/"), kWait);
+  request->start([&](const auto& answer) { told.set_value(answer.error().message()); });
+  const int taken = silent.accept_one();
+  request->cancel();
+  EXPECT_EQ(told.get_future().get(), "context canceled");
+  see_end(taken);
+  request->cancel();
+
+  const auto early = client.request("http://127.0.0.1:1", nullptr, get("/"), kWait);
+  early->cancel();
+  std::promise<std::string> second;
+  early->start([&](const auto& answer) { second.set_value(answer.error().message()); });
+  EXPECT_EQ(second.get_future().get(), "context canceled");
+}
+
+TEST(StreamClient, looks_names_up_and_says_what_is_wrong) {
+  auto server = test_server({}, echo);
+  StreamClient client;
+  EXPECT_TRUE(
+      open_stream(client, cat("http://localhost:", server->port()), nullptr, asking("/"), kWait)
+          .ok());
+  const auto message = [&](const std::string& url, const Request& request) {
+    auto answer = open_stream(client, url, nullptr, request, kWait);
+    return answer.ok() ? "opened" : answer.error().message();
+  };
+  EXPECT_THAT(message("http://nobody.invalid", get("/")),
+              testing::StartsWith("dial tcp: lookup nobody.invalid: "));
+  EXPECT_THAT(message("ftp://x", get("/")), testing::HasSubstr("must begin with"));
+  EXPECT_THAT(message("http://127.0.0.1:1", get("/a b\r\nc")),
+              testing::Not(testing::HasSubstr("dial")));
+}
+
+TEST(StreamClient, sends_long_bodies_and_hears_early_answers) {
+  auto server = test_server({.max_body = 20 * 1024 * 1024},
+                            [](Request request, std::unique_ptr<Exchange> exchange) {
+                              exchange->respond(text(200, cat(request.body.size())));
+                            });
+  StreamClient client;
+  const auto answered = [&](std::size_t size) -> std::string {
+    auto answer = open_stream(client, url_of(*server, false), nullptr,
+                              post("/", std::string(size, 'x')), kWait);
+    if (!answer.ok()) return answer.error().message();
+    auto body = whole_body(answer->body, kWait);
+    return cat(answer->head.status, " ", body.ok() ? *body : body.error().message());
+  };
+  EXPECT_EQ(answered(15'000'000), "200 15000000");
+  EXPECT_THAT(answered(40'000'000), testing::StartsWith("413 "));
+}
+
+TEST(StreamClient, breaks_a_body_off_that_takes_too_long) {
+  std::shared_ptr<BodyStream> held;
+  auto server = test_server({}, [&](Request, std::unique_ptr<Exchange> exchange) {
+    held = exchange->stream(text(500, ""));
+    held->write(share("begun"));
+  });
+  StreamClient client;
+  auto answer = open_stream(client, url_of(*server, false), nullptr, get("/"), kWait);
+  ASSERT_TRUE(answer.ok());
+  const auto body = whole_body(answer->body, std::chrono::milliseconds(1));
+  ASSERT_FALSE(body.ok());
+  EXPECT_EQ(body.error().message(), "unexpected EOF");
 }
 
 TEST(StreamClient, joins_two_streams) {
@@ -176,7 +274,7 @@ TEST(StreamClient, joins_two_streams) {
   auto near = test_server({}, [&](Request request, std::unique_ptr<Exchange> exchange) {
     const std::shared_ptr<Exchange> shared = std::move(exchange);
     std::thread([&, shared, request] {
-      auto answer = client.open(url_of(*far, false), nullptr, request, kWait);
+      auto answer = open_stream(client, url_of(*far, false), nullptr, request, kWait);
       ASSERT_TRUE(answer.ok());
       shared->upgrade_to(answer->head, [other = answer->upgraded](auto stream) {
         splice(std::move(stream), other);
@@ -184,7 +282,7 @@ TEST(StreamClient, joins_two_streams) {
     }).detach();
   });
   StreamClient outer;
-  auto answer = outer.open(url_of(*near, false), nullptr, asking("/"), kWait);
+  auto answer = open_stream(outer, url_of(*near, false), nullptr, asking("/"), kWait);
   ASSERT_TRUE(answer.ok());
   const auto got = Collector::on(answer->upgraded);
   const std::string big(5'000'000, 'b');
@@ -202,7 +300,7 @@ TEST(StreamClient, holds_a_sender_up) {
     });
   });
   StreamClient client;
-  auto answer = client.open(url_of(*server, false), nullptr, asking("/"), kWait);
+  auto answer = open_stream(client, url_of(*server, false), nullptr, asking("/"), kWait);
   ASSERT_TRUE(answer.ok());
   auto stream = opened.get_future().get();
   const auto got = Collector::on(stream);
@@ -231,7 +329,7 @@ TEST(StreamClient, is_drained_when_nothing_is_on_its_way_either) {
     });
   });
   StreamClient client;
-  auto answer = client.open(url_of(*server, false), nullptr, asking("/"), kWait);
+  auto answer = open_stream(client, url_of(*server, false), nullptr, asking("/"), kWait);
   ASSERT_TRUE(answer.ok());
   const auto got = Collector::on(answer->upgraded);
   answer->upgraded->write("enough");
@@ -258,7 +356,7 @@ TEST(StreamClient, opens_a_websocket_through_a_tunnel) {
   request.headers.add("Upgrade", "websocket");
   request.headers.add("Sec-WebSocket-Version", "13");
   request.headers.add("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
-  auto answer = client.open(url_of(*server, false), nullptr, request, kWait);
+  auto answer = open_stream(client, url_of(*server, false), nullptr, request, kWait);
   ASSERT_TRUE(answer.ok());
   auto bytes = bytes_of(make_websocket(answer->upgraded, WsEnd::client, 1 << 20));
   const auto got = Collector::on(bytes);
@@ -285,7 +383,7 @@ TEST(SpdyConnection, carries_streams_between_two_ends) {
     });
   });
   StreamClient client;
-  auto answer = client.open(url_of(*server, false), nullptr, asking("/"), kWait);
+  auto answer = open_stream(client, url_of(*server, false), nullptr, asking("/"), kWait);
   ASSERT_TRUE(answer.ok());
   auto spdy = SpdyConnection::make(answer->upgraded, SpdyConnection::End::client);
   Mutex mutex;

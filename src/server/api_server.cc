@@ -44,7 +44,6 @@ struct ApiServer::Parts {
         watches(runtime, store) {}
 
   runtime::Runtime& runtime;
-  runtime::Executor* relays = &runtime.executor;  // for those who wait for nodes and pods
   store::Store& store;
   Options options;
   metrics::Registry metrics;
@@ -154,9 +153,8 @@ ApiServer::ApiServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 ApiServer::~ApiServer() { close(); }
 
 Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, store::Store& store,
-                                                   Options options, runtime::Executor* relays) {
+                                                   Options options) {
   auto parts = std::make_unique<Parts>(runtime, store, std::move(options));
-  if (relays != nullptr) parts->relays = relays;
   Parts& p = *parts;
   DIBS_TRY(auto builtin, builtin_resources(p.options));
   if (!builtin.empty()) {
@@ -372,7 +370,7 @@ void ApiServer::Parts::work(const ContextPtr& context, const ExchangePtr& shared
       if (auto allowed = check_verb(*context, **resource); !allowed.ok()) {
         return respond(context, *shared, std::move(allowed).error());
       }
-      return relays->post([this, context, shared] { subresources->stream(context, shared); });
+      return subresources->stream(context, shared);
     }
   }
   answer(context, shared);

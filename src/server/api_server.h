@@ -25,11 +25,9 @@ namespace dibs::server {
 class ApiServer {
  public:
   /// Writes the objects every cluster has (namespaces, roles, …) where they are missing. Errors: of
-  /// the store, or of an option that cannot be used. `relays` runs what waits for nodes and pods;
-  /// null: the runtime's own.
+  /// the store, or of an option that cannot be used.
   static Result<std::unique_ptr<ApiServer>> open(runtime::Runtime& runtime, store::Store& store,
-                                                 Options options,
-                                                 runtime::Executor* relays = nullptr);
+                                                 Options options);
   ~ApiServer();
 
   /// Over HTTP.

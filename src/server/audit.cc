@@ -337,6 +337,7 @@ class AuditedExchange final : public calls::Exchange {
       ready(held(std::move(bytes), entry));
     });
   }
+  void on_gone(std::function<void()> gone) override { inner_->on_gone(std::move(gone)); }
 
  private:
   AuditEntryPtr begin(int status) {

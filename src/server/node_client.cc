@@ -20,6 +20,17 @@ std::string without_token(std::string_view offer) {
   return join(kept, ", ");
 }
 
+/// The place does not want to be upgraded: the client gets its words.
+void pass_refusal(net::StreamAnswer answer, const std::shared_ptr<net::Exchange>& exchange) {
+  answer.head.headers.remove("Connection");
+  net::read_whole(std::move(answer.body), kMaxNodeError, kNodeTimeout,
+                  [exchange, head = std::move(answer.head)](Result<std::string> text) {
+                    net::Response refusal = head;
+                    if (text.ok()) refusal.body = std::move(text).value();
+                    exchange->respond(std::move(refusal));
+                  });
+}
+
 }  // namespace
 
 Result<std::unique_ptr<NodeClient>> NodeClient::open(const Options& options) {
@@ -63,8 +74,12 @@ std::shared_ptr<net::TlsContext> NodeClient::context_for(const StreamPlace& plac
   return place.unchecked ? unchecked_tls_ : tls_;
 }
 
-Result<net::StreamAnswer> NodeClient::open(const StreamPlace& place, const net::Request& request) {
-  return client_.open(place.url, context_for(place), request, kNodeTimeout, place.reach);
+void NodeClient::open(const StreamPlace& place, const net::Request& request, net::Exchange& client,
+                      std::function<void(Result<net::StreamAnswer>)> opened) {
+  const auto sent =
+      client_.request(place.url, context_for(place), request, kNodeTimeout, place.reach);
+  client.on_gone([sent] { sent->cancel(); });
+  sent->start(std::move(opened));
 }
 
 net::Request passed_on(const net::Request& request, const std::string& target) {
@@ -93,28 +108,28 @@ net::Request passed_on(const net::Request& request, const std::string& target) {
 
 void join_upgrade(NodeClient& nodes, const net::Request& request, const StreamPlace& place,
                   const std::shared_ptr<net::Exchange>& exchange) {
-  const auto fail = [&](const Error& error) { exchange->respond(status_response(error)); };
   if (!net::has_token(request.headers.get("Connection"), "upgrade")) {
-    return fail(Error::bad_request("Upgrade request required"));
+    return exchange->respond(status_response(Error::bad_request("Upgrade request required")));
   }
-  auto answer = nodes.open(place, passed_on(request, place.target));
-  if (!answer.ok()) {
-    const Error& error = answer.error();
-    if (error.code() == Code::bad_request) return fail(error);
-    return fail(Error::plain(cat("error dialing backend: ", error.message())));
-  }
-  if (answer->upgraded == nullptr) {
-    auto text = net::read_whole(*answer->body, kMaxNodeError, kNodeTimeout);
-    net::Response refusal = std::move(answer->head);
-    refusal.headers.remove("Connection");
-    if (text.ok()) refusal.body = std::move(*text);
-    return exchange->respond(std::move(refusal));
-  }
-  exchange->upgrade_to(std::move(answer->head),
-                       [node = answer->upgraded](std::shared_ptr<net::ByteStream> client) {
-                         if (client == nullptr) return node->close();
-                         net::splice(std::move(client), node);
-                       });
+  nodes.open(
+      place, passed_on(request, place.target), *exchange,
+      [exchange](Result<net::StreamAnswer> answer) {
+        if (!answer.ok()) {
+          const Error& error = answer.error();
+          return exchange->respond(
+              status_response(error.code() == Code::bad_request
+                                  ? error
+                                  : Error::plain(cat("error dialing backend: ", error.message()))));
+        }
+        if (answer->upgraded == nullptr) {
+          return pass_refusal(std::move(answer).value(), exchange);
+        }
+        exchange->upgrade_to(std::move(answer->head),
+                             [node = answer->upgraded](std::shared_ptr<net::ByteStream> client) {
+                               if (client == nullptr) return node->close();
+                               net::splice(std::move(client), node);
+                             });
+      });
 }
 
 void relay(std::shared_ptr<net::BodySource> body, std::shared_ptr<net::BodyStream> client) {

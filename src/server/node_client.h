@@ -1,9 +1,10 @@
 #pragma once
 // The API server's way to the ports of nodes and pods.
 //
-// Nodes are shown the server's client certificate. Connections are opened by a blocking call; what
-// flows through them afterwards is moved on one io thread.
+// Nodes are shown the server's client certificate. Connections are opened, and what flows through
+// them is moved, on one io thread: somebody who never answers holds up nobody.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -39,8 +40,10 @@ class NodeClient {
   Result<> set_certificate(const std::string& certificate_pem, const std::string& key_pem);
 
   /// Nodes are shown this server's certificate. Others are reached by http, or by https without any
-  /// check.
-  Result<net::StreamAnswer> open(const StreamPlace& place, const net::Request& request);
+  /// check. `opened` is called once, on the io thread, and must not block there; when the client
+  /// has hung up before, with an error. Errors: as of net::StreamRequest.
+  void open(const StreamPlace& place, const net::Request& request, net::Exchange& client,
+            std::function<void(Result<net::StreamAnswer>)> opened);
   /// Where a node of this process listens; "" for any other, whose address is what it says.
   std::string own_host(std::string_view node) const;
   /// Breaks off every stream.

@@ -205,15 +205,18 @@ void Subresources::proxy(const std::shared_ptr<Context>& context,
   net::Request request = passed_on(context->request, place->target);
   request.headers.remove("Accept-Encoding");
   request.headers.remove("Connection");
-  auto answer = nodes_.open(*place, request);
-  if (!answer.ok()) {
-    const Error& error = answer.error();
-    if (error.code() == Code::bad_request) return fail(error);
-    return fail(Error::unavailable(cat("error trying to reach service: ", error.message())));
-  }
-  net::Response head = std::move(answer->head);
-  head.headers.remove("Connection");
-  relay(std::move(answer->body), exchange->stream(std::move(head)));
+  nodes_.open(*place, request, *exchange, [exchange](Result<net::StreamAnswer> answer) {
+    if (!answer.ok()) {
+      const Error& error = answer.error();
+      return exchange->respond(status_response(
+          error.code() == Code::bad_request
+              ? error
+              : Error::unavailable(cat("error trying to reach service: ", error.message()))));
+    }
+    net::Response head = std::move(answer->head);
+    head.headers.remove("Connection");
+    relay(std::move(answer->body), exchange->stream(std::move(head)));
+  });
 }
 
 }  // namespace dibs::server

@@ -148,6 +148,16 @@ Error log_error(const Context& context, int status, const std::string& text) {
   return Error::plain(text);
 }
 
+void pass_log_error(const std::shared_ptr<Context>& context, net::StreamAnswer answer,
+                    const std::shared_ptr<net::Exchange>& exchange) {
+  net::read_whole(
+      std::move(answer.body), kMaxNodeError, kNodeTimeout,
+      [context, exchange, status = answer.head.status](const Result<std::string>& text) {
+        exchange->respond(status_response(text.ok() ? log_error(*context, status, *text)
+                                                    : Error::plain(text.error().message())));
+      });
+}
+
 }  // namespace
 
 Result<std::optional<StreamPlace>> Subresources::locate(Context& context) {
@@ -218,7 +228,7 @@ void Subresources::stream(const std::shared_ptr<Context>& context,
     empty.status = 204;
     return exchange->respond(std::move(empty));
   }
-  if (what == "log") return stream_log(*context, **place, *exchange);
+  if (what == "log") return stream_log(context, **place, exchange);
   join_upgrade(nodes_, context->request, **place, exchange);
 }
 
@@ -233,26 +243,26 @@ Result<> Subresources::authorize_websocket(const Context& context) {
   return access_.authorize_creation(context);
 }
 
-void Subresources::stream_log(const Context& context, const StreamPlace& place,
-                              net::Exchange& exchange) {
-  const auto fail = [&](const Error& error) { exchange.respond(status_response(error)); };
+void Subresources::stream_log(const std::shared_ptr<Context>& context, const StreamPlace& place,
+                              const std::shared_ptr<net::Exchange>& exchange) {
   net::Request request;
   request.method = "GET";
   request.target = place.target;
   request.headers.add("User-Agent", "dibs-apiserver");
-  auto answer = nodes_.open(place, request);
-  if (!answer.ok()) {
-    return fail(Error::plain(
-        cat("Get ", quoted(cat(place.url, place.target)), ": ", answer.error().message())));
-  }
-  if (answer->head.status != 200) {
-    auto text = net::read_whole(*answer->body, kMaxNodeError, kNodeTimeout);
-    if (!text.ok()) return fail(Error::plain(text.error().message()));
-    return fail(log_error(context, answer->head.status, *text));
-  }
-  net::Response head;
-  head.headers.add("Content-Type", "text/plain");
-  relay(std::move(answer->body), exchange.stream(std::move(head)));
+  nodes_.open(
+      place, request, *exchange,
+      [context, exchange, what = cat(place.url, place.target)](Result<net::StreamAnswer> answer) {
+        if (!answer.ok()) {
+          return exchange->respond(status_response(
+              Error::plain(cat("Get ", quoted(what), ": ", answer.error().message()))));
+        }
+        if (answer->head.status != 200) {
+          return pass_log_error(context, std::move(answer).value(), exchange);
+        }
+        net::Response head;
+        head.headers.add("Content-Type", "text/plain");
+        relay(std::move(answer->body), exchange->stream(std::move(head)));
+      });
 }
 
 }  // namespace dibs::server

@@ -13,6 +13,7 @@
 #include "json/parse.h"
 #include "net/http_server.h"
 #include "net/stream_client.h"
+#include "net/testing/test_support.h"
 #include "net/x509.h"
 #include "runtime/real_runtime.h"
 #include "server/api_server.h"
@@ -134,7 +135,8 @@ class NodeStreamsTest : public testing::Test {
   }
 
   Result<net::StreamAnswer> open(const net::Request& request) {
-    return client_.open(cat("http://127.0.0.1:", http_->port()), nullptr, request, kWait);
+    return net::open_stream(client_, cat("http://127.0.0.1:", http_->port()), nullptr, request,
+                            kWait);
   }
 
   /// "CODE BODY"
@@ -142,7 +144,7 @@ class NodeStreamsTest : public testing::Test {
     auto answer = open(request);
     if (!answer.ok()) return answer.error().message();
     if (answer->body == nullptr) return "101";
-    auto body = net::read_whole(*answer->body, 1 << 20, kWait);
+    auto body = net::whole_body(answer->body, kWait);
     return cat(answer->head.status, " ", body.ok() ? *body : body.error().message());
   }
   std::string send(std::string method, std::string target, std::string_view body = {}) {
@@ -340,6 +342,46 @@ TEST_F(NodeStreamsTest, wants_an_upgrade) {
       send("POST", cat(kPod, "/exec?command=true&stdout=true")),
       HasSubstr(R"("message":"Upgrade request required","reason":"BadRequest","code":400)"));
   EXPECT_THAT(send("GET", cat(kPod, "/portforward")), HasSubstr("Upgrade request required"));
+}
+
+TEST_F(NodeStreamsTest, waits_for_silent_nodes_without_threads) {
+  constexpr int kMany = 400;  // more than the pool has threads
+  const net::SilentPort silent;
+  send("POST", "/api/v1/nodes", "{'apiVersion':'v1','kind':'Node','metadata':{'name':'silent'}}");
+  set_port(silent.port(), "silent");
+  json::Value pod = simple_pod("mute");
+  pod.mut("spec").set("nodeName", "silent");
+  send("POST", "/api/v1/namespaces/default/pods", test::to_text(pod));
+  std::atomic<int> answered = 0;
+  for (int i = 0; i < kMany; ++i) {
+    client_
+        .request(cat("http://127.0.0.1:", http_->port()), nullptr,
+                 request("GET", "/api/v1/namespaces/default/pods/mute/log"), kWait)
+        ->start([&](const auto&) { ++answered; });
+  }
+  EXPECT_EQ(send("GET", cat(kPod, "/log")), "200 log\n");
+  EXPECT_EQ(answered, 0);
+  EXPECT_LT(runtime_.thread_count(), 100U);
+  client_.close();
+}
+
+TEST_F(NodeStreamsTest, gives_up_with_a_client_that_hangs_up) {
+  const net::SilentPort silent;
+  set_port(silent.port());
+  for (const char* what : {"/log", "/exec?command=true&stdout=true", "/proxy/"}) {
+    auto asked = upgrade(request("GET", cat(kPod, what)), "SPDY/3.1");
+    if (std::string_view(what) == "/proxy/") {
+      asked = request("GET", "/api/v1/nodes/n/proxy/");
+    }
+    const auto sent =
+        client_.request(cat("http://127.0.0.1:", http_->port()), nullptr, asked, kWait);
+    std::promise<void> ended;
+    sent->start([&](const auto&) { ended.set_value(); });
+    const int at_node = silent.accept_one();
+    sent->cancel();
+    net::see_end(at_node);
+    ended.get_future().get();
+  }
 }
 
 TEST_F(NodeStreamsTest, reaches_a_nodes_other_pages) {

@@ -41,7 +41,8 @@ class Subresources {
   Result<std::optional<StreamPlace>> locate(Context& context);
   Result<std::string> node_url(const Context& context, const std::string& name);
   Result<> authorize_websocket(const Context& context);
-  void stream_log(const Context& context, const StreamPlace& place, net::Exchange& exchange);
+  void stream_log(const std::shared_ptr<Context>& context, const StreamPlace& place,
+                  const std::shared_ptr<net::Exchange>& exchange);
   void proxy(const std::shared_ptr<Context>& context,
              const std::shared_ptr<net::Exchange>& exchange);
   Result<StreamPlace> proxied_node(Context& context);

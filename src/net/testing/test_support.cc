@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 
 #include "base/strings.h"
 
@@ -121,6 +122,45 @@ std::string RawClient::read_until(std::string_view mark) {
 std::string RawClient::read_all() { return read_until(""); }
 
 void RawClient::half_close() { ::shutdown(fd_, SHUT_WR); }
+
+Result<StreamAnswer> open_stream(StreamClient& client, const std::string& url,
+                                 std::shared_ptr<TlsContext> tls, const Request& request,
+                                 Duration timeout) {
+  std::promise<Result<StreamAnswer>> opened;
+  client.request(url, std::move(tls), request, timeout)->start([&](Result<StreamAnswer> answer) {
+    opened.set_value(std::move(answer));
+  });
+  return opened.get_future().get();
+}
+
+Result<std::string> whole_body(const std::shared_ptr<BodySource>& body, Duration timeout) {
+  std::promise<Result<std::string>> read;
+  read_whole(body, 1 << 20, timeout,
+             [&](Result<std::string> text) { read.set_value(std::move(text)); });
+  return read.get_future().get();
+}
+
+SilentPort::SilentPort() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(fd_, reinterpret_cast<sockaddr*>(&address), size) != 0) std::abort();
+  if (::listen(fd_, SOMAXCONN) != 0) std::abort();
+  ::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
+  port_ = ntohs(address.sin_port);
+}
+
+SilentPort::~SilentPort() { ::close(fd_); }
+
+int SilentPort::accept_one() const { return ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC); }
+
+void see_end(int fd) {
+  char buffer[4096];
+  while (::recv(fd, buffer, sizeof buffer, 0) > 0) {
+  }
+  ::close(fd);
+}
 
 void RawClient::shrink_receive_buffer() {
   const int size = 4096;

@@ -9,6 +9,7 @@
 
 #include "net/http_client.h"
 #include "net/http_server.h"
+#include "net/stream_client.h"
 #include "net/x509.h"
 
 namespace dibs::net {
@@ -29,6 +30,32 @@ std::unique_ptr<HttpClient> test_client(const HttpServer& server, bool tls);
 Request get(std::string target);
 Request post(std::string target, std::string body);
 Response text(int status, std::string body);
+
+/// Waits for what comes of the request.
+Result<StreamAnswer> open_stream(StreamClient& client, const std::string& url,
+                                 std::shared_ptr<TlsContext> tls, const Request& request,
+                                 Duration timeout);
+/// Waits for the end of the body.
+Result<std::string> whole_body(const std::shared_ptr<BodySource>& body, Duration timeout);
+
+/// A port that takes connections and never a byte, nor answers any.
+class SilentPort {
+ public:
+  SilentPort();
+  ~SilentPort();
+  SilentPort(const SilentPort&) = delete;
+  SilentPort& operator=(const SilentPort&) = delete;
+  std::uint16_t port() const { return port_; }
+  /// Waits for a connection; see_end() takes it.
+  int accept_one() const;
+
+ private:
+  int fd_;
+  std::uint16_t port_ = 0;
+};
+
+/// Waits until the other side of a socket has ended, and closes it.
+void see_end(int fd);
 
 /// A plain TCP connection to 127.0.0.1.
 class RawClient {

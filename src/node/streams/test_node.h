@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "json/parse.h"
 #include "net/stream_client.h"
+#include "net/testing/test_support.h"
 #include "net/x509.h"
 #include "node/streams/fake_runtime.h"
 #include "node/streams/node_server.h"
@@ -71,7 +72,8 @@ class TestNode : public ::testing::Test {
       tls.key_pem = as->key_pem;
     }
     DIBS_TRY(auto context, net::TlsContext::client(tls));
-    return client_.open(cat("https://127.0.0.1:", server_->port()), context, request, kWait);
+    return net::open_stream(client_, cat("https://127.0.0.1:", server_->port()), context, request,
+                            kWait);
   }
 
   /// "CODE BODY"
@@ -81,7 +83,7 @@ class TestNode : public ::testing::Test {
     request.target = std::move(target);
     auto answer = open(std::move(request), as);
     if (!answer.ok()) return answer.error().message();
-    auto body = net::read_whole(*answer->body, 1 << 20, kWait);
+    auto body = net::whole_body(answer->body, kWait);
     return cat(answer->head.status, " ", body.ok() ? *body : body.error().message());
   }
   std::string get(std::string target) { return get(std::move(target), &admin_); }

@@ -1,0 +1,56 @@
+#pragma once
+// The way to a server's socket, in steps of which only the look-up of a name blocks. Private to
+// net.
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "net/reach.h"
+
+namespace dibs::net {
+
+struct Url {
+  bool tls = true;
+  std::string host;  // an IPv6 address without its brackets
+  std::uint16_t port = 0;
+  std::string path;  // "" or "/prefix" without a slash at its end
+
+  /// http:// and https:// only. Errors: invalid.
+  static Result<Url> parse(std::string_view text);
+  /// "host:port" as it stands in a Host header; the default port of the scheme is left out.
+  std::string authority() const;
+  std::string host_port() const;
+};
+
+class SocketAddress {
+ public:
+  /// What begins any failure to reach it, in Go's words.
+  std::string where() const;
+  bool is_global() const;
+
+ private:
+  friend Result<std::vector<SocketAddress>> resolve(const Url& url, Reach reach);
+  friend Result<int> begin_connect(const SocketAddress& address);
+
+  sockaddr_storage storage_ = {};
+  socklen_t size_ = 0;
+};
+
+/// True where resolve() asks the system's resolver, which may take its time.
+bool needs_lookup(const Url& url);
+/// Where the server may be, in the order to try; never empty. Errors: unavailable; bad_request when
+/// any of them is out of reach, so that it is no matter of order.
+Result<std::vector<SocketAddress>> resolve(const Url& url, Reach reach);
+
+/// A socket that connects. When it is writable, finish_connect() says what came of it.
+Result<int> begin_connect(const SocketAddress& address);
+/// Errors: unavailable, and the socket is still the caller's.
+Result<> finish_connect(int fd, const SocketAddress& address);
+
+}  // namespace dibs::net
