@@ -23,6 +23,8 @@ Result<scheduler::Options> make_options(const SchedulerFlags& flags, runtime::Fi
   DIBS_TRY(options.configuration, read_scheduler_config(flags.config, files));
   DIBS_TRY(const api::Features gates, api::Features::parse(flags.release, flags.feature_gates));
   options.features = alloc::Features::from_gates(gates);
+  options.release = gates.minor();
+  options.claims = gates.on("DynamicResourceAllocation");
   options.instance = host_name();
   options.explain_events = flags.explain_events;
   return options;

@@ -42,6 +42,7 @@ Result<WhyStory> answer(const WhyFlags& flags) {
   DIBS_TRY(world.configuration, read_scheduler_config(flags.config, files));
   DIBS_TRY(const api::Features gates, api::Features::parse(flags.release, flags.feature_gates));
   world.features = alloc::Features::from_gates(gates);
+  world.release = gates.minor();
   DIBS_TRY(const client::Access access, find_access(flags.kubeconfig, flags.context));
   const std::string name_space =
       flags.name_space.empty() ? access.default_namespace : flags.name_space;

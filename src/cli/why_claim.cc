@@ -88,6 +88,17 @@ std::string place_of(const Value& allocation) {
   return join(made, ", or ");
 }
 
+/// The claim of an entry of a pod's spec.resourceClaims; "" if it is not made yet.
+std::string claim_name(const Value& pod, const Value& entry, int release) {
+  const Value& source = entry["source"].is_object() ? entry["source"] : entry;
+  if (source["resourceClaimName"].is_string()) return source["resourceClaimName"].str();
+  for (const Value& status : pod["status"]["resourceClaimStatuses"].items()) {
+    if (status["name"] == entry["name"]) return status["resourceClaimName"].str();
+  }
+  if (!scheduler::is_early(release)) return {};
+  return cat(pod["metadata"]["name"].as_string(), "-", entry["name"].as_string());
+}
+
 class ClaimStory {
  public:
   ClaimStory(const WhyWorld& world, const Value& object)
@@ -179,10 +190,11 @@ class ClaimStory {
     for (const Value& pod : world_.objects.pods) {
       const Value& metadata = pod["metadata"];
       if (metadata["namespace"].as_string() != name_space_) continue;
-      const std::vector<std::string> names = claim_names(pod);
+      const std::vector<std::string> names = claim_names(pod, world_.release);
       if (std::find(names.begin(), names.end(), name_) != names.end()) users.push_back(&pod);
     }
     if (users.empty()) {
+      if (is_classic(object_)) return tell_unused_classic();
       answer("Pending", "NoPod",
              "is pending: no pod uses it, and devices are given to claims of pods");
       tell_chances();
@@ -205,6 +217,31 @@ class ClaimStory {
     }
     made_.document.set("pods", std::move(pods));
     tell_origin();
+  }
+
+  void tell_unused_classic() {
+    const std::string class_name = object_["spec"]["resourceClassName"].str();
+    const Value* of = find_object(world_.objects.resource_classes, "", class_name);
+    if (of == nullptr) {
+      answer("Pending", "ClassMissing",
+             cat("is pending: ResourceClass ", class_name, " does not exist"));
+      return;
+    }
+    if ((*of)["structuredParameters"].as_bool()) {
+      answer("Pending", "NoPod",
+             "is pending: no pod uses it, and resources are given to claims of pods");
+      tell_chances();
+      return;
+    }
+    const std::string_view driver = (*of)["driverName"].as_string();
+    if (object_["spec"]["allocationMode"].as_string() == "Immediate") {
+      answer("Pending", "DriverNotAllocated",
+             cat("is pending: it is to be allocated at once, and driver ", driver,
+                 " has not done so: does its controller run? Its events are on the claim"));
+      return;
+    }
+    answer("Pending", "NoPod",
+           cat("is pending: no pod uses it, and driver ", driver, " allocates it for the first"));
   }
 
   /// Were a pod to use it now.
@@ -355,13 +392,10 @@ std::vector<std::string> missing_conditions(const Value& claim) {
   return made;
 }
 
-std::vector<std::string> claim_names(const Value& pod) {
+std::vector<std::string> claim_names(const Value& pod, int release) {
   std::vector<std::string> made;
-  for (const Value& ref : pod["spec"]["resourceClaims"].items()) {
-    std::string name = ref["resourceClaimName"].str();
-    for (const Value& status : pod["status"]["resourceClaimStatuses"].items()) {
-      if (name.empty() && status["name"] == ref["name"]) name = status["resourceClaimName"].str();
-    }
+  for (const Value& entry : pod["spec"]["resourceClaims"].items()) {
+    std::string name = claim_name(pod, entry, release);
     if (!name.empty()) made.push_back(std::move(name));
   }
   const Value& extended = pod["status"]["extendedResourceClaimStatus"]["resourceClaimName"];

@@ -4,6 +4,7 @@
 
 #include "api/kinds/resource/versions/conversion.h"
 #include "base/strings.h"
+#include "client/resource_versions.h"
 #include "scheduler/pod_shapes.h"
 
 namespace dibs::cli {
@@ -13,11 +14,7 @@ using json::Value;
 
 constexpr const char* kGroup = "resource.k8s.io";
 
-/// Newest first: what a server has of them is served in the form of v1 or can be turned into it.
-constexpr const char* kVersions[] = {"v1", "v1beta2", "v1beta1", "v1alpha3"};
-/// Claims of the classic model keep their form.
-constexpr const char* kClaimVersions[] = {"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"};
-/// DeviceTaintRules came by another way.
+/// DeviceTaintRules, newest first: they came by another way than the rest of the group.
 constexpr const char* kRuleVersions[] = {"v1", "v1beta2", "v1alpha3"};
 
 Result<std::vector<Value>> list_all(client::Client& client, const client::Gvr& gvr) {
@@ -26,16 +23,21 @@ Result<std::vector<Value>> list_all(client::Client& client, const client::Gvr& g
   return std::move(listed->items);
 }
 
-/// Versions of a resource, of those that the server has; none: it does not know the resource.
-template <std::size_t kCount>
-Result<std::vector<Value>> list_newest(client::Client& client, const char* resource,
-                                       const char* kind, const char* const (&versions)[kCount]) {
-  for (const char* version : versions) {
-    auto listed = client.list({kGroup, version, resource}, "");
+/// None: the server does not know the resource.
+Result<std::vector<Value>> list_known(client::Client& client, const client::Gvr& gvr) {
+  auto listed = client.list(gvr, "");
+  if (listed.ok()) return std::move(listed->items);
+  if (listed.error().code() == Code::not_found) return std::vector<Value>();
+  return listed.error().within(cat("list ", gvr.resource));
+}
+
+Result<std::vector<Value>> list_rules(client::Client& client) {
+  for (const char* version : kRuleVersions) {
+    auto listed = client.list({kGroup, version, "devicetaintrules"}, "");
     if (!listed.ok() && listed.error().code() == Code::not_found) continue;
-    if (!listed.ok()) return listed.error().within(cat("list ", resource));
+    if (!listed.ok()) return listed.error().within("list devicetaintrules");
     std::vector<Value> made;
-    const api::Conversion conversion(kind, version);
+    const api::Conversion conversion("DeviceTaintRule", version);
     for (const Value& object : listed->items) {
       if (std::string_view(version) == "v1") {
         made.push_back(object);
@@ -66,6 +68,8 @@ void WhyObjects::add(const Value& object) {
                            : kind == "DeviceClass"           ? &classes
                            : kind == "ResourceSlice"         ? &slices
                            : kind == "DeviceTaintRule"       ? &rules
+                           : kind == "ResourceClass"         ? &resource_classes
+                           : kind == "PodSchedulingContext"  ? &contexts
                                                              : nullptr;
   if (to != nullptr) to->push_back(object);
 }
@@ -74,12 +78,18 @@ Result<WhyObjects> fetch_objects(client::Client& client) {
   WhyObjects made;
   DIBS_TRY(made.nodes, list_all(client, {"", "v1", "nodes"}));
   DIBS_TRY(made.namespaces, list_all(client, {"", "v1", "namespaces"}));
-  DIBS_TRY(made.claims, list_newest(client, "resourceclaims", "ResourceClaim", kClaimVersions));
-  DIBS_TRY(made.templates,
-           list_newest(client, "resourceclaimtemplates", "ResourceClaimTemplate", kClaimVersions));
-  DIBS_TRY(made.classes, list_newest(client, "deviceclasses", "DeviceClass", kVersions));
-  DIBS_TRY(made.slices, list_newest(client, "resourceslices", "ResourceSlice", kVersions));
-  DIBS_TRY(made.rules, list_newest(client, "devicetaintrules", "DeviceTaintRule", kRuleVersions));
+  // Each in the form of its own model, whatever the server serves.
+  client::ResourceClient models(client);
+  DIBS_TRY(made.claims, list_known(models, {kGroup, "v1", "resourceclaims"}));
+  DIBS_TRY(made.templates, list_known(models, {kGroup, "v1", "resourceclaimtemplates"}));
+  DIBS_TRY(made.classes, list_known(models, {kGroup, "v1", "deviceclasses"}));
+  DIBS_TRY(made.slices, list_known(models, {kGroup, "v1", "resourceslices"}));
+  DIBS_TRY(made.rules, list_rules(client));
+  // Who has none of their claims may not be allowed to see them.
+  if (std::any_of(made.claims.begin(), made.claims.end(), is_classic)) {
+    DIBS_TRY(made.resource_classes, list_known(client, {kGroup, "v1alpha2", "resourceclasses"}));
+    DIBS_TRY(made.contexts, list_known(client, {kGroup, "v1alpha2", "podschedulingcontexts"}));
+  }
   // Last, so that a pod that is there has its claims above.
   DIBS_TRY(made.pods, list_all(client, {"", "v1", "pods"}));
   return made;
@@ -105,18 +115,24 @@ const scheduler::Profile* WhyWorld::profile(std::string_view name) const {
   return nullptr;
 }
 
-WhyState::WhyState(const alloc::Features& features)
-    : devices(features, [] { return std::string("share"); }) {}
+WhyState::WhyState(const alloc::Features& features, int release)
+    : devices(
+          features, [] { return std::string("share"); }, release) {}
 
 std::unique_ptr<WhyState> make_state(const WhyWorld& world, const Value* without) {
-  auto made = std::make_unique<WhyState>(world.features);
+  auto made = std::make_unique<WhyState>(world.features, world.release);
   for (const Value& object : world.objects.namespaces) made->cluster.put_namespace(object);
   for (const Value& object : world.objects.nodes) made->cluster.put_node(object);
   for (const Value& object : world.objects.classes) made->devices.put_class(object);
   for (const Value& object : world.objects.slices) made->devices.put_slice(object);
   for (const Value& object : world.objects.rules) made->devices.put_rule(object);
+  for (const Value& object : world.objects.resource_classes) {
+    made->devices.put_resource_class(object);
+  }
+  for (const Value& object : world.objects.contexts) made->devices.put_context(object);
   for (const Value& object : world.objects.claims) {
-    if (without == nullptr || !used_by_it_alone(object, *without)) {
+    // Where a driver would allocate it anew it does not say.
+    if (without == nullptr || is_classic(object) || !used_by_it_alone(object, *without)) {
       made->devices.put_claim(object);
       continue;
     }

@@ -22,12 +22,15 @@ struct WhyObjects {
   std::vector<json::Value> nodes;
   std::vector<json::Value> namespaces;
   std::vector<json::Value> pods;
-  // resource.k8s.io, in the form of v1; claims of the classic model as in v1alpha2.
+  // resource.k8s.io, in the form of v1; what is of the classic model as in v1alpha2.
   std::vector<json::Value> claims;
   std::vector<json::Value> templates;
   std::vector<json::Value> classes;
   std::vector<json::Value> slices;
   std::vector<json::Value> rules;  // DeviceTaintRules
+  // Of the classic model alone.
+  std::vector<json::Value> resource_classes;
+  std::vector<json::Value> contexts;  // PodSchedulingContexts
 
   /// Sorts an object in by its kind; others are left out.
   void add(const json::Value& object);
@@ -49,6 +52,7 @@ struct WhyWorld {
   WhyObjects objects;
   scheduler::Configuration configuration;
   alloc::Features features = alloc::Features::all();
+  int release = scheduler::kNewestRelease;
   Time now{};
 
   /// Null: no profile has the name.
@@ -56,7 +60,7 @@ struct WhyWorld {
 };
 
 struct WhyState {
-  explicit WhyState(const alloc::Features& features);
+  WhyState(const alloc::Features& features, int release);
   scheduler::ClusterState cluster;
   scheduler::Devices devices;
 };

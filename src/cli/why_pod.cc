@@ -19,14 +19,6 @@ using scheduler::NodeGroup;
 constexpr std::size_t kMostGroups = 8;
 constexpr std::size_t kMostAble = 5;
 
-/// What a pod waits for that has nothing to do with nodes.
-struct Hindrance {
-  std::string reason;  // one word, for programs
-  std::string text;
-
-  explicit operator bool() const { return !reason.empty(); }
-};
-
 const Value& condition_of(const Value& pod, std::string_view type) {
   for (const Value& condition : pod["status"]["conditions"].items()) {
     if (condition["type"].as_string() == type) return condition;
@@ -51,26 +43,24 @@ Hindrance hindered_by_claim(const WhyWorld& world, const scheduler::Pod& pod,
     for (const Value& status : pod.object["status"]["resourceClaimStatuses"].items()) {
       if (status["name"].as_string() == ref.name) stated = &status;
     }
-    if (stated == nullptr) {
+    if (stated == nullptr && scheduler::is_early(world.release)) {
+      name = cat(pod.name, "-", ref.name);
+    } else if (stated == nullptr) {
       if (find_object(world.objects.templates, pod.name_space, ref.template_name) == nullptr) {
         return {"TemplateMissing",
                 cat("ResourceClaimTemplate ", ref.template_name, " does not exist")};
       }
       return {"ClaimNotCreated", cat("the claim of template ", ref.template_name,
                                      " is not created yet; the controllers do that")};
+    } else {
+      name = (*stated)["resourceClaimName"].str();
     }
-    name = (*stated)["resourceClaimName"].str();
     if (name.empty()) return {};
   }
   const Value* claim = find_object(world.objects.claims, pod.name_space, name);
   if (claim == nullptr) return {"ClaimMissing", cat("ResourceClaim ", name, " does not exist")};
   if ((*claim)["metadata"]["deletionTimestamp"].is_string()) {
     return {"ClaimDeleting", cat("ResourceClaim ", name, " is being deleted")};
-  }
-  if (is_classic(*claim) && !(*claim)["status"]["allocation"].is_object()) {
-    return {"ClassicClaim",
-            cat("claim ", name, " waits for the driver of class ",
-                (*claim)["spec"]["resourceClassName"].as_string(), ", which allocates it itself")};
   }
   if (!ref.template_name.empty()) {
     const auto owners = (*claim)["metadata"]["ownerReferences"].items();
@@ -79,6 +69,7 @@ Hindrance hindered_by_claim(const WhyWorld& world, const scheduler::Pod& pod,
     });
     if (!owned) return {"ClaimNotOwned", cat("ResourceClaim ", name, " belongs to another pod")};
   }
+  if (is_classic(*claim)) return hindered_by_driver(world, pod, *claim);
   return {};
 }
 
@@ -169,7 +160,7 @@ class PodStory {
       tell_pending();
     }
     Value claims = Value::array();
-    for (const std::string& name : claim_names(object_)) {
+    for (const std::string& name : claim_names(object_, world_.release)) {
       if (const Value* claim = find_object(world_.objects.claims, pod_->name_space, name)) {
         claims.push(claim_document(*claim));
       }
@@ -210,6 +201,7 @@ class PodStory {
         scheduler::explain_placement(state->cluster, state->devices, pod_,
                                      *world_.profile(pod_->shape->scheduler_name), world_.now);
     made_.document.set("placement", to_json(found));
+    if (!found.run.asked.empty()) made_.document.set("drivers", talk_document(found));
     if (!found.devices_enabled) {
       pending("ProfileWithoutDevices",
               cat("profile ", pod_->shape->scheduler_name,
@@ -226,12 +218,19 @@ class PodStory {
       return;
     }
     if (!found.able.empty()) {
+      if (const Hindrance wait = waits_for_drivers(found)) {
+        pending(wait.reason, wait.text);
+        tell_talk(found, made_.page);
+        tell_groups(found, made_.page);
+        return;
+      }
       tell_able(found);
       return;
     }
     pending("Unschedulable", found.nodes == 1 ? std::string("the only node cannot take it")
                                               : cat("none of ", found.nodes, " nodes can take it"));
     tell_nomination();
+    tell_talk(found, made_.page);
     tell_groups(found, made_.page);
     tell_fixes(found, made_.page);
   }
@@ -276,7 +275,7 @@ class PodStory {
     if (pod_->terminating) append(message, ", and is being deleted");
     answer("Placed", pod_->terminating ? "Terminating" : "Scheduled", message);
     made_.document.set("node", pod_->node_name);
-    for (const std::string& name : claim_names(object_)) {
+    for (const std::string& name : claim_names(object_, world_.release)) {
       const Value* claim = find_object(world_.objects.claims, pod_->name_space, name);
       if (claim == nullptr) continue;
       made_.page.gap();

@@ -6,6 +6,8 @@
 
 #include "cli/why_objects.h"
 #include "json/value.h"
+#include "scheduler/explain.h"
+#include "scheduler/pod.h"
 
 namespace dibs::cli {
 
@@ -29,6 +31,26 @@ struct WhyStory {
 WhyStory tell_pod(const WhyWorld& world, const json::Value& pod);
 WhyStory tell_claim(const WhyWorld& world, const json::Value& claim);
 
+/// What a pod waits for that has nothing to do with nodes.
+struct Hindrance {
+  std::string reason;  // one word, for programs
+  std::string text;
+
+  explicit operator bool() const { return !reason.empty(); }
+};
+
+// Claims that drivers allocate (why_classic.cc).
+
+/// What keeps one of them from being of use to the pod on any node.
+Hindrance hindered_by_driver(const WhyWorld& world, const scheduler::Pod& pod,
+                             const json::Value& claim);
+/// What drivers have been asked for and have not done, where some node would do.
+Hindrance waits_for_drivers(const scheduler::Explanation& found);
+/// What was proposed to drivers, and their answers; nothing where none is asked.
+void tell_talk(const scheduler::Explanation& found, WhyPage& page);
+/// {potentialNodes, selectedNode, claims}.
+json::Value talk_document(const scheduler::Explanation& found);
+
 // Pieces that both tell.
 
 /// What a claim got: its devices by request, and what they had to match.
@@ -41,6 +63,6 @@ std::string users_of(const WhyWorld& world, const json::Value& claim);
 /// Devices that are not ready for their claim yet, "device: condition, condition"; empty: all are.
 std::vector<std::string> missing_conditions(const json::Value& claim);
 /// Names of the claims that a pod uses; one whose claim is not made yet is left out.
-std::vector<std::string> claim_names(const json::Value& pod);
+std::vector<std::string> claim_names(const json::Value& pod, int release);
 
 }  // namespace dibs::cli

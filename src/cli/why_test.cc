@@ -243,12 +243,138 @@ TEST(WhyClaim, of_the_classic_model_is_its_drivers_affair) {
   world.add_pod("p", kUses);
 
   EXPECT_EQ(first_line(world.pod("p")),
-            "pod default/p is pending: claim c waits for the driver of class old, which allocates "
-            "it itself");
+            "pod default/p is pending: claim c is of ResourceClass old, which does not exist");
   EXPECT_EQ(
       first_line(world.claim("d")),
       "claim default/d is served by driver d.example.com on any node, and is to be given back");
   EXPECT_EQ(world.claim("d").document["reason"].as_string(), "Deallocating");
+}
+
+/// Three nodes, and a class whose driver allocates.
+struct ClassicWorld : World {
+  ClassicWorld() {
+    for (const char* name : {"n1", "n2", "n3"}) add_node(name);
+    add("{'kind':'ResourceClass','apiVersion':'resource.k8s.io/"
+        "v1alpha2','metadata':{'name':'cats'},"
+        "'driverName':'cats.example.com'}");
+  }
+  void add_classic(const std::string& name, const std::string& status = "{}",
+                   const std::string& mode = "WaitForFirstConsumer") {
+    add(cat("{'kind':'ResourceClaim','apiVersion':'resource.k8s.io/v1alpha2','metadata':{'name':'",
+            name, "','namespace':'default'},'spec':{'resourceClassName':'cats','allocationMode':'",
+            mode, "'},'status':", status, "}"));
+  }
+  void add_context(const std::string& spec, const std::string& answers,
+                   const std::string& owner = "p") {
+    add(
+        cat("{'kind':'PodSchedulingContext','apiVersion':'resource.k8s.io/v1alpha2','metadata':{"
+            "'name':'p','namespace':'default','uid':'x','ownerReferences':[{'uid':'",
+            owner, "'}]},'spec':", spec, ",'status':{'resourceClaims':[", answers, "]}}"));
+  }
+};
+
+constexpr const char* kUsesTwo =
+    "{'resourceClaims':[{'name':'c','source':{'resourceClaimName':'c'}},{'name':'d',"
+    "'resourceClaimName':'d'}]}";
+
+TEST(WhyClassic, names_the_driver_that_has_not_answered) {
+  ClassicWorld world;
+  for (const char* name : {"c", "d"}) world.add_classic(name);
+  world.add_context("{'potentialNodes':['n1','n2','n3']}", "{'name':'c','unsuitableNodes':['n2']}");
+  world.add_pod("p", kUsesTwo);
+
+  const WhyStory told = world.pod("p");
+
+  EXPECT_EQ(told.status, 2);
+  EXPECT_EQ(told.document["reason"].as_string(), "DriverNotAnswered");
+  EXPECT_EQ(first_line(told),
+            "pod default/p is pending: it is not said yet which nodes would do: claim d (driver "
+            "cats.example.com)");
+  EXPECT_THAT(told.page.text(),
+              HasSubstr("proposed to its drivers: 3 nodes: n1, n2, n3; none is selected yet\n"
+                        "  claim c (driver cats.example.com): refused are 1 node: n2\n"
+                        "  claim d (driver cats.example.com): no answer\n"
+                        "  does the controller of driver cats.example.com run?"));
+  EXPECT_THAT(told.page.text(),
+              HasSubstr("1 node: n2\n  claim default/c cannot be allocated there, says driver "
+                        "cats.example.com"));
+  EXPECT_EQ(json::write(told.document["drivers"]["claims"][0]["refusedNodes"]), "[\"n2\"]");
+}
+
+TEST(WhyClassic, tells_that_an_allocation_is_asked_for) {
+  ClassicWorld world;
+  world.add_classic("c");
+  world.add_context("{'potentialNodes':['n1','n2'],'selectedNode':'n2'}", "{'name':'c'}");
+  world.add_pod("p", kUses);
+
+  const WhyStory told = world.pod("p");
+
+  EXPECT_EQ(told.document["reason"].as_string(), "DriverNotAllocated");
+  EXPECT_THAT(told.document["message"].str(),
+              HasSubstr("allocation on node n2 is asked for and not done yet: claim c (driver "
+                        "cats.example.com)"));
+  EXPECT_THAT(told.page.text(), HasSubstr("2 nodes: n1, n2; selected: n2"));
+  EXPECT_EQ(told.document["drivers"]["selectedNode"].as_string(), "n2");
+}
+
+TEST(WhyClassic, tells_what_the_driver_refuses_and_what_would_help) {
+  ClassicWorld world;
+  world.add_classic("c");
+  world.add_context("{'potentialNodes':['n1','n2','n3'],'selectedNode':'n1'}",
+                    "{'name':'c','unsuitableNodes':['n1','n2','n3']}");
+  world.add_pod("p", kUses);
+
+  const WhyStory told = world.pod("p");
+
+  EXPECT_EQ(told.document["reason"].as_string(), "Unschedulable");
+  EXPECT_THAT(told.page.text(), HasSubstr("refused are 3 nodes: n1, n2, n3"));
+  EXPECT_THAT(
+      told.page.text(),
+      HasSubstr("- wait until claim default/c can be allocated there: its driver says when"));
+}
+
+TEST(WhyClassic, tells_what_is_wrong_with_the_claim) {
+  struct Case {
+    const char* status;
+    const char* mode;
+    const char* reason;
+    const char* text;
+  };
+  const Case cases[] = {
+      {"{}", "Immediate", "DriverNotAllocated",
+       "is pending: claim c is to be allocated at once, and driver cats.example.com has not done "
+       "so: does its controller run? Its events are on the claim"},
+      {"{'driverName':'cats.example.com','allocation':{},'deallocationRequested':true}",
+       "WaitForFirstConsumer", "Deallocating",
+       "is pending: claim c has to be allocated anew, and driver cats.example.com has not given it "
+       "back yet"},
+      {"{'driverName':'cats.example.com','allocation':{},'reservedFor':[{'resource':'pods','name':"
+       "'q','uid':'q'}]}",
+       "WaitForFirstConsumer", "ClaimInUse",
+       "is pending: claim c cannot be shared, and is in use by pod q (which is gone)"},
+  };
+  for (const Case& one : cases) {
+    ClassicWorld world;
+    world.add_classic("c", one.status, one.mode);
+    world.add_pod("p", kUses);
+    const WhyStory told = world.pod("p");
+    EXPECT_EQ(told.document["reason"].as_string(), one.reason);
+    EXPECT_EQ(told.document["message"].as_string(), one.text);
+  }
+  ClassicWorld world;
+  world.add_classic("c");
+  world.add_context("{}", "", "another");
+  world.add_pod("p", kUses);
+  EXPECT_EQ(world.pod("p").document["reason"].as_string(), "ContextNotOwned");
+}
+
+TEST(WhyClassic, tells_of_claims_without_pods) {
+  ClassicWorld world;
+  world.add_classic("c");
+  world.add_classic("now", "{}", "Immediate");
+  EXPECT_EQ(world.claim("c").document["message"].as_string(),
+            "is pending: no pod uses it, and driver cats.example.com allocates it for the first");
+  EXPECT_EQ(world.claim("now").document["reason"].as_string(), "DriverNotAllocated");
 }
 
 TEST(WhyClaim, is_pending_without_a_pod_or_with_it) {

@@ -51,7 +51,11 @@ Result<> Cluster::open(Options options) {
   features_ = alloc::Features::from_gates(gates);
   if (options.controllers) options.controllers->claims = gates.on("DynamicResourceAllocation");
   if (options.controllers) start_controllers(options.server, std::move(*options.controllers));
-  if (options.scheduler) start_scheduler(std::move(*options.scheduler));
+  if (options.scheduler) {
+    options.scheduler->release = gates.minor();
+    options.scheduler->claims = gates.on("DynamicResourceAllocation");
+    start_scheduler(std::move(*options.scheduler));
+  }
   if (options.nodes) {
     DIBS_TRY(nodes_, Nodes::start(std::move(*options.nodes), options.server, world_,
                                   [this](const client::InProcessIdentity& who) {

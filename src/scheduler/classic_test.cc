@@ -391,9 +391,7 @@ TEST_P(Classic, a_bound_pods_context_goes_but_not_one_of_the_controllers) {
 TEST_P(Classic, without_the_plugin_binds_unaware_or_refuses) {
   cluster.stop();
   Options options = at_release(release);
-  for (PluginSet& on : options.configuration.profiles[0].plugins) {
-    on &= ~bit(Plugin::dynamic_resources);
-  }
+  options.claims = false;
   client::Client& api = *cluster.api;
   const auto transport = client::make_resource_transport(api.transport());
   client::Client client(*transport);
@@ -403,6 +401,13 @@ TEST_P(Classic, without_the_plugin_binds_unaware_or_refuses) {
   cluster.add_classic_claim("gpu");
   cluster.add_classic_pod("p", {"gpu"}, kOnlyB);
   cluster.settle();
+  cluster.add_pod("large", "{}", "{'requests':{'cpu':'9'}}");
+  cluster.settle();
+  // Nobody looks for claims to deallocate.
+  EXPECT_EQ(cluster.condition("large"),
+            cat("Unschedulable: 0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes "
+                "are available: 3 No preemption victims found for incoming pod.",
+                early() ? "." : ""));
   if (classic()) {
     EXPECT_EQ(cluster.node_of("p"), "b");
     EXPECT_THAT(cluster.users_of("gpu"), IsEmpty());
@@ -501,8 +506,6 @@ TEST(ClassicMixed, starts_over_elsewhere_when_the_devices_have_gone) {
 }
 
 TEST(ClassicScale, asks_about_at_most_128_nodes) {
-  Options options;
-  options.configuration.profiles[0].percentage_to_score = 100;
   ClassicCluster cluster;
   for (int i = 0; i < 150; ++i) cluster.add_named_node(cat("n", i));
   cluster.add_resource_class("cats");

@@ -488,7 +488,7 @@ NodeDevices Devices::check(DeviceRun& run, const NodeInfo& node) {
     const PodClaim& claim = run.claims[i];
     const bool here = claim.anywhere || claim.places.matches(node.place);
     if (!claim.allocated) {
-      if (!here) return refuse("excluded by resource class node filter");
+      if (!here) return refuse(kExcludedByClass);
       if (std::binary_search(claim.unsuitable.begin(), claim.unsuitable.end(), node.name)) {
         return refuse(kUnsuitable);
       }

@@ -128,6 +128,8 @@ struct DeviceRun {
 
 /// What a node says that lacks the devices.
 inline constexpr const char* kNoDevices = "cannot allocate all claims";
+/// What a node says that the class of a claim leaves out.
+inline constexpr const char* kExcludedByClass = "excluded by resource class node filter";
 /// What a node says that a driver refuses.
 inline constexpr const char* kUnsuitable =
     "resourceclaim cannot be allocated for the node (unsuitable)";

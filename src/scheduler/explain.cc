@@ -177,7 +177,11 @@ class Explainer {
       made_.devices_enabled = false;
     }
     const bool hopeless = made_.run.ready == DeviceRun::Ready::wait ||
-                          made_.run.ready == DeviceRun::Ready::rejected || !made_.devices_enabled;
+                          made_.run.ready == DeviceRun::Ready::rejected ||
+                          made_.run.ready == DeviceRun::Ready::failed || !made_.devices_enabled;
+    for (const std::size_t place : made_.run.asked) {
+      made_.drivers.push_back(devices_.driver_of(made_.run.claims[place]));
+    }
     if (hopeless) return std::move(made_);
     look_at_nodes();
     rank_able();
@@ -240,6 +244,7 @@ class Explainer {
       }
       return std::nullopt;
     }
+    if (look_at_drivers(made, node, obstacles)) return std::nullopt;
     obstacles.push_back(std::move(made));
     const bool searched = found.extended >= 0 || !made_.run.open.empty();
     if (!searched) return std::nullopt;
@@ -252,6 +257,27 @@ class Explainer {
     obstacles.back().reason = without_device(obstacles.back().reason);
     failure.error.clear();
     return failure;
+  }
+
+  /// Whether classes or drivers of claims of v1alpha2 refuse the node.
+  bool look_at_drivers(Obstacle made, const NodeInfo& node,
+                       std::vector<Obstacle>& obstacles) const {
+    const std::size_t before = obstacles.size();
+    for (const PodClaim& claim : made_.run.claims) {
+      if (claim.allocated || claim.way == Way::devices) continue;
+      made.subject = claim.key;
+      if (!claim.anywhere && !claim.places.matches(node.place)) {
+        made.reason = kExcludedByClass;
+        made.detail = cat("is of class ", claim.object["spec"]["resourceClassName"].as_string(),
+                          ", which leaves the node out");
+        obstacles.push_back(made);
+      } else if (std::binary_search(claim.unsuitable.begin(), claim.unsuitable.end(), node.name)) {
+        made.reason = kUnsuitable;
+        made.detail = cat("cannot be allocated there, says driver ", devices_.driver_of(claim));
+        obstacles.push_back(made);
+      }
+    }
+    return obstacles.size() > before;
   }
 
   const alloc::Demand& demand(int extended) const {
@@ -368,6 +394,18 @@ class Explainer {
   }
 
   std::vector<Fix> ways_to_devices(const Obstacle& obstacle, const NodeGroup& group) const {
+    if (obstacle.reason == kExcludedByClass) {
+      return {{{cat("let the suitableNodes of the class of claim ", obstacle.subject,
+                    " select the node")},
+               group.nodes,
+               kDropRule}};
+    }
+    if (obstacle.reason == kUnsuitable) {
+      return {{{cat("wait until claim ", obstacle.subject,
+                    " can be allocated there: its driver says when")},
+               group.nodes,
+               kWait}};
+    }
     if (!obstacle.subject.empty()) {
       return {{{cat("free claim ", obstacle.subject, ", which ", obstacle.detail)},
                group.nodes,

@@ -68,6 +68,8 @@ struct Explanation {
   std::vector<Fix> fixes;         // cheapest first
   /// Classes that some request names and no device in the cluster is of.
   std::vector<std::string> empty_classes;
+  /// Of the claims that drivers are asked about, in the order of run.asked.
+  std::vector<std::string> drivers;
   /// False: the profile leaves DynamicResources out, and the pod has claims.
   bool devices_enabled = true;
 

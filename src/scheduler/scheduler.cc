@@ -16,6 +16,14 @@ constexpr Duration kDiscoverAgain = std::chrono::seconds(1);
 constexpr const char* kGroupPath = "/apis/resource.k8s.io/v1";
 constexpr const char* kClassicPath = "/apis/resource.k8s.io/v1alpha2";
 
+Options as_gated(Options options) {
+  if (options.claims) return options;
+  for (Profile& profile : options.configuration.profiles) {
+    for (PluginSet& plugins : profile.plugins) plugins &= ~bit(Plugin::dynamic_resources);
+  }
+  return options;
+}
+
 QueueOptions queue_options(const Configuration& configuration) {
   QueueOptions made;
   made.initial_backoff = configuration.initial_backoff;
@@ -35,7 +43,7 @@ client::EventRecorderOptions recorder_options(const Options& options) {
 Scheduler::Core::Core(client::Client& client_in, runtime::Runtime& runtime_in, Options options_in)
     : client(client_in),
       runtime(runtime_in),
-      options(std::move(options_in)),
+      options(as_gated(std::move(options_in))),
       serial(std::make_shared<client::Serial>(runtime.executor)),
       recorder(client, runtime, recorder_options(options)),
       devices(

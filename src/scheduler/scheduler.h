@@ -26,7 +26,9 @@ namespace dibs::scheduler {
 struct Options {
   Configuration configuration = {};
   alloc::Features features = alloc::Features::all();
-  int release = kNewestRelease;   // 30 for 1.30: whose words and ways are used
+  int release = kNewestRelease;  // 30 for 1.30: whose words and ways are used
+  /// The gate DynamicResourceAllocation; off: no profile has the plugin DynamicResources.
+  bool claims = true;
   std::string instance = "dibs";  // this process, in events
   /// A second event, reason Explained, for every pod without a node (explain.h).
   bool explain_events = false;
