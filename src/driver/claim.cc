@@ -8,6 +8,40 @@ namespace dibs::driver {
 
 using json::Value;
 
+bool is_classic(const Value& claim) {
+  return !claim["spec"]["resourceClassName"].as_string().empty();
+}
+
+std::vector<Handle> handles_of(const Value& claim, std::string_view driver) {
+  const Value& status = claim["status"];
+  const Value& given = status["allocation"]["resourceHandles"];
+  const auto maker = status["driverName"].as_string();
+  std::vector<Handle> handles;
+  for (const auto& handle : given.items()) {
+    const auto name = handle["driverName"].as_string();
+    if ((name.empty() ? maker : name) != driver) continue;
+    handles.push_back({handle["data"].str(), handle["structuredData"]});
+  }
+  if (given.empty() && maker == driver) handles.emplace_back();
+  return handles;
+}
+
+namespace {
+
+void read_classic(Claim& claim, std::string_view driver) {
+  claim.handles = handles_of(claim.object, driver);
+  for (const auto& handle : claim.handles) {
+    for (const auto& result : handle.structured["results"].items()) {
+      AllocatedDevice device;
+      device.pool = handle.structured["nodeName"].str();
+      device.device = result["namedResources"]["name"].str();
+      claim.devices.push_back(std::move(device));
+    }
+  }
+}
+
+}  // namespace
+
 Result<Claim> read_claim(Value object, std::string_view driver) {
   Claim claim;
   const Value& metadata = object["metadata"];
@@ -15,6 +49,11 @@ Result<Claim> read_claim(Value object, std::string_view driver) {
   const Value& allocation = object["status"]["allocation"];
   if (!allocation.is_object()) {
     return Error::invalid(cat("claim ", claim.id.name_space, "/", claim.id.name, " not allocated"));
+  }
+  if (is_classic(object)) {
+    claim.object = std::move(object);
+    read_classic(claim, driver);
+    return claim;
   }
   for (const auto& result : allocation["devices"]["results"].items()) {
     const bool admin_access = result["adminAccess"].as_bool();

@@ -30,10 +30,20 @@ struct AllocatedDevice {
   json::Value consumed = {};
 };
 
+/// What the allocation of a classic claim (resource.k8s.io/v1alpha2) tells this driver: its own
+/// words, or those of the scheduler, who named instances.
+struct Handle {
+  std::string data = {};
+  json::Value structured = {};  // a StructuredResourceHandle; null: `data` counts
+};
+
 struct Claim {
   ClaimName id = {};
-  json::Value object = {};  // resource.k8s.io/v1
+  json::Value object = {};  // resource.k8s.io/v1, or v1alpha2 of a classic claim
+  /// Of a classic claim: the instances that the scheduler chose, each in a pool named as the node.
   std::vector<AllocatedDevice> devices = {};
+  /// Of a classic claim only, and at least one then.
+  std::vector<Handle> handles = {};
   /// Some device of the claim, of whatever driver, is there for administration only.
   bool admin_access = false;
   /// Prepared earlier: the driver is asked again for what it answered then, and changes nothing.
@@ -42,6 +52,12 @@ struct Claim {
 
 /// Errors (invalid) in upstream's words: "claim ns/name not allocated".
 Result<Claim> read_claim(json::Value object, std::string_view driver);
+
+/// Whether a claim is of the classic model: it names a ResourceClass.
+bool is_classic(const json::Value& claim);
+/// The handles of an allocated classic claim that are this driver's. An allocation without any is
+/// one empty handle for the driver that made it.
+std::vector<Handle> handles_of(const json::Value& claim, std::string_view driver);
 
 /// Opaque parameters meant for a driver.
 struct Config {

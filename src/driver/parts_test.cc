@@ -103,9 +103,10 @@ TEST(Flags, come_from_arguments_before_the_environment) {
   };
   const char* arguments[] = {"driver", "--node-name", "given", "--cdi-root=/cdi"};
 
-  const auto parsed = parse_flags(4, arguments, environment, plugin, process);
+  auto flags = plugin_flags(plugin);
+  for (const auto& flag : process_flags(process)) flags.push_back(flag);
 
-  EXPECT_EQ(parsed.error, "");
+  EXPECT_EQ(parse_flags(4, arguments, environment, flags), "");
   EXPECT_EQ(plugin.node_name, "given");
   EXPECT_EQ(plugin.cdi_dir, "/cdi");
   EXPECT_EQ(process.metrics_port, 8080);
@@ -117,19 +118,23 @@ TEST(Flags, mistakes_name_the_flag) {
     const char* error;
   };
   const Case cases[] = {
-      {{"driver"}, "--node-name is required"},
       {{"driver", "--node-name"}, "--node-name: needs a value"},
       {{"driver", "--nope=1"}, "unknown flag: --nope"},
       {{"driver", "word"}, "arguments not supported: word"},
       {{"driver", "--metrics-port=x"}, "--metrics-port: not a number: x"},
+      {{"driver", "--leader-election=maybe"}, "--leader-election: neither true nor false: maybe"},
+      {{"driver", "--leader-election", "--nope"}, "unknown flag: --nope"},
   };
   for (const auto& one : cases) {
     PluginOptions plugin;
     ProcessOptions process;
+    ControllerOptions controller;
+    auto flags = plugin_flags(plugin);
+    for (const auto& flag : controller_flags(controller)) flags.push_back(flag);
+    for (const auto& flag : process_flags(process)) flags.push_back(flag);
     EXPECT_EQ(parse_flags(
                   static_cast<int>(one.arguments.size()), one.arguments.data(),
-                  [](const char*) -> const char* { return nullptr; }, plugin, process)
-                  .error,
+                  [](const char*) -> const char* { return nullptr; }, flags),
               one.error);
   }
 }
@@ -202,9 +207,9 @@ TEST(HealthStream, tells_changes_soon_and_the_rest_every_ten_seconds) {
   EXPECT_EQ(listener.times[1] - listener.times[0], std::chrono::seconds(10));
   EXPECT_EQ(listener.reports[2].devices(0).health(), dra_health::HEALTHY);
   EXPECT_LE(listener.times[2] - listener.times[1], std::chrono::milliseconds(250));
-  EXPECT_THAT(supported_versions(true),
+  EXPECT_THAT(supported_versions({.classic = true}, true),
               ElementsAre("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAResourceHealth",
-                          "v1alpha1.DRAResourceHealth"));
+                          "v1alpha1.DRAResourceHealth", "1.0.0"));
 }
 
 TEST(HealthService, knows_two_names) {

@@ -53,7 +53,7 @@ struct Plugin::State {
              options.pod_uid.empty() ? "" : cat(options.data_dir, "/serialize.lock")),
         service(driver, api, claims, options.serialize ? &lock : nullptr, metrics,
                 environment.runtime) {
-    if (!options.publish) return;
+    if (!options.publish || options.named_resources) return;
     PublisherOptions publishing;
     publishing.driver_name = options.driver_name;
     publishing.node_name = options.node_name;
@@ -104,13 +104,13 @@ Result<> Plugin::State::prepare_folders(runtime::Files& files, bool has_sockets)
 }
 
 Result<> Plugin::State::listen(const Serve& serve) {
-  auto listening = serve(sockets.service, service.methods());
+  auto listening = serve(sockets.service, service.methods(options.named_resources));
   if (!listening) return listening.error().within("service socket");
   service_server = std::move(listening).value();
   RegistrationInfo info;
   info.driver_name = options.driver_name;
   info.endpoint = sockets.service;
-  info.supported_versions = supported_versions(driver.reports_health());
+  info.supported_versions = supported_versions(options, driver.reports_health());
   auto told = [this](Result<> outcome) {
     if (outcome) {
       log::info("registered with the node's agent", {{"driver", options.driver_name}});
@@ -157,6 +157,7 @@ Result<std::unique_ptr<Plugin>> Plugin::start(Driver& driver, Environment enviro
 }
 
 Result<> Plugin::publish() {
+  state_->service.devices_changed();
   if (!state_->publisher) return success();
   DIBS_TRY(const auto pools, state_->driver.devices());
   return state_->publisher->update(pools);

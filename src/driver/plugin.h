@@ -55,6 +55,12 @@ struct PluginOptions {
   bool serialize = true;
   /// Off: the driver publishes by other means, or in another process.
   bool publish = true;
+  /// Registers with agents of releases 1.26 to 1.31, too, which know a driver by a number. Claims
+  /// of the classic model are served in any case.
+  bool classic = false;
+  /// As `classic`; and devices are offered to the node's agent, which publishes them as
+  /// release 1.30 does (named resources), and not published here.
+  bool named_resources = false;
   /// Give containers files that describe their devices.
   bool metadata = false;
   bool guard_devices = true;

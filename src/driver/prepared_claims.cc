@@ -1,13 +1,13 @@
 #include "driver/prepared_claims.h"
 
 #include <algorithm>
-#include <exception>
 #include <set>
 
 #include "base/log.h"
 #include "base/strings.h"
 #include "cdi/names.h"
 #include "driver/device_metadata.h"
+#include "driver/guarded.h"
 
 namespace dibs::driver {
 namespace {
@@ -30,18 +30,6 @@ Value devices_for_checkpoint(const Claim& claim) {
     list.push(std::move(entry));
   }
   return list;
-}
-
-/// Drivers may be written in another style: what they throw is one more error.
-template <typename Call>
-auto guarded(const Call& call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (const std::exception& thrown) {
-    return Error::internal(cat("the driver threw: ", thrown.what()));
-  } catch (...) {
-    return Error::internal("the driver threw something that is no exception");
-  }
 }
 
 }  // namespace

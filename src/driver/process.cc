@@ -43,18 +43,16 @@ Result<client::Access> find_access(const ProcessOptions& options, runtime::Files
   return config->resolve(files, options.context);
 }
 
-/// One flag: its name, its variable, and where its value goes.
-struct Flag {
-  const char* name;
-  const char* variable;
-  const char* help;
-  std::string* text;
-  int* number;
-};
-
 std::string set_flag(const Flag& flag, const std::string& value) {
   if (flag.text != nullptr) {
     *flag.text = value;
+    return "";
+  }
+  if (flag.on != nullptr) {
+    if (value != "true" && value != "false") {
+      return cat("--", flag.name, ": neither true nor false: ", value);
+    }
+    *flag.on = value == "true";
     return "";
   }
   const char* end = value.data() + value.size();
@@ -63,36 +61,16 @@ std::string set_flag(const Flag& flag, const std::string& value) {
   return "";
 }
 
-std::vector<Flag> flags_of(PluginOptions& plugin, ProcessOptions& process) {
-  return {
-      {"node-name", "NODE_NAME", "Name of the node this runs on (required)", &plugin.node_name,
-       nullptr},
-      {"kubeconfig", "",
-       "How to reach the API server (default: $KUBECONFIG, the pod's service "
-       "account, ~/.kube/config)",
-       &process.kubeconfig, nullptr},
-      {"context", "", "Context of the kubeconfig", &process.context, nullptr},
-      {"cdi-root", "CDI_ROOT", "Folder for CDI files", &plugin.cdi_dir, nullptr},
-      {"kubelet-registrar-directory-path", "KUBELET_REGISTRAR_DIRECTORY_PATH",
-       "Where the node's agent looks for plugins", &plugin.registry_dir, nullptr},
-      {"kubelet-plugins-directory-path", "KUBELET_PLUGINS_DIRECTORY_PATH",
-       "Where drivers have their folders, with socket and checkpoint", &plugin.plugins_dir,
-       nullptr},
-      {"pod-uid", "POD_UID", "Uid of the driver's pod, for rolling updates", &plugin.pod_uid,
-       nullptr},
-      {"metrics-port", "METRICS_PORT", "TCP port for /metrics; below 0: none", nullptr,
-       &process.metrics_port},
-      {"healthcheck-port", "HEALTHCHECK_PORT", "TCP port of the gRPC health service; below 0: none",
-       nullptr, &process.healthcheck_port},
-      {"log-level", "", "debug, info, warn, error or off", &process.log_level, nullptr},
-  };
+std::string value_of(const Flag& flag) {
+  if (flag.text != nullptr) return *flag.text;
+  if (flag.on != nullptr) return *flag.on ? "true" : "false";
+  return cat(*flag.number);
 }
 
-void print_help(const char* program, const PluginOptions& plugin, ProcessOptions process) {
-  PluginOptions shown = plugin;
-  std::printf("The driver %s.\n\nUsage: %s [flags]\n\n", plugin.driver_name.c_str(), program);
-  for (const auto& flag : flags_of(shown, process)) {
-    const std::string now = flag.text != nullptr ? *flag.text : cat(*flag.number);
+void print_help(const char* program, const std::string& driver, const std::vector<Flag>& flags) {
+  std::printf("The driver %s.\n\nUsage: %s [flags]\n\n", driver.c_str(), program);
+  for (const auto& flag : flags) {
+    const std::string now = value_of(flag);
     std::printf("  --%-34s %s", flag.name, flag.help);
     if (!now.empty()) std::printf(" (default %s)", now.c_str());
     if (*flag.variable != '\0') std::printf(" [$%s]", flag.variable);
@@ -100,40 +78,89 @@ void print_help(const char* program, const PluginOptions& plugin, ProcessOptions
   }
 }
 
+/// The next argument that is a flag, and its value. Errors: what parse_flags() says.
+Result<> read_flag(int& i, int argc, const char* const* argv, const std::vector<Flag>& flags) {
+  std::string argument = argv[i];
+  if (!argument.starts_with("--")) {
+    return Error::invalid(cat("arguments not supported: ", argument));
+  }
+  argument.erase(0, 2);
+  const std::size_t equals = argument.find('=');
+  const std::string name = argument.substr(0, equals);
+  const Flag* found = nullptr;
+  for (const auto& flag : flags) {
+    if (name == flag.name) found = &flag;
+  }
+  if (found == nullptr) return Error::invalid(cat("unknown flag: --", name));
+  std::string value;
+  if (equals != std::string::npos) {
+    value = argument.substr(equals + 1);
+  } else if (found->on != nullptr) {
+    value = "true";
+  } else if (++i < argc) {
+    value = argv[i];
+  } else {
+    return Error::invalid(cat("--", name, ": needs a value"));
+  }
+  if (std::string error = set_flag(*found, value); !error.empty()) {
+    return Error::invalid(std::move(error));
+  }
+  return success();
+}
+
 }  // namespace
 
-ParsedFlags parse_flags(int argc, const char* const* argv,
+std::vector<Flag> process_flags(ProcessOptions& options) {
+  return {
+      {"kubeconfig", "",
+       "How to reach the API server (default: $KUBECONFIG, the pod's service "
+       "account, ~/.kube/config)",
+       &options.kubeconfig},
+      {"context", "", "Context of the kubeconfig", &options.context},
+      {"metrics-port", "METRICS_PORT", "TCP port for /metrics; below 0: none", nullptr,
+       &options.metrics_port},
+      {"healthcheck-port", "HEALTHCHECK_PORT", "TCP port of the gRPC health service; below 0: none",
+       nullptr, &options.healthcheck_port},
+      {"log-level", "", "debug, info, warn, error or off", &options.log_level},
+  };
+}
+
+std::vector<Flag> plugin_flags(PluginOptions& options) {
+  return {
+      {"node-name", "NODE_NAME", "Name of the node this runs on (required)", &options.node_name},
+      {"cdi-root", "CDI_ROOT", "Folder for CDI files", &options.cdi_dir},
+      {"kubelet-registrar-directory-path", "KUBELET_REGISTRAR_DIRECTORY_PATH",
+       "Where the node's agent looks for plugins", &options.registry_dir},
+      {"kubelet-plugins-directory-path", "KUBELET_PLUGINS_DIRECTORY_PATH",
+       "Where drivers have their folders, with socket and checkpoint", &options.plugins_dir},
+      {"pod-uid", "POD_UID", "Uid of the driver's pod, for rolling updates", &options.pod_uid},
+  };
+}
+
+std::vector<Flag> controller_flags(ControllerOptions& options) {
+  return {
+      {"leader-election", "LEADER_ELECTION", "Several instances may run: one of them works",
+       nullptr, nullptr, &options.leader_election},
+      {"leader-election-namespace", "LEADER_ELECTION_NAMESPACE", "Where the lease is",
+       &options.lease_namespace},
+      {"leader-election-name", "LEADER_ELECTION_NAME",
+       "Name of the lease (default: the driver's name)", &options.lease_name},
+      {"identity", "POD_NAME", "Name of this instance in the lease (default: made up)",
+       &options.identity},
+  };
+}
+
+std::string parse_flags(int argc, const char* const* argv,
                         const std::function<const char*(const char*)>& environment,
-                        PluginOptions& plugin, ProcessOptions& process) {
-  const auto flags = flags_of(plugin, process);
+                        const std::vector<Flag>& flags) {
   for (const auto& flag : flags) {
     const char* value = *flag.variable != '\0' ? environment(flag.variable) : nullptr;
     if (value == nullptr || *value == '\0') continue;
-    if (const std::string error = set_flag(flag, value); !error.empty()) return {error};
+    if (std::string error = set_flag(flag, value); !error.empty()) return error;
   }
   for (int i = 1; i < argc; ++i) {
-    std::string argument = argv[i];
-    if (argument == "--help" || argument == "-h") return {"", true};
-    if (!argument.starts_with("--")) return {cat("arguments not supported: ", argument)};
-    argument.erase(0, 2);
-    const std::size_t equals = argument.find('=');
-    const std::string name = argument.substr(0, equals);
-    const Flag* found = nullptr;
-    for (const auto& flag : flags) {
-      if (name == flag.name) found = &flag;
-    }
-    if (found == nullptr) return {cat("unknown flag: --", name)};
-    std::string value;
-    if (equals != std::string::npos) {
-      value = argument.substr(equals + 1);
-    } else if (++i < argc) {
-      value = argv[i];
-    } else {
-      return {cat("--", name, ": needs a value")};
-    }
-    if (const std::string error = set_flag(*found, value); !error.empty()) return {error};
+    if (auto read = read_flag(i, argc, argv, flags); !read) return read.error().message();
   }
-  if (plugin.node_name.empty()) return {"--node-name is required"};
   return {};
 }
 
@@ -158,7 +185,7 @@ Result<> run_until_signal(const ProcessOptions& options,
   metrics::Registry registry;
   Environment environment{api, runtime.runtime(), files, &registry, {}};
   DIBS_TRY(auto running, begin(environment));
-  DIBS_TRY(const auto servers, ProcessServers::start(options, registry, *running.plugin));
+  DIBS_TRY(const auto servers, ProcessServers::start(options, registry, running.plugin));
 
   int number = 0;
   sigwait(&ends, &number);
@@ -166,31 +193,56 @@ Result<> run_until_signal(const ProcessOptions& options,
   // The next one ends the process at once.
   pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
   servers->stop();
-  running.plugin->stop();
+  if (running.plugin != nullptr) running.plugin->stop();
   running.keep.reset();
   return success();
 }
 
-int run_main(int argc, char** argv, PluginOptions options, const MakeDriver& make) {
+int run_program(int argc, char** argv, const Program& program) {
   ProcessOptions process;
-  const PluginOptions defaults = options;
-  const ParsedFlags parsed = parse_flags(
-      argc, argv, [](const char* name) { return std::getenv(name); }, options, process);
-  if (parsed.help) {
-    print_help(argv[0], defaults, ProcessOptions());
+  process.user_agent = program.driver_name;
+  std::vector<Flag> flags = program.flags;
+  for (const auto& flag : process_flags(process)) flags.push_back(flag);
+  // --help is answered before anything is set: what it shows are the defaults.
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument != "--help" && argument != "-h") continue;
+    print_help(argv[0], program.driver_name, flags);
     return 0;
   }
-  if (!parsed.error.empty()) {
-    std::fprintf(stderr, "%s: %s\n", argv[0], parsed.error.c_str());
+  std::string error = parse_flags(
+      argc, argv, [](const char* name) { return std::getenv(name); }, flags);
+  if (error.empty() && program.check) error = program.check();
+  if (!error.empty()) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], error.c_str());
     return 2;
   }
-  process.user_agent = options.driver_name;
-  const auto ran = run_until_signal(process, [&](const Environment& environment) {
-    return start_driver(make(options), environment, options);
-  });
+  const auto ran = run_until_signal(process, program.begin);
   if (ran) return 0;
   std::fprintf(stderr, "%s: %s\n", argv[0], ran.error().message().c_str());
   return 1;
+}
+
+int run_main(int argc, char** argv, PluginOptions options, const MakeDriver& make) {
+  Program program;
+  program.driver_name = options.driver_name;
+  program.flags = plugin_flags(options);
+  program.check = [&] { return options.node_name.empty() ? "--node-name is required" : ""; };
+  program.begin = [&](const Environment& environment) {
+    return start_driver(make(options), environment, options);
+  };
+  return run_program(argc, argv, program);
+}
+
+int run_controller_main(int argc, char** argv, ControllerOptions options,
+                        const MakeAllocator& make) {
+  Program program;
+  program.driver_name = options.driver_name;
+  program.flags = controller_flags(options);
+  program.begin = [&](const Environment& environment) {
+    return start_controller(make(environment), environment, options);
+  };
+  return run_program(argc, argv, program);
 }
 
 }  // namespace dibs::driver

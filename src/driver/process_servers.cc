@@ -50,21 +50,26 @@ Result<> check_port(std::string_view flag, int port) {
 
 }  // namespace
 
-rpc::Methods health_methods(const std::string& registration_socket,
-                            const std::string& service_socket) {
+rpc::Methods health_methods(std::function<bool()> is_serving) {
   rpc::Methods methods;
   methods.unary["/grpc.health.v1.Health/Check"] =
-      [registration_socket, service_socket](std::string_view request) -> rpc::Reply {
+      [is_serving = std::move(is_serving)](std::string_view request) -> rpc::Reply {
     const std::string service = service_in(request);
     if (!service.empty() && service != "liveness") {
       return {{rpc::Code::not_found, "unknown service"}, ""};
     }
-    const bool serving =
-        answers(registration_socket, "/pluginregistration.Registration/GetInfo") &&
-        answers(service_socket, "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources");
-    return {{}, std::string(serving ? kServing : kNotServing)};
+    return {{}, std::string(is_serving() ? kServing : kNotServing)};
   };
   return methods;
+}
+
+rpc::Methods health_methods(const std::string& registration_socket,
+                            const std::string& service_socket) {
+  return health_methods([registration_socket, service_socket] {
+    return answers(registration_socket, "/pluginregistration.Registration/GetInfo") &&
+           answers(service_socket,
+                   "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources");
+  });
 }
 
 struct ProcessServers::State {
@@ -78,7 +83,7 @@ ProcessServers::~ProcessServers() { stop(); }
 
 Result<std::unique_ptr<ProcessServers>> ProcessServers::start(const ProcessOptions& options,
                                                               metrics::Registry& registry,
-                                                              Plugin& plugin) {
+                                                              Plugin* plugin) {
   std::unique_ptr<ProcessServers> servers(new ProcessServers());
   if (options.metrics_port >= 0) {
     DIBS_CHECK(check_port("metrics-port", options.metrics_port));
@@ -94,8 +99,10 @@ Result<std::unique_ptr<ProcessServers>> ProcessServers::start(const ProcessOptio
   if (options.healthcheck_port >= 0) {
     DIBS_CHECK(check_port("healthcheck-port", options.healthcheck_port));
     int port = options.healthcheck_port;
-    auto started =
-        rpc::serve_tcp(port, health_methods(plugin.registration_socket(), plugin.service_socket()));
+    auto methods = plugin == nullptr
+                       ? health_methods([] { return true; })
+                       : health_methods(plugin->registration_socket(), plugin->service_socket());
+    auto started = rpc::serve_tcp(port, std::move(methods));
     if (!started) return started.error().within("--healthcheck-port");
     servers->state_->health = std::move(started).value();
     log::info("health service", {{"port", port}});

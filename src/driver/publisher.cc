@@ -1,7 +1,6 @@
 #include "driver/publisher.h"
 
 #include <atomic>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +11,7 @@
 #include "base/strings.h"
 #include "client/informer.h"
 #include "client/work_queue.h"
+#include "driver/own_writes.h"
 #include "driver/slice_plan.h"
 
 namespace dibs::driver {
@@ -26,13 +26,6 @@ constexpr Duration kSyncPoll = std::chrono::milliseconds(5);
 constexpr Duration kLongestSyncPoll = std::chrono::milliseconds(500);
 /// A node that is not there yet is about to be.
 constexpr Duration kLongestNodeWait = std::chrono::seconds(5);
-
-std::uint64_t revision_of(const Value& object) {
-  const auto text = object["metadata"]["resourceVersion"].as_string();
-  std::uint64_t revision = 0;
-  std::from_chars(text.data(), text.data() + text.size(), revision);
-  return revision;
-}
 
 struct WantedPool {
   std::int64_t generation = 0;

@@ -1,0 +1,565 @@
+// The controller of a classic driver against an API server: every transition of a claim and of a
+// pod that is being scheduled, in the releases that had them and in today's.
+#include "driver/controller.h"
+
+#include <gmock/gmock.h>
+
+#include "base/strings.h"
+#include "driver/test_boxes.h"
+
+namespace dibs::driver {
+namespace {
+
+using json::Value;
+using test::Boxes;
+using test::ControllerWorld;
+using test::DyingTransport;
+using test::from_text;
+using test::kClaims2;
+using test::kDriver;
+using test::kFinalizer;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class ControllerTest : public testing::TestWithParam<const char*> {
+ public:
+  ControllerWorld world{GetParam()};
+  Boxes boxes;
+
+  std::unique_ptr<Controller> start() {
+    auto controller =
+        Controller::start(boxes, world.environment(), {.driver_name = std::string(kDriver)});
+    EXPECT_TRUE(controller.ok());
+    world.settle();
+    EXPECT_TRUE((*controller)->is_working());
+    return std::move(controller).value();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Releases, ControllerTest, testing::Values("", "1.27", "1.30"),
+                         [](const auto& info) {
+                           const std::string name = info.param;
+                           return name.empty() ? "newest" : "as_" + name.substr(2);
+                         });
+
+TEST_P(ControllerTest, allocates_an_immediate_claim_where_it_pleases) {
+  world.make_class();
+  world.make_claim("c", "Immediate");
+  auto controller = start();
+
+  const Value claim = world.claim("c");
+  EXPECT_EQ(claim["metadata"]["finalizers"], Value::array({kFinalizer}));
+  EXPECT_EQ(claim["status"]["driverName"].as_string(), kDriver);
+  const Value& allocation = claim["status"]["allocation"];
+  EXPECT_EQ(allocation["resourceHandles"],
+            from_text("[{'driverName': 'boxes.example.com', 'data': 'node-0/box-0'}]"));
+  EXPECT_EQ(allocation["availableOnNodes"], only_on("node-0"));
+  EXPECT_FALSE(allocation["shareable"].as_bool());
+  EXPECT_TRUE(claim["status"]["reservedFor"].is_null());
+  EXPECT_THAT(boxes.calls, ElementsAre("allocate c on ''"));
+}
+
+TEST_P(ControllerTest, a_delayed_claim_waits_for_its_pod) {
+  world.make_class();
+  world.make_claim("c");
+  auto controller = start();
+
+  EXPECT_EQ(world.claim("c")["status"], from_text("{}"));
+  EXPECT_TRUE(world.claim("c")["metadata"]["finalizers"].is_null());
+  EXPECT_THAT(boxes.calls, IsEmpty());
+}
+
+TEST_P(ControllerTest, tells_which_nodes_cannot_serve_the_pod) {
+  boxes.per_node = {{"node-0", 0}, {"node-1", 1}};
+  world.make_class();
+  world.make_claim("c");
+  world.make_pod("p", {"c"});
+  world.make_context("p", "", {"node-0", "node-1"});
+  auto controller = start();
+
+  EXPECT_EQ(world.context("p")["status"]["resourceClaims"],
+            from_text("[{'name': 'c', 'unsuitableNodes': ['node-0']}]"));
+  EXPECT_TRUE(world.claim("c")["status"]["allocation"].is_null());
+  EXPECT_THAT(boxes.calls, ElementsAre("unsuitable p c of node-0 node-1"));
+
+  // Nothing changes: it is asked again and again, but not written.
+  const std::string version = world.context("p")["metadata"]["resourceVersion"].str();
+  world.settle(std::chrono::seconds(31));
+  EXPECT_EQ(boxes.calls.size(), 2u);
+  EXPECT_EQ(world.context("p")["metadata"]["resourceVersion"].str(), version);
+
+  boxes.per_node["node-0"] = 1;
+  world.settle(std::chrono::seconds(30));
+  EXPECT_EQ(world.context("p")["status"]["resourceClaims"], from_text("[{'name': 'c'}]"));
+}
+
+TEST_P(ControllerTest, allocates_and_reserves_for_the_selected_node_in_one_write) {
+  world.make_class();
+  world.make_claim("c");
+  world.make_claim("d");
+  const Value pod = world.make_pod("p", {"c", "d"});
+  auto controller = start();
+
+  world.make_context("p", "node-1", {"node-0", "node-1"});
+  world.settle();
+
+  for (const char* name : {"c", "d"}) {
+    const Value claim = world.claim(name);
+    EXPECT_EQ(claim["status"]["allocation"]["availableOnNodes"], only_on("node-1"));
+    ASSERT_EQ(claim["status"]["reservedFor"].size(), 1u);
+    EXPECT_EQ(claim["status"]["reservedFor"][0]["resource"].as_string(), "pods");
+    EXPECT_EQ(claim["status"]["reservedFor"][0]["name"].as_string(), "p");
+    EXPECT_EQ(claim["status"]["reservedFor"][0]["uid"], pod["metadata"]["uid"]);
+    EXPECT_EQ(claim["metadata"]["finalizers"], Value::array({kFinalizer}));
+  }
+  EXPECT_THAT(world.boxes_in_use(), ElementsAre("node-1/box-0", "node-1/box-1"));
+  EXPECT_EQ(world.context("p")["status"]["resourceClaims"],
+            from_text("[{'name': 'c'}, {'name': 'd'}]"));
+  EXPECT_THAT(boxes.calls,
+              ElementsAre("unsuitable p c d of node-0 node-1", "allocate c d on 'node-1'"));
+}
+
+TEST_P(ControllerTest, a_selected_node_that_cannot_serve_gets_nothing) {
+  boxes.per_node = {{"node-0", 0}, {"node-1", 1}};
+  world.make_class();
+  world.make_claim("c");
+  world.make_pod("p", {"c"});
+  world.make_context("p", "node-0", {"node-1"});
+  auto controller = start();
+
+  // The selected node is asked about though it is not among the potential ones.
+  EXPECT_THAT(boxes.calls, ElementsAre("unsuitable p c of node-1 node-0"));
+  EXPECT_EQ(world.context("p")["status"]["resourceClaims"],
+            from_text("[{'name': 'c', 'unsuitableNodes': ['node-0']}]"));
+  EXPECT_TRUE(world.claim("c")["status"]["allocation"].is_null());
+}
+
+TEST_P(ControllerTest, a_pod_that_has_its_node_is_served_without_asking) {
+  world.make_class();
+  world.make_claim("c");
+  world.make_pod("p", {"c"});
+  world.make_context("p", "node-1", {});
+  auto controller = start();
+
+  EXPECT_THAT(boxes.calls, ElementsAre("allocate c on 'node-1'"));
+  EXPECT_EQ(world.claim("c")["status"]["reservedFor"].size(), 1u);
+}
+
+TEST_P(ControllerTest, claims_made_from_templates_are_found) {
+  world.make_class();
+  const Value pod = world.make_pod_with_template("p", "cat");
+  const bool old = std::string(GetParam()) == "1.27";
+  const std::string name = old ? "p-cat" : "p-cat-x7k2p";
+  world.make_claim(name, "WaitForFirstConsumer", &pod);
+  if (!old) {
+    world.patch({"", "v1", "pods"}, "default", "p",
+                "{'status': {'resourceClaimStatuses': [{'name': 'cat', 'resourceClaimName': "
+                "'p-cat-x7k2p'}]}}",
+                "status");
+  }
+  world.make_context("p", "node-0", {"node-0"});
+  auto controller = start();
+
+  EXPECT_EQ(world.claim(name)["status"]["reservedFor"].size(), 1u);
+  EXPECT_EQ(world.context("p")["status"]["resourceClaims"], from_text("[{'name': 'cat'}]"));
+}
+
+TEST_P(ControllerTest, a_claim_that_was_made_for_another_pod_is_refused) {
+  world.make_class();
+  world.make_pod_with_template("p", "cat");
+  world.make_claim("p-cat");
+  world.make_context("p", "node-0", {"node-0"});
+  auto controller = start();
+
+  EXPECT_TRUE(world.claim("p-cat")["status"]["allocation"].is_null());
+  EXPECT_THAT(world.events("default", "p"), Contains(HasSubstr("Warning Failed pod claim cat: ")));
+}
+
+TEST_P(ControllerTest, two_entries_of_a_pod_may_mean_one_claim) {
+  world.make_class();
+  world.make_claim("c");
+  world.make_pod("p", {"c", "c"});
+  world.make_context("p", "node-0", {"node-0"});
+  auto controller = start();
+
+  EXPECT_THAT(world.boxes_in_use(), ElementsAre("node-0/box-0"));
+  EXPECT_EQ(world.claim("c")["status"]["reservedFor"].size(), 1u);
+  EXPECT_EQ(world.context("p")["status"]["resourceClaims"],
+            from_text("[{'name': 'c'}, {'name': 'c-1'}]"));
+}
+
+TEST_P(ControllerTest, frees_a_claim_that_is_deleted) {
+  world.make_class();
+  world.make_claim("c", "Immediate");
+  auto controller = start();
+
+  world.remove(kClaims2, "default", "c");
+  world.settle();
+
+  EXPECT_TRUE(world.claim("c").is_null());
+  EXPECT_THAT(boxes.calls, ElementsAre("allocate c on ''", "deallocate c of node-0/box-0"));
+}
+
+TEST_P(ControllerTest, a_deleted_claim_stays_while_it_is_in_use) {
+  world.make_class();
+  world.make_claim("c");
+  world.make_pod("p", {"c"});
+  world.make_context("p", "node-0", {"node-0"});
+  auto controller = start();
+
+  world.remove(kClaims2, "default", "c");
+  world.settle();
+  EXPECT_THAT(world.boxes_in_use(), ElementsAre("node-0/box-0"));
+
+  world.patch(kClaims2, "default", "c", "{'status': {'reservedFor': null}}", "status");
+  world.settle();
+  EXPECT_TRUE(world.claim("c").is_null());
+  EXPECT_THAT(boxes.calls, Contains("deallocate c of node-0/box-0"));
+}
+
+TEST_P(ControllerTest, deallocates_on_request_and_is_ready_for_the_next) {
+  world.make_class();
+  world.make_claim("c");
+  world.make_pod("p", {"c"});
+  world.make_context("p", "node-0", {"node-0"});
+  auto controller = start();
+  world.remove({"resource.k8s.io", "v1alpha2", "podschedulingcontexts"}, "default", "p");
+
+  world.patch(kClaims2, "default", "c", "{'status': {'reservedFor': null}}", "status");
+  world.patch(kClaims2, "default", "c", "{'status': {'deallocationRequested': true}}", "status");
+  world.settle();
+
+  EXPECT_EQ(world.claim("c")["status"], from_text("{}"));
+  EXPECT_TRUE(world.claim("c")["metadata"]["finalizers"].is_null());
+  EXPECT_THAT(world.boxes_in_use(), IsEmpty());
+
+  world.make_context("p", "node-1", {"node-1"});
+  world.settle();
+  EXPECT_THAT(world.boxes_in_use(), ElementsAre("node-1/box-0"));
+}
+
+TEST_P(ControllerTest, what_is_freed_is_told_to_who_waits) {
+  boxes.per_node = {{"node-0", 1}};
+  world.make_class();
+  world.make_claim("held", "Immediate");
+  auto controller = start();
+  world.make_claim("c");
+  world.make_pod("p", {"c"});
+  world.make_context("p", "node-0", {"node-0"});
+  world.settle();
+  EXPECT_EQ(world.context("p")["status"]["resourceClaims"][0]["unsuitableNodes"],
+            from_text("['node-0']"));
+
+  world.remove(kClaims2, "default", "held");
+  world.settle(std::chrono::seconds(2));
+
+  EXPECT_EQ(world.claim("c")["status"]["reservedFor"].size(), 1u);
+}
+
+TEST_P(ControllerTest, stops_an_allocation_that_never_ended) {
+  boxes.per_node = {};
+  world.make_class();
+  world.make_claim("c", "Immediate");
+  auto controller = start();
+  EXPECT_EQ(world.claim("c")["metadata"]["finalizers"], Value::array({kFinalizer}));
+  EXPECT_THAT(world.events("default", "c"),
+              Contains("Warning Failed allocating claim: no box is free"));
+
+  world.remove(kClaims2, "default", "c");
+  world.settle();
+
+  EXPECT_TRUE(world.claim("c").is_null());
+  EXPECT_THAT(boxes.calls, Contains("deallocate c of nothing"));
+}
+
+TEST_P(ControllerTest, leaves_alone_what_is_not_its_own) {
+  world.make_class("boxes", "other.example.com");
+  world.make_claim("now", "Immediate");
+  world.make_claim("later");
+  world.make_pod("p", {"later"});
+  world.make_context("p", "node-0", {"node-0"});
+  auto controller = start();
+  EXPECT_THAT(boxes.calls, IsEmpty());
+  EXPECT_EQ(world.context("p")["status"], from_text("{}"));
+
+  // A class may change its driver.
+  world.patch(kClassicClasses, "", "boxes", "{'driverName': 'boxes.example.com'}");
+  world.settle();
+  EXPECT_THAT(world.boxes_in_use(), ElementsAre("node-0/box-0", "node-0/box-1"));
+}
+
+TEST_P(ControllerTest, a_class_that_comes_late_is_used_at_once) {
+  world.make_claim("now", "Immediate");
+  auto controller = start();
+  EXPECT_THAT(world.events("default", "now"),
+              Contains("Warning Failed resourceclass.resource.k8s.io \"boxes\" not found"));
+  world.settle(std::chrono::minutes(10));
+
+  world.make_class();
+  world.settle();
+
+  EXPECT_THAT(world.boxes_in_use(), ElementsAre("node-0/box-0"));
+}
+
+TEST_P(ControllerTest, ignores_contexts_of_other_pods) {
+  world.make_class();
+  world.make_claim("c");
+  auto controller = start();
+  world.make_pod("p", {"c"});
+  // Of a pod that had this name before.
+  world.make_context("p", "node-0", {"node-0"}, "11111111-2222-4333-8444-555555555555");
+  // Of none.
+  world.make_context("q", "node-0", {"node-0"}, "11111111-2222-4333-8444-555555555555");
+  world.settle();
+
+  EXPECT_THAT(boxes.calls, IsEmpty());
+}
+
+TEST_P(ControllerTest, parameters_that_are_wrong_are_told_to_class_claim_and_pod) {
+  world.make_class("boxes", kDriver,
+                   "'parametersRef': {'kind': 'ConfigMap', 'name': 'big', "
+                   "'namespace': 'default'},");
+  world.make_claim("c");
+  world.make_pod("p", {"c"});
+  world.make_context("p", "node-0", {"node-0"});
+  auto controller = start();
+  EXPECT_THAT(world.events("", "boxes"), Contains("Warning Failed configmaps \"big\" not found"));
+  EXPECT_THAT(world.events("default", "p"),
+              Contains("Warning Failed claim c: configmaps \"big\" not found"));
+
+  world.create({"", "v1", "configmaps"}, "default",
+               "{'metadata': {'name': 'big'}, 'data': {'prefix': 'big-'}}");
+  world.settle(std::chrono::minutes(1));
+
+  EXPECT_THAT(world.boxes_in_use(), ElementsAre("big-node-0/box-0"));
+}
+
+TEST_P(ControllerTest, references_to_other_kinds_are_not_followed) {
+  world.create({"", "v1", "secrets"}, "default", "{'metadata': {'name': 's'}}");
+  world.make_class();
+  world.make_claim("c", "Immediate", nullptr, ", 'parametersRef': {'kind': 'Secret', 'name': 's'}");
+  auto controller = start();
+
+  EXPECT_THAT(world.events("default", "c"),
+              Contains("Warning Failed parametersRef: Secret is no kind of parameters of this "
+                       "driver, which takes none"));
+  EXPECT_TRUE(world.claim("c")["metadata"]["finalizers"].is_null());
+}
+
+TEST_P(ControllerTest, what_the_author_throws_or_forgets_is_an_error) {
+  world.make_class();
+  world.make_claim("c", "Immediate");
+  boxes.mood = Boxes::Mood::throws;
+  auto controller = start();
+  EXPECT_THAT(world.events("default", "c"), Contains("Warning Failed the driver threw: splinters"));
+
+  boxes.mood = Boxes::Mood::forgets;
+  world.settle(std::chrono::minutes(2));
+  EXPECT_THAT(world.events("default", "c"),
+              Contains("Warning Failed allocating claim: missing allocation from driver"));
+
+  boxes.mood = Boxes::Mood::good;
+  world.settle(std::chrono::minutes(20));
+  EXPECT_THAT(world.boxes_in_use(), ElementsAre("node-0/box-0"));
+}
+
+TEST_P(ControllerTest, one_claim_of_a_pod_may_fail_alone) {
+  world.make_class();
+  world.make_claim("c");
+  world.make_claim("unlucky");
+  world.make_pod("p", {"c", "unlucky"});
+  world.make_context("p", "node-0", {});
+  auto controller = start();
+
+  EXPECT_EQ(world.claim("c")["status"]["reservedFor"].size(), 1u);
+  EXPECT_TRUE(world.claim("unlucky")["status"]["allocation"].is_null());
+  EXPECT_THAT(world.events("default", "p"),
+              Contains("Warning Failed claim unlucky: allocating claim: bad luck"));
+}
+
+TEST_P(ControllerTest, two_controllers_take_turns) {
+  world.make_class();
+  ControllerOptions options{.driver_name = std::string(kDriver), .leader_election = true};
+  options.identity = "one";
+  auto one = *Controller::start(boxes, world.environment(), options);
+  world.settle();
+  Boxes others;
+  options.identity = "two";
+  auto two = *Controller::start(others, world.environment(), options);
+  world.settle(std::chrono::seconds(10));
+  EXPECT_TRUE(one->is_working());
+  EXPECT_FALSE(two->is_working());
+
+  world.make_claim("a", "Immediate");
+  world.settle();
+  one->stop();
+  world.settle(std::chrono::seconds(20));
+  EXPECT_TRUE(two->is_working());
+  world.make_claim("b", "Immediate");
+  world.settle();
+
+  EXPECT_THAT(boxes.calls, ElementsAre("allocate a on ''"));
+  EXPECT_THAT(others.calls, ElementsAre("allocate b on ''"));
+  EXPECT_THAT(world.boxes_in_use(), ElementsAre("node-0/box-0", "node-0/box-1"));
+}
+
+/// Two pods want all of a node's boxes; then one of them ends. The controller is killed at a write,
+/// before the server has it or after, and the next one goes on.
+TEST_P(ControllerTest, a_kill_at_any_write_loses_nothing_and_gives_nothing_away_twice) {
+  for (const bool arrives : {false, true}) {
+    bool died = true;
+    for (int writes = 0; died && writes < 40; ++writes) {
+      SCOPED_TRACE(cat(arrives ? "answer lost" : "killed", " at write ", writes));
+      ControllerWorld place(GetParam());
+      DyingTransport way(place.way(), writes, arrives);
+      client::Client dying(way);
+      Boxes first;
+      auto killed = *Controller::start(first, place.environment_over(dying),
+                                       {.driver_name = std::string(kDriver)});
+      const auto play = [&](const std::function<void()>& step) {
+        step();
+        place.settle();
+        if (!way.died() || !killed) return;
+        // What is left of it: no answer reaches it, and nothing of it the server.
+        killed.reset();
+        place.settle();
+      };
+      Boxes second;
+      std::unique_ptr<Controller> next;
+      const auto go_on = [&] {
+        if (killed || next) return;
+        next =
+            *Controller::start(second, place.environment(), {.driver_name = std::string(kDriver)});
+        place.settle();
+      };
+      const std::vector<std::function<void()>> story = {
+          [&] { place.make_class(); },
+          [&] { place.make_claim("now", "Immediate"); },
+          [&] {
+            place.make_claim("a");
+            place.make_claim("b");
+            place.make_pod("p", {"a", "b"});
+            place.make_context("p", "node-1", {"node-0", "node-1"});
+          },
+          [&] {
+            place.make_claim("c");
+            place.make_pod("q", {"c"});
+            place.make_context("q", "node-0", {"node-0"});
+          },
+          [&] { place.remove(kClaims2, "default", "now"); },
+          [&] { place.remove(kContexts, "default", "p"); },
+          [&] {
+            place.patch(kClaims2, "default", "a", "{'status': {'reservedFor': null}}", "status");
+            place.patch(kClaims2, "default", "a", "{'status': {'deallocationRequested': true}}",
+                        "status");
+          },
+          [&] {
+            EXPECT_EQ(place.claim("a")["status"], from_text("{}"));
+            EXPECT_TRUE(place.claim("a")["metadata"]["finalizers"].is_null());
+            EXPECT_EQ(place.boxes_in_use().size(), 2u);
+            for (const char* name : {"b", "c"}) {
+              EXPECT_EQ(place.claim(name)["status"]["reservedFor"].size(), 1u);
+              place.remove(kClaims2, "default", name);
+              place.patch(kClaims2, "default", name, "{'status': {'reservedFor': null}}", "status");
+            }
+          },
+      };
+      for (const auto& step : story) {
+        play(step);
+        go_on();
+        place.settle(std::chrono::minutes(2));
+        auto used = place.boxes_in_use();
+        EXPECT_EQ(std::adjacent_find(used.begin(), used.end()), used.end());
+      }
+      died = way.died();
+
+      for (const char* name : {"now", "b", "c"}) EXPECT_TRUE(place.claim(name).is_null()) << name;
+      EXPECT_EQ(place.list(kClaims2, "default").size(), 1u);
+      killed.reset();
+      next.reset();
+    }
+    EXPECT_FALSE(died) << "the story has more writes";
+  }
+}
+
+/// The write of an allocation reaches the server long after who sent it was killed.
+TEST_P(ControllerTest, a_write_that_comes_late_is_refused) {
+  world.make_class();
+  world.make_claim("a", "Immediate");
+  DyingTransport way(world.way(), 1, false);
+  client::Client dying(way);
+  Boxes first;
+  {
+    auto killed = Controller::start(first, world.environment_over(dying),
+                                    {.driver_name = std::string(kDriver)});
+    world.settle();
+  }
+  ASSERT_TRUE(way.died());
+  ASSERT_TRUE(way.last().has_value());
+
+  boxes.per_node = {{"node-0", 1}};
+  auto controller = start();
+  world.make_claim("b", "Immediate");
+  const auto late = world.way().send(*way.last());
+  world.settle();
+
+  ASSERT_TRUE(late.ok());
+  EXPECT_EQ(late->status, 409);
+  EXPECT_THAT(world.boxes_in_use(), ElementsAre("node-0/box-0"));
+}
+
+TEST(Controller, leaves_structured_parameters_to_the_scheduler) {
+  ControllerWorld world("1.30");
+  Boxes boxes;
+  world.make_class("boxes", kDriver, "'structuredParameters': true,");
+  world.make_claim("c");
+  world.make_claim("now", "Immediate");
+  world.make_pod("p", {"c"});
+  world.make_context("p", "node-0", {"node-0"});
+  auto controller =
+      Controller::start(boxes, world.environment(), {.driver_name = std::string(kDriver)});
+  world.settle(std::chrono::minutes(1));
+
+  EXPECT_THAT(boxes.calls, IsEmpty());
+}
+
+TEST(Controller, does_not_touch_claims_of_the_other_model) {
+  ControllerWorld world("");
+  Boxes boxes;
+  const Value claim = world.TestWorld::make_claim(
+      "new",
+      "{'devices': {'results': [{'request': 'r', 'driver': 'boxes.example.com', 'pool': 'p', "
+      "'device': 'd'}]}}");
+  world.make_class();
+  world.make_pod("p", {"new"});
+  world.make_context("p", "node-0", {"node-0"});
+  auto controller =
+      Controller::start(boxes, world.environment(), {.driver_name = std::string(kDriver)});
+  world.settle(std::chrono::minutes(1));
+
+  EXPECT_THAT(boxes.calls, IsEmpty());
+  EXPECT_EQ(world.get(test::kClaims, "default", "new"), claim);
+}
+
+TEST(Controller, needs_a_name) {
+  ControllerWorld world("");
+  Boxes boxes;
+  EXPECT_EQ(Controller::start(boxes, world.environment(), {}).error().message(),
+            "a driver needs a name");
+}
+
+TEST(CutNodes, keeps_the_selected_one) {
+  std::vector<std::string> nodes;
+  for (int i = 0; i < 130; ++i) nodes.push_back(cat("n", i));
+
+  EXPECT_EQ(cut_nodes(nodes, nodes, "n129").size(), 128u);
+  EXPECT_THAT(cut_nodes(nodes, nodes, "n129"), Contains("n129"));
+  EXPECT_THAT(cut_nodes(nodes, nodes, "n0"), Contains("n0"));
+  EXPECT_THAT(cut_nodes({"a", "b", "a", "unasked"}, {"b", "a"}, ""), ElementsAre("b", "a"));
+}
+
+}  // namespace
+}  // namespace dibs::driver
