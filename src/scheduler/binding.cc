@@ -41,7 +41,9 @@ bool has_finalizer(const Value& claim) {
 /// Compares what was given to whom. The rest may come back changed: an older server drops the
 /// fields that it does not know.
 bool same_devices(const Value& claim, const Value& one, const Value& other) {
-  if (api::is_classic(claim)) return one == other;
+  if (api::is_classic(claim)) {
+    return one["availableOnNodes"] == other["availableOnNodes"] && same_instances(one, other);
+  }
   const Value& a = one["devices"]["results"];
   const Value& b = other["devices"]["results"];
   if (a.size() != b.size()) return false;
@@ -181,7 +183,7 @@ void Binder::allocate_claim(const std::shared_ptr<Run>& run, std::size_t index) 
   if (claim["status"]["allocation"].is_object()) return stop("allocated elsewhere");
   client::WriteOptions options = status_write();
   const bool protect = !has_finalizer(claim);
-  const bool in_one_write = client_.transport().protects_allocations() && !api::is_classic(claim);
+  const bool in_one_write = client_.transport().protects_allocations();
   if (protect && !in_one_write) {
     options.subresource.clear();
     Value& metadata = claim.mut("metadata");

@@ -115,9 +115,8 @@ void Scheduler::Core::assume(const Queue::Popped& popped, Decision& decision) {
     write.key = claim.key;
     write.flight = claim.key;
     if (!claim.allocated) {
-      const Value& allocation = decision.devices.allocations[next++];
-      devices.reserve(write.flight, allocation);
-      write.allocation = devices.written_form(claim, allocation, *decision.node);
+      write.allocation = decision.devices.allocations[next++];
+      devices.reserve(write.flight, write.allocation);
       write.driver = devices.driver_of(claim);
     }
     job.claims.push_back(std::move(write));

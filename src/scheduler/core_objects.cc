@@ -1,6 +1,7 @@
 // What informers say: the state follows, and pods that it can help are woken.
 #include <algorithm>
 
+#include "api/kinds/resource/versions/model.h"
 #include "base/strings.h"
 #include "scheduler/core.h"
 
@@ -228,7 +229,8 @@ void Scheduler::Core::after_claim(const std::string& key, const ClaimChange& cha
 }
 
 void Scheduler::Core::on_slice(const Value& object) {
-  const std::string_view node_name = object["spec"]["nodeName"].as_string();
+  const bool classic = api::is_classic(object);
+  const std::string_view node_name = (classic ? object : object["spec"])["nodeName"].as_string();
   if (node_name.empty()) return wake_devices("ResourceSliceUpdate");
   if (NodeInfo* node = state.find(node_name)) {
     wake_for_node(bit(Plugin::dynamic_resources), *node, "ResourceSliceUpdate");

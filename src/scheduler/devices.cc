@@ -103,7 +103,10 @@ Time allocated_at(const Value& claim) {
 
 Devices::Devices(const alloc::Features& features, std::function<std::string()> share_ids,
                  int release)
-    : release_(release), inventory_(features), share_ids_(std::move(share_ids)) {}
+    : release_(release),
+      inventory_(features),
+      named_inventory_(alloc::Features(), alloc::Resources::named),
+      share_ids_(std::move(share_ids)) {}
 
 void Devices::recount(Held& held) {
   const Value allocation = is_allocated(held.object) ? counted_form(held.object) : held.in_flight;
@@ -112,12 +115,12 @@ void Devices::recount(Held& held) {
     return;
   }
   if (!held.counted.is_null()) {
-    inventory_.release(held.counted);
+    inventory_of(held.counted).release(held.counted);
     refusals_.allocation_changed(held.counted);
   }
   held.counted = allocation;
   if (!held.counted.is_null()) {
-    inventory_.take(held.counted);
+    inventory_of(held.counted).take(held.counted);
     refusals_.allocation_changed(held.counted);
   }
 }
@@ -131,6 +134,7 @@ const std::shared_ptr<const alloc::Claim>& Devices::parsed(Held& held) {
 
 void Devices::forget_node(std::string_view name) {
   inventory_.forget_node(name);
+  named_inventory_.forget_node(name);
   // Another node may come to stand at the same address.
   refusals_.all_changed();
 }
@@ -173,7 +177,7 @@ ClaimChange Devices::remove_claim(const Value& object) {
   change.changed = true;
   change.freed = !held.counted.is_null();
   if (change.freed) {
-    inventory_.release(held.counted);
+    inventory_of(held.counted).release(held.counted);
     refusals_.allocation_changed(held.counted);
   }
   for (const Value& owner : held.object["metadata"]["ownerReferences"].items()) {
@@ -227,15 +231,25 @@ void Devices::put_marked(const std::string& name, const Value& slice) {
 }
 
 void Devices::put_slice(const Value& object) {
-  if (api::is_classic(object)) return;
   const std::string name = object["metadata"]["name"].str();
+  // A name may have been given to a slice of the other kind before.
+  if (api::is_classic(object)) {
+    if (const auto other = slices_.find(name); other != slices_.end()) {
+      remove_slice(Value(other->second));
+    }
+    return named_inventory_.put(name, object);
+  }
+  named_inventory_.remove(name);
   slices_[name] = object;
   put_marked(name, object);
 }
 
 void Devices::remove_slice(const Value& object) {
-  if (api::is_classic(object)) return;
   const std::string name = object["metadata"]["name"].str();
+  if (api::is_classic(object)) {
+    named_inventory_.remove(name);
+    return;
+  }
   slices_.erase(name);
   inventory_.remove(name);
   refusals_.slice_changed(object);
@@ -402,6 +416,7 @@ bool Devices::add_extended(const Pod& pod, DeviceRun& run) {
 alloc::Demand Devices::demand_for(const DeviceRun& run, const Value* extra) {
   std::vector<std::shared_ptr<const alloc::Claim>> wanted;
   for (const std::size_t place : run.open) {
+    if (run.claims[place].way != Way::devices) continue;
     wanted.push_back(parsed(claims_.at(run.claims[place].key)));
   }
   if (extra != nullptr) {
@@ -438,8 +453,9 @@ DeviceRun Devices::prepare(const Pod& pod, Time now, Duration binding_timeout) {
   const bool extended = add_extended(pod, run);
   if (run.claims.empty() && !extended) return run;
   run.ready = DeviceRun::Ready::go;
-  if (!run.open.empty()) run.demand = demand_for(run, nullptr);
-  if (run.open.size() == run.claims.size() && !extended) {
+  if (run.open.size() > run.named.size()) run.demand = demand_for(run, nullptr);
+  if (!run.named.empty()) prepare_named(run);
+  if (run.open.size() == run.claims.size() && run.named.empty() && !extended) {
     run.refused = &refusals_.of(run.signature);
   }
   return run;
@@ -497,7 +513,7 @@ NodeDevices Devices::check(DeviceRun& run, const NodeInfo& node) {
     const bool can_skip = !claim.skips_node_operations || node.place.optional_node_operations;
     if (!here || !can_skip || claim.spoiled) unavailable.push_back(i);
   }
-  if (made.extended >= 0 || !run.open.empty()) {
+  if (made.extended >= 0 || run.open.size() > run.named.size()) {
     const alloc::Demand& demand = made.extended >= 0
                                       ? run.extended[static_cast<std::size_t>(made.extended)].demand
                                       : run.demand;
@@ -521,6 +537,7 @@ NodeDevices Devices::check(DeviceRun& run, const NodeInfo& node) {
         return made;
     }
   }
+  if (!run.named.empty() && !check_named(run, node, made)) return made;
   if (!unavailable.empty()) {
     made.unavailable = std::move(unavailable);
     return refuse("resourceclaim not available on the node");
@@ -549,7 +566,7 @@ std::int64_t Devices::preference(const DeviceRun& run, const NodeDevices& choice
   for (const PodClaim& claim : run.claims) {
     if (claim.allocated) {
       count(claim.object, claim.object["status"]["allocation"]);
-    } else if (next < choice.allocations.size()) {
+    } else if (claim.way != Way::driver && next < choice.allocations.size()) {
       count(claim.object, choice.allocations[next++]);
     }
   }
@@ -558,14 +575,22 @@ std::int64_t Devices::preference(const DeviceRun& run, const NodeDevices& choice
 
 std::vector<std::string> Devices::holders(const std::vector<std::string>& device_ids) const {
   std::vector<std::string> made;
+  const auto wanted = [&](const Value& driver, const Value& pool, const Value& device) {
+    const std::string id = cat(driver.as_string(), "/", pool.as_string(), "/", device.as_string());
+    return std::find(device_ids.begin(), device_ids.end(), id) != device_ids.end();
+  };
   for (const auto& [key, held] : claims_) {
-    const auto& results = held.counted["devices"]["results"];
-    const bool holds =
-        std::any_of(results.items().begin(), results.items().end(), [&](const Value& result) {
-          const std::string id = cat(result["driver"].as_string(), "/", result["pool"].as_string(),
-                                     "/", result["device"].as_string());
-          return std::find(device_ids.begin(), device_ids.end(), id) != device_ids.end();
-        });
+    bool holds = false;
+    for (const Value& result : held.counted["devices"]["results"].items()) {
+      holds = holds || wanted(result["driver"], result["pool"], result["device"]);
+    }
+    for (const Value& handle : held.counted["resourceHandles"].items()) {
+      const Value& data = handle["structuredData"];
+      for (const Value& result : data["results"].items()) {
+        holds = holds ||
+                wanted(handle["driverName"], data["nodeName"], result["namedResources"]["name"]);
+      }
+    }
     if (holds) made.push_back(key);
   }
   std::sort(made.begin(), made.end());

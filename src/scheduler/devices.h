@@ -9,7 +9,8 @@
 //
 // A claim of resource.k8s.io/v1alpha2 never holds devices of the inventory by its class alone: its
 // class says whether a controller of its driver allocates it (Way::driver, negotiation.h) or the
-// search here does by its parameters (Way::parameters).
+// search here does by its parameters (Way::parameters). Named resources have an inventory of their
+// own, which the same search looks through.
 //
 // One owner: the scheduler's serial executor.
 
@@ -28,7 +29,9 @@
 #include "base/time.h"
 #include "scheduler/cluster_state.h"
 #include "scheduler/extended.h"
+#include "scheduler/named_claims.h"
 #include "scheduler/negotiation.h"
+#include "scheduler/parameters.h"
 #include "scheduler/refusals.h"
 
 namespace dibs::scheduler {
@@ -87,6 +90,8 @@ struct NodeDevices {
   std::vector<std::size_t> unavailable;
   /// Index into DeviceRun::extended, -1: none is needed on this node.
   int extended = -1;
+  /// It is DeviceRun::named_demand that is refused.
+  bool named = false;
 };
 
 /// The devices' part of an attempt to place a pod.
@@ -107,7 +112,9 @@ struct DeviceRun {
   Proposal standing;
   /// Every node says this error; empty: none.
   std::string broken;
-  alloc::Demand demand;
+  alloc::Demand demand;           // of those of v1
+  std::vector<NamedClaim> named;  // the others of `open`, in their order
+  alloc::Demand named_demand;
   bool prioritized = false;
   /// Groups of extended resources by what nodes serve themselves.
   struct Extended {
@@ -130,7 +137,7 @@ struct DeviceRun {
 inline constexpr const char* kNoDevices = "cannot allocate all claims";
 /// What a node says that the class of a claim leaves out.
 inline constexpr const char* kExcludedByClass = "excluded by resource class node filter";
-/// What a node says that a driver refuses.
+/// The same where a claim of v1alpha2 cannot be allocated, by its driver or by the search.
 inline constexpr const char* kUnsuitable =
     "resourceclaim cannot be allocated for the node (unsuitable)";
 
@@ -179,6 +186,8 @@ class Devices {
   /// Claims that hold one of these devices ("driver/pool/device"), by key.
   std::vector<std::string> holders(const std::vector<std::string>& device_ids) const;
   alloc::Inventory& inventory() { return inventory_; }
+  alloc::Inventory& named_inventory() { return named_inventory_; }
+  Parameters& parameters() { return parameters_; }
   /// A class serves the extended resource.
   bool serves(std::string_view resource) const { return !extended_.class_of(resource).empty(); }
 
@@ -193,9 +202,6 @@ class Devices {
   std::vector<Named> resolve(const Pod& pod, std::string& problem) const;
   DeviceRun prepare(const Pod& pod, Time now, Duration binding_timeout);
   NodeDevices check(DeviceRun& run, const NodeInfo& node);
-  /// An allocation found by check() in the form of the claim's model.
-  json::Value written_form(const PodClaim& claim, const json::Value& allocation,
-                           const NodeInfo& node) const;
   /// The driver of a claim of v1alpha2, by its class.
   std::string driver_of(const PodClaim& claim) const;
   /// How early in the prioritized lists the choices stand.
@@ -226,10 +232,14 @@ class Devices {
   Way way_of(const json::Value& claim) const;
   bool add_classic(const Pod& pod, Held& held, PodClaim made, DeviceRun& run);
   bool ask_driver(const Pod& pod, PodClaim& made, DeviceRun& run) const;
-  /// Makes held.parsed of the claim's parameters; else why that cannot be.
-  std::string read_parameters(Held& held, const ResourceClass& of);
-  /// The allocation as the inventory counts it; null where it holds none of its devices.
-  json::Value counted_form(const json::Value& claim) const;
+  // Those of them with parameters (devices_named.cc).
+  /// What is wrong with the parameters, "" for nothing.
+  std::string add_parameters(const json::Value& claim, const ResourceClass& of, DeviceRun& run);
+  void prepare_named(DeviceRun& run);
+  bool check_named(const DeviceRun& run, const NodeInfo& node, NodeDevices& made);
+  /// The allocation as an inventory counts it; null where it holds nothing of either.
+  static json::Value counted_form(const json::Value& claim);
+  alloc::Inventory& inventory_of(const json::Value& allocation);
   bool add_extended(const Pod& pod, DeviceRun& run);
   std::string missing_class(const json::Value& claim) const;
   std::string missing_claim(const std::string& key, const std::string& name, bool generated) const;
@@ -238,6 +248,8 @@ class Devices {
 
   const int release_;
   alloc::Inventory inventory_;
+  alloc::Inventory named_inventory_;
+  Parameters parameters_;
   std::function<std::string()> share_ids_;
   std::unordered_map<std::string, Held> claims_;
   std::unordered_map<std::string, std::string> extended_claims_;  // pod uid -> claim key

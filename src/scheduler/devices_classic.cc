@@ -53,32 +53,10 @@ const ResourceClass* Devices::resource_class(const std::string& name) const {
   return found != resource_classes_.end() ? &found->second : nullptr;
 }
 
-Value Devices::counted_form(const Value& claim) const {
-  switch (way_of(claim)) {
-    case Way::devices:
-      return claim["status"]["allocation"];
-    case Way::driver:
-    case Way::parameters:
-      break;
-  }
-  return {};
-}
-
-Value Devices::written_form(const PodClaim& claim, const Value& allocation,
-                            const NodeInfo& /*node*/) const {
-  if (claim.way == Way::devices) return allocation;
-  return {};
-}
-
 std::string Devices::driver_of(const PodClaim& claim) const {
   if (claim.way == Way::devices) return {};
   const ResourceClass* of = resource_class(claim.object["spec"]["resourceClassName"].str());
   return of != nullptr ? of->driver : "";
-}
-
-std::string Devices::read_parameters(Held& held, const ResourceClass& of) {
-  return cat("claim ", client::key_of(held.object), ": driver ", of.driver,
-             " has structured parameters, which are not read yet");
 }
 
 bool Devices::add_classic(const Pod& pod, Held& held, PodClaim made, DeviceRun& run) {
@@ -129,7 +107,7 @@ bool Devices::add_classic(const Pod& pod, Held& held, PodClaim made, DeviceRun& 
     run.reason = cat("resource claim ", made.key, " is in the process of being allocated");
     return false;
   }
-  std::string problem = read_parameters(held, *of);
+  std::string problem = add_parameters(claim, *of, run);
   if (!problem.empty()) return reject(std::move(problem));
   run.open.push_back(run.claims.size());
   run.claims.push_back(std::move(made));

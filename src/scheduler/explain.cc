@@ -54,6 +54,14 @@ bool is_ill(std::string_view taints) {
 
 /// Which device an error is about differs from node to node, what is wrong does not.
 std::string without_device(std::string_view error) {
+  constexpr std::string_view kNamed = "checking structured parameters failed: checking node ";
+  constexpr std::string_view kDriver = "resources of driver ";
+  if (error.starts_with(kNamed)) {
+    const std::size_t driver = error.find(kDriver);
+    if (driver != std::string_view::npos) {
+      return cat("checking structured parameters failed: ", error.substr(driver));
+    }
+  }
   constexpr std::string_view kOn = " on device ";
   const std::size_t at = error.find(kOn);
   if (at == std::string_view::npos) return std::string(error);
@@ -222,7 +230,7 @@ class Explainer {
         made_.able.push_back({node->name, 0, std::move(found)});
         continue;
       }
-      join_group(*node, std::move(obstacles), std::move(failure), found.extended);
+      join_group(*node, std::move(obstacles), std::move(failure), found);
     }
   }
 
@@ -246,14 +254,15 @@ class Explainer {
     }
     if (look_at_drivers(made, node, obstacles)) return std::nullopt;
     obstacles.push_back(std::move(made));
-    const bool searched = found.extended >= 0 || !made_.run.open.empty();
+    const bool searched =
+        found.named || found.extended >= 0 || made_.run.open.size() > made_.run.named.size();
     if (!searched) return std::nullopt;
     // Counts alone tell groups apart; the rest is asked once for each of them.
     alloc::ExplainOptions counts;
     counts.conflict = false;
     counts.relaxations = false;
-    alloc::NodeFailure failure =
-        alloc::explain(devices_.inventory(), node.place, demand(found.extended), counts);
+    alloc::NodeFailure failure = alloc::explain(inventory(found.named), node.place,
+                                                demand(found.extended, found.named), counts);
     obstacles.back().reason = without_device(obstacles.back().reason);
     failure.error.clear();
     return failure;
@@ -280,7 +289,12 @@ class Explainer {
     return obstacles.size() > before;
   }
 
-  const alloc::Demand& demand(int extended) const {
+  alloc::Inventory& inventory(bool named) const {
+    return named ? devices_.named_inventory() : devices_.inventory();
+  }
+
+  const alloc::Demand& demand(int extended, bool named) const {
+    if (named) return made_.run.named_demand;
     return extended >= 0 ? made_.run.extended[static_cast<std::size_t>(extended)].demand
                          : made_.run.demand;
   }
@@ -291,9 +305,10 @@ class Explainer {
   }
 
   void join_group(const NodeInfo& node, std::vector<Obstacle> obstacles,
-                  std::optional<alloc::NodeFailure> failure, int extended) {
+                  std::optional<alloc::NodeFailure> failure, const NodeDevices& found) {
     for (NodeGroup& group : made_.groups) {
-      const bool equal = group.extended == extended && group.devices == failure &&
+      const bool equal = group.extended == found.extended && group.named == found.named &&
+                         group.devices == failure &&
                          std::equal(group.obstacles.begin(), group.obstacles.end(),
                                     obstacles.begin(), obstacles.end(), same);
       if (!equal) continue;
@@ -305,7 +320,8 @@ class Explainer {
       }
       return;
     }
-    made_.groups.push_back({{node.name}, std::move(obstacles), std::move(failure), extended});
+    made_.groups.push_back(
+        {{node.name}, std::move(obstacles), std::move(failure), found.extended, found.named});
   }
 
   void rank_able() {
@@ -330,7 +346,8 @@ class Explainer {
       if (!group.devices.has_value()) continue;
       if (done++ == scope_.most_groups) return;
       const NodeInfo* node = state_.find(group.nodes.front());
-      group.devices = alloc::explain(devices_.inventory(), node->place, demand(group.extended));
+      group.devices =
+          alloc::explain(inventory(group.named), node->place, demand(group.extended, group.named));
     }
   }
 
@@ -421,7 +438,7 @@ class Explainer {
       Fix fix;
       fix.nodes = group.nodes;
       std::string change =
-          made_.in_plain_words(group, alloc::describe(relaxation, demand(group.extended)));
+          made_.in_plain_words(group, alloc::describe(relaxation, made_.demand(group)));
       switch (relaxation.kind) {
         case Kind::tolerate:
           fix.cost = kTolerate;
@@ -536,7 +553,7 @@ class Explainer {
         for (const alloc::Loss& loss : found.losses) {
           if (loss.cause == alloc::Cause::class_selector) lost += loss.devices;
         }
-        const alloc::Demand& wanted = demand(group.extended);
+        const alloc::Demand& wanted = made_.demand(group);
         const auto first = wanted.claims[found.claim].first_position + found.request;
         const alloc::Alternative& alternative =
             wanted.alternatives[wanted.positions[first].first + found.alternative];
@@ -564,6 +581,7 @@ class Explainer {
 std::string Fix::text() const { return join(changes, ", and "); }
 
 const alloc::Demand& Explanation::demand(const NodeGroup& group) const {
+  if (group.named) return run.named_demand;
   return group.extended >= 0 ? run.extended[static_cast<std::size_t>(group.extended)].demand
                              : run.demand;
 }

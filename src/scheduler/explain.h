@@ -38,7 +38,8 @@ struct NodeGroup {
   std::vector<Obstacle> obstacles;
   /// Of the first node, when devices are missing there.
   std::optional<alloc::NodeFailure> devices;
-  int extended = -1;  // which demand of the run that is about
+  int extended = -1;   // which demand of the run that is about
+  bool named = false;  // it is that for named resources
 };
 
 /// Changes after which some nodes could take the pod; one of them alone would not do.

@@ -156,6 +156,22 @@ void Scheduler::Core::add_informers(const Value& resources, const Value& classic
       "resourceclasses", [this](const Value& o) { on_resource_class(o); },
       [this](const Value& o) { devices.remove_resource_class(o); });
   add_classic(
+      "resourceclaimparameters",
+      [this](const Value& o) {
+        if (devices.parameters().put_claim_parameters(o)) {
+          wake_devices("ResourceClaimParametersUpdate");
+        }
+      },
+      [this](const Value& o) { devices.parameters().remove_claim_parameters(o); });
+  add_classic(
+      "resourceclassparameters",
+      [this](const Value& o) {
+        if (devices.parameters().put_class_parameters(o)) {
+          wake_devices("ResourceClassParametersUpdate");
+        }
+      },
+      [this](const Value& o) { devices.parameters().remove_class_parameters(o); });
+  add_classic(
       "podschedulingcontexts", [this](const Value& o) { on_context(o); },
       [this](const Value& o) { on_context_removed(o); });
   add(
