@@ -152,7 +152,12 @@ Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects,
     Value& object = wanted.object;
     std::string key = resource->key(object["metadata"]["namespace"].as_string(),
                                     object["metadata"]["name"].as_string());
-    if (objects.store().get(key)) continue;
+    if (const auto record = objects.store().get(key)) {
+      DIBS_TRY(const Value existing, decode_stored(*record));
+      Value next = auth::brought_up_to_date(existing, object);
+      if (!next.is_null()) ops.push_back({key, share(encode_stored(next)), record->modified});
+      continue;
+    }
     object.set("kind", kind);
     object.set("apiVersion", resource->api_version());
     object.mut("metadata").set("uid", runtime::make_uuid(runtime.random));

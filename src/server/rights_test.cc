@@ -10,6 +10,7 @@
 namespace dibs::server {
 namespace {
 
+using json::Value;
 using test::from_text;
 using test::kConfigMaps;
 using test::Reply;
@@ -147,6 +148,44 @@ TEST_F(Rights, to_write_policies_read_nothing) {
   EXPECT_EQ(bound("b", "p-secret").status, 422);
   EXPECT_EQ(policy("ConfigMap").status, 201);
   EXPECT_EQ(bound("c", "p-configmap").status, 201);
+}
+
+constexpr const char* kRoles = "/apis/rbac.authorization.k8s.io/v1/clusterroles/";
+
+/// True when a rule of the role is about the resource.
+bool names(const Value& role, std::string_view resource) {
+  for (const Value& rule : role["rules"].items()) {
+    for (const Value& one : rule["resources"].items()) {
+      if (one.as_string() == resource) return true;
+    }
+  }
+  return false;
+}
+
+TEST(BootstrapRoles, GetWhatAnotherReleaseNeeds) {
+  Options options;
+  options.release = "1.30";
+  TestServer api(options);
+  const std::string scheduler = cat(kRoles, "system:kube-scheduler");
+  const std::string left_alone = cat(kRoles, "system:controller:resource-claim-controller");
+  ASSERT_FALSE(names(api.get(scheduler).body, "deviceclasses"));
+  ASSERT_EQ(api.patch(left_alone, "merge",
+                      "{'metadata':{'annotations':{"
+                      "'rbac.authorization.kubernetes.io/autoupdate':'false'}}}")
+                .status,
+            200);
+  const Value before = api.get(left_alone).body;
+
+  api.options.release = "1.34";
+  api.restart();
+
+  const Value after = api.get(scheduler).body;
+  EXPECT_TRUE(names(after, "deviceclasses"));
+  EXPECT_TRUE(names(after, "podschedulingcontexts")) << "nothing is taken away";
+  EXPECT_EQ(api.get(left_alone).body, before);
+
+  api.restart();
+  EXPECT_EQ(api.get(scheduler).body, after) << "nothing is added twice";
 }
 
 }  // namespace

@@ -1,13 +1,17 @@
 #include "server/auth/bootstrap_roles.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
 #include "base/strings.h"
 #include "server/auth/bootstrap_data.h"
+#include "server/auth/rule.h"
 
 namespace dibs::server::auth {
 namespace {
+
+constexpr const char* kAutoUpdate = "rbac.authorization.kubernetes.io/autoupdate";
 
 using json::Value;
 
@@ -49,8 +53,7 @@ Value metadata_of(std::string_view full_name) {
   }
   metadata.set("name", full_name);
   metadata.set("labels", Value::object({{"kubernetes.io/bootstrapping", "rbac-defaults"}}));
-  metadata.set("annotations",
-               Value::object({{"rbac.authorization.kubernetes.io/autoupdate", "true"}}));
+  metadata.set("annotations", Value::object({{kAutoUpdate, "true"}}));
   return metadata;
 }
 
@@ -180,6 +183,24 @@ std::vector<Value> fleet_roles(std::string_view user) {
                 user, "\n"),
             DeviceModels::both);
   return objects;
+}
+
+Value brought_up_to_date(const Value& existing, const Value& wanted) {
+  if (existing["metadata"]["annotations"][kAutoUpdate].as_string() != "true") return {};
+  Value out;
+  const auto add = [&](const char* list, const Value& item) {
+    if (out.is_null()) out = existing;
+    out.mut(list).push(item);
+  };
+  const std::vector<PolicyRule> held = rules_of(existing);
+  for (const Value& rule : wanted["rules"].items()) {
+    if (!missing_rights(held, {rule_of(rule)}).empty()) add("rules", rule);
+  }
+  for (const Value& subject : wanted["subjects"].items()) {
+    const auto& there = existing["subjects"].items();
+    if (std::find(there.begin(), there.end(), subject) == there.end()) add("subjects", subject);
+  }
+  return out;
 }
 
 }  // namespace dibs::server::auth

@@ -15,6 +15,11 @@ enum class DeviceModels : char { structured, classic, both };
 /// metadata.
 std::vector<json::Value> bootstrap_roles(DeviceModels models = DeviceModels::structured);
 
+/// `existing` with the rights or subjects that it lacks of `wanted`: what an earlier program or
+/// another release has written. Nothing is taken away. Null where nothing is missing, or where
+/// somebody has turned off its annotation rbac.authorization.kubernetes.io/autoupdate.
+json::Value brought_up_to_date(const json::Value& existing, const json::Value& wanted);
+
 /// Of a driver in this process, which is `account` in kube-system: what the chart of a driver gives
 /// it, for the devices of `driver` alone, and the right to create its DeviceClass.
 std::vector<json::Value> driver_roles(std::string_view account, std::string_view driver);
