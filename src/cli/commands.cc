@@ -107,7 +107,7 @@ Flag feature_gates(std::string& gates) {
 }
 
 Flag release_of_gates(std::string& release) {
-  return {"--release", &release, "Kubernetes release whose feature gates count"};
+  return {"--release", &release, "Kubernetes release whose feature gates and ways count"};
 }
 
 Flag grace_period(Duration& period) {

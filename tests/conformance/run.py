@@ -36,24 +36,33 @@ SKIPPED = 77
 KLOG = re.compile(r"! [EWI]\d{4} \d\d:\d\d:\d\d")  # what kubectl logs beside its messages depends on timing
 # What each file was recorded from. Sessions write allocations by hand, one device into many: the guard against that is off.
 RELEASE_1_37 = ("--emulate-release", "1.37", "--disable-admission-plugins", "UniqueDevices")
-HTTP_FILES = {
-    "objects": RELEASE_1_37,
-    "reading": RELEASE_1_37,
-    "cluster": RELEASE_1_37,
-    "resource": RELEASE_1_37,
-    "v1alpha2-1.27": ("--emulate-release", "1.27"),
-    "v1alpha2-1.30": ("--emulate-release", "1.30"),
-}
+RELEASE_1_30, RELEASE_1_27 = ("--emulate-release", "1.30"), ("--emulate-release", "1.27")
+API_OFF = ("--runtime-config", "resource.k8s.io/v1alpha2=false")
+GATE_OFF = ("--feature-gates", "DynamicResourceAllocation=false")
 NO_NODES = ("--nodes", "0", "--node-monitor-grace-period", "24h")
 # The kubelet of the recordings told nothing of its disk.
 NODE = ("--emulate-release", "1.37", "--nodes", "1", "--local-storage-capacity-isolation", "false")
+# Command and flags by the name of the file.
+HTTP_FILES = {
+    "objects": ("apiserver", RELEASE_1_37),
+    "reading": ("apiserver", RELEASE_1_37),
+    "cluster": ("apiserver", RELEASE_1_37),
+    "resource": ("apiserver", RELEASE_1_37),
+    "v1alpha2-1.27": ("up", (*RELEASE_1_27, *NO_NODES)),
+    "v1alpha2-1.30": ("up", (*RELEASE_1_30, *NO_NODES)),
+}
 # Folder, command and flags by the name that the lists give to the transcripts of the folder.
 TRANSCRIPTS = {
     "kubectl": ("server", "apiserver", RELEASE_1_37),
     "kubectl-cluster": ("cluster", "up", ("--emulate-release", "1.37", *NO_NODES)),
     "kubectl-1.32": ("release-1.32", "up", ("--emulate-release", "1.32", *NO_NODES)),
-    "kubectl-1.30-off": ("release-1.30-off", "up", ("--emulate-release", "1.30", "--runtime-config", "resource.k8s.io/v1alpha2=false",
-                                                    "--feature-gates", "DynamicResourceAllocation=false", *NO_NODES)),
+    "kubectl-1.30": ("release-1.30", "up", (*RELEASE_1_30, *NO_NODES)),
+    "kubectl-1.30-no-plugin": ("release-1.30-no-plugin", "up", (*RELEASE_1_30, "--scheduler-config",
+                                                                os.path.join(HERE, "no-dynamic-resources.yaml"), *NO_NODES)),
+    "kubectl-1.30-off": ("release-1.30-off", "up", (*RELEASE_1_30, *API_OFF, *GATE_OFF, *NO_NODES)),
+    "kubectl-1.27": ("release-1.27", "up", (*RELEASE_1_27, *NO_NODES)),
+    "kubectl-1.27-gate-off": ("release-1.27-gate-off", "up", (*RELEASE_1_27, *GATE_OFF, *NO_NODES)),
+    "kubectl-1.27-off": ("release-1.27-off", "up", (*RELEASE_1_27, *API_OFF, *GATE_OFF, *NO_NODES)),
     "kubectl-node": ("node", "up", (*NODE, "--drivers", "gpu")),
     # Starts and stops the driver by itself.
     "kubectl-node driver-away": ("node", "up", NODE),
@@ -72,7 +81,10 @@ stop)
   ;;
 esac
 """
-PARTS = {"http": tuple(HTTP_FILES), "kubectl": ("kubectl",), "cluster": ("kubectl-cluster", "kubectl-1.32", "kubectl-1.30-off"), "node": ("kubectl-node",)}
+PARTS = {"http": tuple(HTTP_FILES), "kubectl": ("kubectl",),
+         "cluster": ("kubectl-cluster", "kubectl-1.32", "kubectl-1.30", "kubectl-1.30-no-plugin", "kubectl-1.30-off", "kubectl-1.27",
+                     "kubectl-1.27-gate-off", "kubectl-1.27-off"),
+         "node": ("kubectl-node",)}
 DIFFERS, TODO = os.path.join(HERE, "differs.txt"), os.path.join(HERE, "todo.txt")
 Key = collections.namedtuple("Key", "file session step")
 WHOLE = ["*", "*"]  # in place of session and step: nothing of the file or folder is replayed
@@ -82,7 +94,7 @@ Step = collections.namedtuple("Step", "key title problem")  # problem is None fo
 SECTIONS = (
     ("admission policies", lambda s: s.key.session.startswith("vap-") or "admissionregistration" in s.title),
     ("CEL rules", lambda s: "-cel-" in s.key.session or "x-kubernetes-validations" in s.title + s.problem),
-    ("the classic scheduler and controllers", lambda s: s.key.file.startswith("v1alpha2")),
+    ("the classic scheduler and controllers", lambda s: s.key.file.startswith(("v1alpha2", "kubectl-1.27", "kubectl-1.30"))),
     ("resource.k8s.io",
      lambda s: s.key.session.startswith("dra-") or "resource.k8s.io" in s.title + s.problem),
     ("everything else", lambda s: True),
@@ -106,7 +118,8 @@ def replay_http(name, only, exact=False):
     with open(os.path.join(folder(), "http", name + ".json")) as f:
         recorded = json.load(f)["sessions"]
     steps = []
-    with cluster.Server(HTTP_FILES[name]) as server:
+    command_of, flags = HTTP_FILES[name]
+    with cluster.Server(flags, command=command_of) as server:
         target = sessions.Server(types.SimpleNamespace(server=server.url, ca=server.ca_file(), cert=None, key=None,
                                                        token=cluster.ADMIN_TOKEN))
         for session in recorded:
@@ -129,7 +142,7 @@ def replay_transcript(file, name):
     steps = []
     with cluster.Server(flags, command=command_of) as server, tempfile.TemporaryDirectory() as work:
         os.mkdir(os.path.join(work, "bin"))
-        os.symlink(cluster.kubectl(), os.path.join(work, "bin", "kubectl"))
+        os.symlink(cluster.one_kubectl(), os.path.join(work, "bin", "kubectl"))
         environment = server.kubectl_environment()
         environment["KUBECONFIG"] = server.token_kubeconfig()  # as recorded: some commands bring a token of their own
         environment["PATH"] = os.path.join(work, "bin") + ":" + environment["PATH"]

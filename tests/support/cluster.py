@@ -8,6 +8,7 @@ Environment: DIBS is the binary (default: dibs on PATH), KUBECTL the kubectl pro
 """
 import base64
 import ctypes
+import glob
 import http.client
 import json
 import os
@@ -55,6 +56,17 @@ def kubectl():
     if path and os.access(path, os.X_OK):
         return os.path.abspath(path)
     return shutil.which("kubectl")
+
+
+def one_kubectl():
+    """The same, but one version whatever the server says it is: some programs of that name only pick one of those beside them, "kubectl.1.32"."""
+    path = kubectl()
+    beside = glob.glob(os.path.realpath(path) + ".1.[0-9]*") if path else []
+    if not beside:
+        return path
+    said = subprocess.run([path, "version", "--client"], capture_output=True, text=True).stdout
+    own = re.search(r"v(1\.\d+)", said)
+    return next((p for p in beside if own and p.endswith("." + own.group(1))), path)
 
 
 def has_sanitizer():
