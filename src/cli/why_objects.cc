@@ -51,6 +51,13 @@ Result<std::vector<Value>> list_rules(client::Client& client) {
   return std::vector<Value>();
 }
 
+/// The scheduler has chosen what the claim has.
+bool has_named_resources(const Value& claim) {
+  const Value& handles = claim["status"]["allocation"]["resourceHandles"];
+  return std::any_of(handles.items().begin(), handles.items().end(),
+                     [](const Value& handle) { return handle["structuredData"].is_object(); });
+}
+
 bool used_by_it_alone(const Value& claim, const Value& pod) {
   const Value& users = claim["status"]["reservedFor"];
   return users.size() == 1 && users[0]["uid"] == pod["metadata"]["uid"];
@@ -60,17 +67,19 @@ bool used_by_it_alone(const Value& claim, const Value& pod) {
 
 void WhyObjects::add(const Value& object) {
   const std::string_view kind = object["kind"].as_string();
-  std::vector<Value>* to = kind == "Node"                    ? &nodes
-                           : kind == "Namespace"             ? &namespaces
-                           : kind == "Pod"                   ? &pods
-                           : kind == "ResourceClaim"         ? &claims
-                           : kind == "ResourceClaimTemplate" ? &templates
-                           : kind == "DeviceClass"           ? &classes
-                           : kind == "ResourceSlice"         ? &slices
-                           : kind == "DeviceTaintRule"       ? &rules
-                           : kind == "ResourceClass"         ? &resource_classes
-                           : kind == "PodSchedulingContext"  ? &contexts
-                                                             : nullptr;
+  std::vector<Value>* to = kind == "Node"                      ? &nodes
+                           : kind == "Namespace"               ? &namespaces
+                           : kind == "Pod"                     ? &pods
+                           : kind == "ResourceClaim"           ? &claims
+                           : kind == "ResourceClaimTemplate"   ? &templates
+                           : kind == "DeviceClass"             ? &classes
+                           : kind == "ResourceSlice"           ? &slices
+                           : kind == "DeviceTaintRule"         ? &rules
+                           : kind == "ResourceClass"           ? &resource_classes
+                           : kind == "PodSchedulingContext"    ? &contexts
+                           : kind == "ResourceClaimParameters" ? &claim_parameters
+                           : kind == "ResourceClassParameters" ? &class_parameters
+                                                               : nullptr;
   if (to != nullptr) to->push_back(object);
 }
 
@@ -89,6 +98,10 @@ Result<WhyObjects> fetch_objects(client::Client& client) {
   if (std::any_of(made.claims.begin(), made.claims.end(), is_classic)) {
     DIBS_TRY(made.resource_classes, list_known(client, {kGroup, "v1alpha2", "resourceclasses"}));
     DIBS_TRY(made.contexts, list_known(client, {kGroup, "v1alpha2", "podschedulingcontexts"}));
+    DIBS_TRY(made.claim_parameters,
+             list_known(client, {kGroup, "v1alpha2", "resourceclaimparameters"}));
+    DIBS_TRY(made.class_parameters,
+             list_known(client, {kGroup, "v1alpha2", "resourceclassparameters"}));
   }
   // Last, so that a pod that is there has its claims above.
   DIBS_TRY(made.pods, list_all(client, {"", "v1", "pods"}));
@@ -130,9 +143,17 @@ std::unique_ptr<WhyState> make_state(const WhyWorld& world, const Value* without
     made->devices.put_resource_class(object);
   }
   for (const Value& object : world.objects.contexts) made->devices.put_context(object);
+  scheduler::Parameters& parameters = made->devices.parameters();
+  for (const Value& object : world.objects.claim_parameters) {
+    parameters.put_claim_parameters(object);
+  }
+  for (const Value& object : world.objects.class_parameters) {
+    parameters.put_class_parameters(object);
+  }
   for (const Value& object : world.objects.claims) {
     // Where a driver would allocate it anew it does not say.
-    if (without == nullptr || is_classic(object) || !used_by_it_alone(object, *without)) {
+    const bool by_driver = is_classic(object) && !has_named_resources(object);
+    if (without == nullptr || by_driver || !used_by_it_alone(object, *without)) {
       made->devices.put_claim(object);
       continue;
     }

@@ -31,6 +31,8 @@ struct WhyObjects {
   // Of the classic model alone.
   std::vector<json::Value> resource_classes;
   std::vector<json::Value> contexts;  // PodSchedulingContexts
+  std::vector<json::Value> claim_parameters;
+  std::vector<json::Value> class_parameters;
 
   /// Sorts an object in by its kind; others are left out.
   void add(const json::Value& object);

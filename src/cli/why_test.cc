@@ -301,6 +301,45 @@ TEST(WhyClassic, names_the_driver_that_has_not_answered) {
   EXPECT_EQ(json::write(told.document["drivers"]["claims"][0]["refusedNodes"]), "[\"n2\"]");
 }
 
+TEST(WhyClassic, tells_which_named_resources_a_claim_lacks) {
+  World world;
+  for (const char* name : {"n1", "n2"}) world.add_node(name);
+  world.add(
+      "{'kind':'ResourceClass','apiVersion':'resource.k8s.io/v1alpha2','metadata':{'name':'cats'},"
+      "'driverName':'cats.example.com','structuredParameters':true}");
+  world.add(
+      "{'kind':'ResourceSlice','apiVersion':'resource.k8s.io/v1alpha2','metadata':{'name':'s'},"
+      "'nodeName':'n1','driverName':'cats.example.com','namedResources':{'instances':[{'name':'a',"
+      "'attributes':[{'name':'size','int':1}]},{'name':'b','attributes':[{'name':'size','int':3}]}"
+      "]}}");
+  world.add(
+      "{'kind':'ResourceClaim','apiVersion':'resource.k8s.io/v1alpha2','metadata':{'name':'other',"
+      "'namespace':'default'},'spec':{'resourceClassName':'cats'},'status':{'allocation':{"
+      "'resourceHandles':[{'driverName':'cats.example.com','structuredData':{'nodeName':'n1',"
+      "'results':[{'namedResources':{'name':'b'}}]}}]}}}");
+  world.add(
+      "{'kind':'ResourceClaim','apiVersion':'resource.k8s.io/v1alpha2','metadata':{'name':'c',"
+      "'namespace':'default'},'spec':{'resourceClassName':'cats','parametersRef':{'apiGroup':"
+      "'resource.k8s.io','kind':'ResourceClaimParameters','name':'big'}}}");
+  world.add_pod("p", kUses);
+  EXPECT_THAT(world.pod("p").page.text(), HasSubstr("claim parameters default/big not found"));
+
+  world.add(
+      "{'kind':'ResourceClaimParameters','metadata':{'name':'big','namespace':'default'},"
+      "'driverRequests':[{'driverName':'cats.example.com','requests':[{'namedResources':{"
+      "'selector':'attributes.int.size > 2'}}]}]}");
+  const WhyStory told = world.pod("p");
+
+  EXPECT_EQ(told.document["reason"].as_string(), "Unschedulable");
+  EXPECT_THAT(told.page.text(),
+              HasSubstr("request cats.example.com of claim default/c wants 1 of 2 devices, and "
+                        "none is left"));
+  EXPECT_THAT(told.page.text(),
+              HasSubstr("1 does not match the request (attributes.int.size > 2)"));
+  EXPECT_THAT(told.page.text(),
+              HasSubstr("wait until 1 device in use is given back by claim default/other"));
+}
+
 TEST(WhyClassic, tells_that_an_allocation_is_asked_for) {
   ClassicWorld world;
   world.add_classic("c");

@@ -417,7 +417,7 @@ class Explainer {
                group.nodes,
                kDropRule}};
     }
-    if (obstacle.reason == kUnsuitable) {
+    if (obstacle.reason == kUnsuitable && !group.named) {
       return {{{cat("wait until claim ", obstacle.subject,
                     " can be allocated there: its driver says when")},
                group.nodes,
