@@ -359,9 +359,7 @@ void ApiServer::Parts::work(const ContextPtr& context, const ExchangePtr& shared
                                    (*resource)->two_models);
     if (!answer.ok()) return respond(context, *shared, std::move(answer).error());
     context->answer = *answer;
-    watches.open(context, shared);
-    context->seat.reset();
-    return;
+    return watches.open(context, shared);
   }
   if (subresources->streams(*context)) {
     auto resource = find_resource(*context);
@@ -382,6 +380,7 @@ void ApiServer::Parts::answer(const ContextPtr& context, const ExchangePtr& exch
   if (reply->pieces) {
     requests.count(*context, reply->response.status, runtime.clock.now() - context->now);
     if (const auto entry = std::exchange(context->audit, nullptr)) {
+      if (entry->wants_body()) entry->annotate("audit.k8s.io/truncated", "true");
       entry->answered(*context, reply->response);
       reply->response.headers.set("Audit-Id", entry->id());
     }

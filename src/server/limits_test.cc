@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "json/parse.h"
+#include "json/yaml.h"
 #include "net/gzip.h"
 #include "server/test_support.h"
 
@@ -147,6 +148,29 @@ TEST_F(LargeList, is_sent_in_every_form) {
       server.get(kConfigMaps, "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"));
   EXPECT_EQ(metadata["kind"].as_string(), "PartialObjectMetadataList");
   EXPECT_EQ(metadata["items"].size(), 8U);
+}
+
+TEST_F(LargeList, reads_in_pieces_as_it_would_whole) {
+  const auto text = [&](const std::string& query, const std::string& accept) {
+    const Reply reply = server.get(kConfigMaps + query, accept);
+    EXPECT_TRUE(reply.stream != nullptr && reply.stream->finished());
+    EXPECT_EQ(reply.headers.get("Content-Type"), accept.substr(0, accept.find(';')));
+    return reply.stream->take_text();
+  };
+  // Not compared by EXPECT_EQ, which would print megabytes.
+  for (const std::string form : {"", ";as=Table;v=v1;g=meta.k8s.io"}) {
+    const std::string json = "application/json" + form;
+    const std::string pretty = text("?pretty=true", json);
+    const auto read = json::parse(pretty);
+    ASSERT_TRUE(read.ok()) << read.error().message();
+    EXPECT_TRUE(*read == *json::parse(text("", json)));
+    EXPECT_TRUE(json::write_pretty(*read) + "\n" == pretty);
+  }
+  const std::string yaml = text("", "application/yaml");
+  const auto read = json::parse_yaml(yaml);
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_TRUE(*read == *json::parse(text("", "application/json")));
+  EXPECT_TRUE(json::write_yaml(*read) == yaml);
 }
 
 TEST_F(LargeList, waits_for_its_reader) {

@@ -308,28 +308,34 @@ constexpr std::size_t kPiece = 256 * 1024;
 /// Stored bytes of a list from which its text is made in pieces.
 constexpr std::size_t kInPieces = 1024 * 1024;
 
-/// The text of a list, item by item, in the compact forms of JSON.
+/// From so many on the audit log does without a list, as Kubernetes' own does where it truncates.
+constexpr std::size_t kMostAudited = 10 * 1024 * 1024;
+
+/// The text of a list, item by item.
 class ListPieces final : public Pieces {
  public:
   ListPieces(const Context& context, const Resource& resource,
              std::vector<store::RecordPtr> records, const ListMeta& meta, bool packed)
       : context_(context), resource_(resource), records_(std::move(records)) {
     if (packed) pack_.emplace();
-    const Form form = context.answer.form;
-    const std::string meta_version = cat("meta.k8s.io/", context.answer.form_version);
-    const bool plain = form == Form::object || form == Form::stored;
-    append(text_, "{\"kind\":\"",
-           plain                 ? resource.list_kind
-           : form == Form::table ? "Table"
-                                 : "PartialObjectMetadataList",
-           "\",\"apiVersion\":\"", plain ? resource.api_version() : meta_version,
-           "\",\"metadata\":");
-    json::write_to(text_, list_metadata(meta, plain && resource.custom));
-    if (form == Form::table) {
-      text_.append(",\"columnDefinitions\":");
-      json::write_to(text_, api::column_definitions(columns_of(resource)));
+    const Value frame = frame_of(context, resource, meta);
+    std::string text;
+    std::string mark;
+    if (context.answer.media == Media::yaml) {
+      style_ = Style::yaml;
+      text = json::write_yaml(frame);
+      mark = cat("- ", kItems, "\n");
+    } else if (context.answer.pretty) {
+      style_ = Style::pretty;
+      text = json::write_pretty(frame) + '\n';
+      mark = cat("\n    \"", kItems, '"');
+    } else {
+      text = json::write(frame) + '\n';
+      mark = cat('"', kItems, '"');
     }
-    text_.append(form == Form::table ? ",\"rows\":[" : ",\"items\":[");
+    const auto at = text.rfind(mark);
+    end_ = text.substr(at + mark.size());
+    text_ = text.substr(0, at);
   }
 
   Result<bool> next(std::string& out) override {
@@ -337,12 +343,12 @@ class ListPieces final : public Pieces {
     bool last = false;
     while (out.size() == before && !last) {
       while (at_ < records_.size() && text_.size() < kPiece) {
-        if (at_ > 0) text_.push_back(',');
+        if (at_ > 0 && style_ != Style::yaml) text_.push_back(',');
         DIBS_CHECK(append_item(*records_[at_]));
         records_[at_++].reset();
       }
       last = at_ == records_.size();
-      if (last) text_.append("]}\n");
+      if (last) text_.append(end_);
       out.append(pack_ ? pack_->add(text_, last) : text_);
       text_.clear();
     }
@@ -350,6 +356,30 @@ class ListPieces final : public Pieces {
   }
 
  private:
+  enum class Style : char { compact, pretty, yaml };
+  /// Stands where the items go. What users may have chosen, as descriptions of columns, comes
+  /// before.
+  static constexpr std::string_view kItems = "the-items-of-the-list";
+
+  static Value frame_of(const Context& context, const Resource& resource, const ListMeta& meta) {
+    const Form form = context.answer.form;
+    const bool plain = form == Form::object || form == Form::stored;
+    Value frame =
+        Value::object({{"kind", plain                 ? resource.list_kind
+                                : form == Form::table ? "Table"
+                                                      : "PartialObjectMetadataList"},
+                       {"apiVersion", plain ? resource.api_version()
+                                            : cat("meta.k8s.io/", context.answer.form_version)},
+                       {"metadata", list_metadata(meta, plain && resource.custom)}});
+    if (form == Form::table) {
+      frame.set("columnDefinitions", api::column_definitions(columns_of(resource)));
+    }
+    Value items = Value::array();
+    items.push(kItems);
+    frame.set(form == Form::table ? "rows" : "items", std::move(items));
+    return frame;
+  }
+
   Result<> append_item(const store::Record& record) {
     if (is_sent_as_stored(context_, resource_, record.value)) {
       bytes_.clear();
@@ -362,18 +392,39 @@ class ListPieces final : public Pieces {
       return success();
     }
     DIBS_TRY(const Value object, read_record(context_, record));
-    Value served = shown(context_, resource_, object);
+    append_value(in_list(shown(context_, resource_, object)));
+    return success();
+  }
+
+  Value in_list(Value served) const {
     switch (context_.answer.form) {
       case Form::table:
-        json::write_to(text_, table_row(context_, resource_, served));
-        break;
+        return table_row(context_, resource_, served);
       case Form::metadata_list:
-        json::write_to(text_, metadata_only(context_.answer, served));
-        break;
+        return metadata_only(context_.answer, served);
       default:
-        json::write_to(text_, as_item(context_, resource_, std::move(served)));
+        return as_item(context_, resource_, std::move(served));
     }
-    return success();
+  }
+
+  void append_value(Value item) {
+    switch (style_) {
+      case Style::compact:
+        return json::write_to(text_, item);
+      case Style::yaml: {
+        Value alone = Value::array();
+        alone.push(std::move(item));
+        text_.append(json::write_yaml(alone));
+        return;
+      }
+      case Style::pretty:
+        // Below the list, and its key. No string has a line break of its own.
+        text_.append("\n    ");
+        for (const char c : json::write_pretty(item)) {
+          text_.push_back(c);
+          if (c == '\n') text_.append("    ");
+        }
+    }
   }
 
   const Context& context_;
@@ -382,6 +433,8 @@ class ListPieces final : public Pieces {
   std::size_t at_ = 0;
   std::string text_;   // not yet packed or sent
   std::string bytes_;  // of one record
+  std::string end_;    // what comes after the last item
+  Style style_ = Style::compact;
   std::optional<net::Gzip> pack_;
 };
 
@@ -395,8 +448,12 @@ Result<ListAnswer> present_list(const Context& context, const Resource& resource
     DIBS_TRY(Response response, list_of_values(context, resource, records, meta));
     return whole(std::move(response));
   }
+  std::size_t total = 0;
+  for (const auto& record : records) total += record->value->size();
+  const bool told = context.audit && context.audit->wants_body() && total < kMostAudited;
+  const bool in_pieces = total >= kInPieces && !told;
   const bool compact = context.answer.media == Media::json && !context.answer.pretty;
-  if (!compact || (records.empty() && context.answer.form != Form::object)) {
+  if (!in_pieces && (!compact || (records.empty() && context.answer.form != Form::object))) {
     std::vector<Value> objects;
     objects.reserve(records.size());
     for (const auto& record : records) {
@@ -405,13 +462,11 @@ Result<ListAnswer> present_list(const Context& context, const Resource& resource
     }
     return whole(present_values(context, resource, objects, meta));
   }
-  std::size_t total = 0;
-  for (const auto& record : records) total += record->value->size();
-  const bool in_pieces = total >= kInPieces && !(context.audit && context.audit->wants_body());
   const bool packed = in_pieces && takes_gzip(context);
   auto pieces = std::make_shared<ListPieces>(context, resource, std::move(records), meta, packed);
   if (in_pieces) {
     Response head = with_body(context, 200, "");
+    if (context.answer.media == Media::yaml) head.headers.set("Content-Type", "application/yaml");
     if (packed) tell_of_gzip(head);
     return ListAnswer{std::move(head), std::move(pieces)};
   }

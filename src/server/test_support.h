@@ -44,6 +44,8 @@ class FakeStream : public net::BodyStream {
   void hang_up();
 
   bool finished() const { return finished_; }
+  /// What was received since the last call, as it came.
+  std::string take_text() { return std::exchange(text_, std::string()); }
   /// The events received since the last call.
   std::vector<Value> take();
   /// The same as "ADDED name", "BOOKMARK", "ERROR 410".

@@ -1,11 +1,15 @@
 #include "server/watching.h"
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
+#include <thread>
 
 #include "api/schema/decode.h"
 #include "base/span.h"
 #include "base/strings.h"
-#include "json/parse.h"
+#include "server/event_lines.h"
+#include "server/initial_state.h"
 #include "server/list_options.h"
 #include "server/presenting.h"
 #include "server/selection.h"
@@ -18,26 +22,11 @@ namespace {
 
 constexpr std::size_t kBatch = 128;
 constexpr std::size_t kQueuedBytes = 1 << 20;
+// Of the state at the start a little at a time: there may be a thousand who want it.
+constexpr std::size_t kInitialBytes = 64 * 1024;
+constexpr int kInitialTurn = 16;
 constexpr Duration kBookmarkEvery = std::chrono::seconds(60);
 constexpr Duration kBookmarkBeforeEnd = std::chrono::seconds(2);
-
-enum class Change : std::uint64_t { added, modified, deleted };
-
-std::string_view change_name(Change change) {
-  switch (change) {
-    case Change::added:
-      return "ADDED";
-    case Change::modified:
-      return "MODIFIED";
-    case Change::deleted:
-      return "DELETED";
-  }
-  return "";
-}
-
-std::string error_event(const Error& error) {
-  return cat("{\"type\":\"ERROR\",\"object\":", json::write(status_value(error)), "}\n");
-}
 
 }  // namespace
 
@@ -50,12 +39,13 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
         options_(std::move(options)),
         selection_(std::move(selection)),
         name_(selection_.exact_name()) {
-    const Answer& answer = context_->answer;
-    std::string form = cat(context_->resource->api_version(), "/", context_->resource->plural, "|",
-                           static_cast<int>(answer.form), answer.form_version, "|",
-                           context_->target.get("includeObject"));
+    const std::string form = form_of(*context_);
     form_ = std::hash<std::string>()(form) & ~std::uint64_t{7};
-    first_ = answer.form == Form::table;
+    begins_with_ =
+        cat(form, "|", context_->info.name_space, "|",
+            context_->info.legacy_watch ? context_->info.name : "", "|",
+            context_->target.get("labelSelector"), "|", context_->target.get("fieldSelector"));
+    first_ = context_->answer.form == Form::table;
   }
 
   /// Sends through `events`, where the client takes those, and through `body`, which may be the
@@ -82,16 +72,55 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     pump();
   }
 
+  /// True until it has got the state that it begins with.
+  bool is_starting() const { return starting_; }
+  bool waits_for_state() {
+    MutexLock lock(mutex_);
+    return starting_ && !ended_ && !initial_;
+  }
+  /// Equal for those that begin with the same.
+  const std::string& begins_with() const { return begins_with_; }
+  Result<std::shared_ptr<InitialState>> read_state() const {
+    return InitialState::read(owner_.store_, context_, selection_);
+  }
+
+  void adopt(const Result<std::shared_ptr<InitialState>>& state) {
+    MutexLock lock(mutex_);
+    if (ended_ || !starting_ || initial_) return;
+    // From here on it costs what it sends.
+    context_->seat.reset();
+    if (!state.ok()) return fail(state.error());
+    initial_ = *state;
+    initial_bookmark_ = options_.bookmarks ? initial_->revision() : 0;
+    follow(initial_->revision());
+  }
+
+  /// Sends of the state at the start what the socket has room for. Called from the owner's tasks.
+  void send_initial() {
+    MutexLock lock(mutex_);
+    if (ended_ || !initial_ || !watch_) return;
+    for (int turn = 0; next_piece_ < initial_->pieces(); ++turn) {
+      if (body_->queued() >= kInitialBytes) return;
+      if (turn == kInitialTurn) return owner_.ready(weak_from_this());
+      if (!body_->write(initial_->piece(next_piece_++, owner_.runtime_.clock.now()))) {
+        lock.unlock();
+        return stop(false);
+      }
+      first_ = false;
+    }
+    initial_.reset();
+    starting_ = false;
+    if (auto revision = std::exchange(initial_bookmark_, 0); revision > 0)
+      write_bookmark(revision, true);
+    lock.unlock();
+    pump();
+  }
+
   /// Sends what there is. Called from the owner's task, one at a time.
   void pump() {
     MutexLock lock(mutex_);
-    if (ended_ || !watch_) return;
-    if (!send_initial()) {
-      lock.unlock();
-      stop(false);
-      return;
-    }
-    while (initial_.empty() && body_->queued() < kQueuedBytes) {
+    if (ended_ || !watch_ || starting_) return;
+    while (body_->queued() < kQueuedBytes) {
       store::Revision known = 0;
       auto events = watch_->next(kBatch, &known);
       if (!events.ok()) {
@@ -136,10 +165,6 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
 
  private:
   const Resource& resource() const { return *context_->resource; }
-  bool plain(const store::Record& record) const {
-    return is_sent_as_stored(*context_, resource(), record.value);
-  }
-
   Error too_old() const {
     return Error::expired(cat("too old resource version: ", options_.version, " (",
                               owner_.store_.compacted() + 1, ")"));
@@ -156,46 +181,32 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
       return;
     }
     if (from_state) {
-      store::RangeQuery query;
-      query.prefix = resource().namespace_prefix(context_->info.name_space);
-      auto listing = store.range(query);
-      if (!listing.ok()) return fail(listing.error());
-      initial_ = std::move(listing->records);
-      from = listing->revision;
-      initial_bookmark_ = options_.bookmarks ? from : 0;
-    } else if (!options_.version_given || options_.version == 0) {
+      starting_ = true;
+      return owner_.ready(weak_from_this());
+    }
+    context_->seat.reset();
+    if (!options_.version_given || options_.version == 0) {
       from = store.revision();
     } else if (from > store.revision()) {
       skip_until_ = from;
       from = store.revision();
     }
+    follow(from);
+  }
+
+  /// Whatever happens after that revision.
+  void follow(store::Revision from) DIBS_REQUIRES(mutex_) {
     known_ = from;
     std::weak_ptr<WatchStream> weak = weak_from_this();
-    auto watch = store.watch(resource().namespace_prefix(context_->info.name_space), from,
-                             [&owner = owner_, weak] { owner.ready(weak); });
+    auto watch = owner_.store_.watch(resource().namespace_prefix(context_->info.name_space), from,
+                                     [&owner = owner_, weak] { owner.ready(weak); });
     if (!watch.ok()) return fail(too_old());
     watch_ = std::move(watch).value();
   }
 
-  /// Sends of the state at the start what the socket has room for. False when the client is gone.
-  bool send_initial() DIBS_REQUIRES(mutex_) {
-    while (next_initial_ < initial_.size() && body_->queued() < kQueuedBytes) {
-      const store::Record& record = *initial_[next_initial_++];
-      if (!may_match(record.key)) continue;
-      auto bytes = encode_record(record, Change::added);
-      if (bytes && !body_->write(std::move(bytes))) return false;
-    }
-    if (next_initial_ < initial_.size()) return true;
-    initial_.clear();
-    initial_.shrink_to_fit();
-    next_initial_ = 0;
-    if (auto revision = std::exchange(initial_bookmark_, 0); revision > 0)
-      write_bookmark(revision, true);
-    return true;
-  }
-
   /// The stream began before its fault was known, so the fault is an event.
   void fail(const Error& error) {
+    starting_ = false;
     body_->write(share(error_event(error)));
     std::weak_ptr<WatchStream> weak = weak_from_this();
     owner_.runtime_.executor.post([weak] {
@@ -234,7 +245,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   void bookmark() {
     pump();
     MutexLock lock(mutex_);
-    if (ended_ || !watch_ || !initial_.empty()) return;
+    if (ended_ || !watch_ || starting_) return;
     if (known_ > skip_until_) write_bookmark(known_, false);
   }
 
@@ -289,16 +300,20 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
         if (record.modified != event.revision) {
           object->mut("metadata").set("resourceVersion", cat(event.revision));
         }
-        if (!plain(record)) object = event_value(*context_, resource(), *object);
+        if (!is_sent_as_stored(*context_, resource(), record.value))
+          object = event_value(*context_, resource(), *object);
         return events_->write_event(change_name(*change), std::move(object).value(),
                                     record.value->size());
       }
     }
-    auto bytes = first_ ? encode_value(record, event.revision, *change)
-                        : event.encoded(form_ | static_cast<std::uint64_t>(*change),
-                                        [&]() DIBS_REQUIRES(mutex_) {
-                                          return *encode_value(record, event.revision, *change);
-                                        });
+    const auto line = [&](bool columns) {
+      context_->now = owner_.runtime_.clock.now();  // ages in tables
+      return event_line(*context_, record, event.revision, *change, columns);
+    };
+    auto bytes = std::exchange(first_, false)
+                     ? share(line(true))
+                     : event.encoded(form_ | static_cast<std::uint64_t>(*change),
+                                     [&] { return line(false); });
     return body_->write(std::move(bytes));
   }
 
@@ -315,27 +330,6 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     return !was ? Change::added : !is ? Change::deleted : Change::modified;
   }
 
-  SharedBytes encode_record(const store::Record& record, Change change) DIBS_REQUIRES(mutex_) {
-    if (!selection_.everything() && !matches(record)) return nullptr;
-    return encode_value(record, record.modified, change);
-  }
-
-  SharedBytes encode_value(const store::Record& record, store::Revision revision, Change change)
-      DIBS_REQUIRES(mutex_) {
-    if (plain(record)) {
-      std::string out = cat("{\"type\":\"", change_name(change), "\",\"object\":");
-      append_wire(out, *record.value, cat(revision));
-      out.append("}\n");
-      return share(std::move(out));
-    }
-    auto object = decode_stored(record);
-    if (!object.ok()) return share(error_event(object.error()));
-    object->mut("metadata").set("resourceVersion", cat(revision));
-    context_->now = owner_.runtime_.clock.now();  // ages in tables
-    return share(present_event(*context_, resource(), change_name(change), *object,
-                               std::exchange(first_, false)));
-  }
-
   bool matches(const store::Record& record) const {
     auto object = decode_stored(record);
     return object.ok() && selection_.matches(to_served(resource(), *object));
@@ -347,15 +341,16 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   Selection selection_;
   std::optional<std::string> name_;
   std::uint64_t form_ = 0;
+  std::string begins_with_;
   std::shared_ptr<net::BodyStream> body_;
   std::shared_ptr<calls::EventStream> events_;  // null: the client takes bytes
 
   Mutex mutex_;
   std::unique_ptr<store::Watch> watch_ DIBS_GUARDED_BY(mutex_);
   std::vector<runtime::TimerId> timers_ DIBS_GUARDED_BY(mutex_);
-  // The state at the start, until it is sent.
-  std::vector<store::RecordPtr> initial_ DIBS_GUARDED_BY(mutex_);
-  std::size_t next_initial_ DIBS_GUARDED_BY(mutex_) = 0;
+  std::atomic<bool> starting_ = false;
+  std::shared_ptr<InitialState> initial_ DIBS_GUARDED_BY(mutex_);  // until it is sent
+  std::size_t next_piece_ DIBS_GUARDED_BY(mutex_) = 0;
   store::Revision initial_bookmark_ DIBS_GUARDED_BY(mutex_) = 0;
   store::Revision known_ DIBS_GUARDED_BY(mutex_) = 0;
   store::Revision skip_until_ DIBS_GUARDED_BY(mutex_) = 0;
@@ -364,7 +359,9 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
 };
 
 Watches::Watches(runtime::Runtime& runtime, store::Store& store)
-    : runtime_(runtime), store_(store) {}
+    : runtime_(runtime),
+      store_(store),
+      most_starters_(std::max(1U, std::thread::hardware_concurrency() / 2)) {}
 
 Watches::~Watches() { close(); }
 
@@ -396,12 +393,23 @@ void Watches::open(std::shared_ptr<Context> context, std::shared_ptr<calls::Exch
   stream->start(exchange->stream(std::move(head)), nullptr);
 }
 
-void Watches::ready(std::weak_ptr<WatchStream> stream) {
-  MutexLock lock(mutex_);
-  ready_.push_back(std::move(stream));
-  if (serving_) return;
-  serving_ = true;
-  runtime_.executor.post([this] { serve_ready(); });
+void Watches::ready(std::weak_ptr<WatchStream> weak) {
+  const auto stream = weak.lock();
+  if (stream == nullptr) return;
+  const bool starting = stream->is_starting();
+  {
+    MutexLock lock(mutex_);
+    if (starting) {
+      starting_.push_back(std::move(weak));
+      if (starters_ == most_starters_) return;
+      ++starters_;
+    } else {
+      ready_.push_back(std::move(weak));
+      if (serving_) return;
+      serving_ = true;
+    }
+  }
+  runtime_.executor.post([this, starting] { starting ? serve_starting() : serve_ready(); });
 }
 
 void Watches::serve_ready() {
@@ -419,6 +427,40 @@ void Watches::serve_ready() {
       if (auto stream = weak.lock()) stream->pump();
     }
   }
+}
+
+void Watches::serve_starting() {
+  for (;;) {
+    std::shared_ptr<WatchStream> stream;
+    {
+      MutexLock lock(mutex_);
+      if (starting_.empty()) {
+        --starters_;
+        return;
+      }
+      stream = starting_.front().lock();
+      starting_.pop_front();
+    }
+    if (stream == nullptr) continue;
+    if (stream->waits_for_state()) {
+      // All of them asked before it is read, so for none of them it is too old.
+      const auto alike = alike_to(*stream);
+      const auto state = stream->read_state();
+      stream->adopt(state);
+      for (const auto& one : alike) one->adopt(state);
+    }
+    stream->send_initial();
+  }
+}
+
+std::vector<std::shared_ptr<WatchStream>> Watches::alike_to(const WatchStream& stream) {
+  std::vector<std::shared_ptr<WatchStream>> out;
+  MutexLock lock(mutex_);
+  for (const auto& weak : starting_) {
+    auto other = weak.lock();
+    if (other && other->begins_with() == stream.begins_with()) out.push_back(std::move(other));
+  }
+  return out;
 }
 
 void Watches::forget(const std::shared_ptr<WatchStream>& stream) {

@@ -4,7 +4,12 @@
 // A stream holds no queue of its own beyond what its socket has not yet taken: it reads on in the
 // history only when that is small, so a slow client falls behind there and is told 410 in the end,
 // without holding up anybody.
+//
+// The state that a watch may begin with (initial_state.h) is read and sent by few tasks at a time,
+// and in turns, while events of watches that have begun go by a task of their own: a thousand that
+// begin at once make nobody's events late.
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_set>
@@ -38,6 +43,9 @@ class Watches {
   friend class WatchStream;
   void ready(std::weak_ptr<WatchStream> stream);
   void serve_ready();
+  void serve_starting();
+  /// Of those that wait to begin.
+  std::vector<std::shared_ptr<WatchStream>> alike_to(const WatchStream& stream);
   void forget(const std::shared_ptr<WatchStream>& stream);
 
   runtime::Runtime& runtime_;
@@ -46,6 +54,9 @@ class Watches {
   std::unordered_set<std::shared_ptr<WatchStream>> streams_ DIBS_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<WatchStream>> ready_ DIBS_GUARDED_BY(mutex_);
   bool serving_ DIBS_GUARDED_BY(mutex_) = false;
+  const unsigned most_starters_;  // tasks at once
+  std::deque<std::weak_ptr<WatchStream>> starting_ DIBS_GUARDED_BY(mutex_);
+  unsigned starters_ DIBS_GUARDED_BY(mutex_) = 0;
   bool closed_ DIBS_GUARDED_BY(mutex_) = false;
 };
 

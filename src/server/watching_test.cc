@@ -335,6 +335,29 @@ TEST_F(WatchTest, sends_a_large_state_as_the_client_takes_it) {
                                 "MODIFIED d", "DELETED c"));
 }
 
+TEST_F(WatchTest, goes_on_while_others_still_begin) {
+  const std::string large(300 * 1024, 'x');
+  for (const char* name : {"a", "b", "c"}) make(name);
+  change("b", cat("{'data':{'k':'", large, "'}}"));
+  auto begun = watch_from_now();
+  api.slow_streams = true;
+  std::vector<std::shared_ptr<FakeStream>> beginning;
+  for (int i = 0; i < 20; ++i) beginning.push_back(watch());
+  api.slow_streams = false;
+  make("d");
+
+  EXPECT_THAT(begun->take_short(), ElementsAre("ADDED d"));
+  for (const auto& one : beginning) {
+    std::vector<std::string> seen;
+    for (int turns = 0; turns < 10; ++turns) {
+      for (std::string& event : one->take_short()) seen.push_back(std::move(event));
+      one->drain();
+      api.sim.run_until_idle();
+    }
+    EXPECT_THAT(seen, ElementsAre("ADDED a", "ADDED b", "ADDED c", "ADDED d"));
+  }
+}
+
 TEST_F(WatchTest, that_fell_behind_the_history_is_told_so) {
   auto slow = watch_from_now();
   slow->be_slow();
