@@ -169,7 +169,9 @@ Result<> ClaimSync::release(Value claim) {
   }
   if (finalizers.empty()) claim.mut("metadata").erase("finalizers");
   auto written = write(claim, false);
-  if (!written) return written.error().within("remove finalizer");
+  if (!written && written.error().code() != Code::not_found) {
+    return written.error().within("remove finalizer");
+  }
   return success();
 }
 

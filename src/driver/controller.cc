@@ -63,6 +63,7 @@ class Worker {
       // The status is for the scheduler to read: it says what this one wrote.
       if (!(before["spec"] == after["spec"])) queue_.add(key(kContextKey, after));
     };
+    contexts.removed = [this](const Value& context) { queue_.add(key(kContextKey, context)); };
     contexts_.add_handler(std::move(contexts));
     for (auto* informer : {&claims_, &classes_, &contexts_}) informer->start();
   }
@@ -90,6 +91,7 @@ class Worker {
       }
     };
     handlers.removed = [this](const Value& claim) {
+      queue_.add(key(kClaimKey, claim));
       if (claim["status"]["allocation"].is_object()) look_at_contexts();
     };
     claims_.add_handler(std::move(handlers));

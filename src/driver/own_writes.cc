@@ -19,8 +19,9 @@ std::optional<Value> OwnWrites::newest(const std::string& key) {
   auto known = informer_.get(key);
   const auto written = written_.find(key);
   if (written == written_.end()) return known;
+  // Not later counts, too: what a write has let go keeps its version.
   const bool behind = known && client::uid_of(*known) == client::uid_of(written->second) &&
-                      revision_of(*known) < revision_of(written->second);
+                      revision_of(*known) <= revision_of(written->second);
   if (behind) return written->second;
   written_.erase(written);
   return known;

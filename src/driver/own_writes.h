@@ -3,7 +3,8 @@
 //
 // An informer is behind: who decides by it alone would, right after a write, decide as if it had
 // not happened, and give away what is given away already. newest() is the later of what the
-// informer knows and what was written here. An entry goes once the informer has caught up.
+// informer knows and what was written here. An entry goes once the informer knows better, at the
+// next call for its key: the owner asks for objects that were removed as well.
 //
 // Not thread-safe: for one worker.
 
