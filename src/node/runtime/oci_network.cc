@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "json/parse.h"
+#include "node/runtime/cni_text.h"
 #include "node/runtime/image_record.h"
 #include "runtime/files.h"
 #include "runtime/processes.h"
@@ -26,19 +27,6 @@ namespace {
 using json::Value;
 
 constexpr Duration kCallLimit = std::chrono::minutes(1);
-
-Value port_mappings(const SandboxConfig& sandbox) {
-  Value list = Value::array();
-  for (const auto& port : sandbox.ports) {
-    if (port.host_port == 0) continue;
-    Value mapping = Value::object({{"hostPort", port.host_port},
-                                   {"containerPort", port.container_port},
-                                   {"protocol", to_lower(port.protocol)}});
-    if (!port.host_ip.empty()) mapping.set("hostIP", port.host_ip);
-    list.push(std::move(mapping));
-  }
-  return list;
-}
 
 std::uint32_t hex_number(std::string_view text) {
   std::uint32_t value = 0;
@@ -113,16 +101,13 @@ Result<Value> PodNetwork::configuration() {
   auto files = runtime::system_files().list(options_.config_folder);
   if (files.ok()) {
     for (const auto& file : *files) {
-      const bool is_list = file.ends_with(".conflist");
-      if (!is_list && !file.ends_with(".conf") && !file.ends_with(".json")) continue;
+      if (!file.ends_with(".conflist") && !file.ends_with(".conf") && !file.ends_with(".json"))
+        continue;
       const std::string path = cat(options_.config_folder, '/', file);
       DIBS_TRY(const std::string bytes, runtime::system_files().read(path));
-      auto value = json::parse(bytes);
-      if (!value.ok()) return value.error().within(cat("CNI configuration ", path));
-      if (value->contains("plugins")) return value;
-      return Value::object({{"cniVersion", (*value)["cniVersion"]},
-                            {"name", (*value)["name"]},
-                            {"plugins", Value::array({*value})}});
+      auto list = parse_cni_configuration(bytes);
+      if (!list.ok()) return list.error().within(cat("CNI configuration ", path));
+      return list;
     }
   }
   return default_configuration();
@@ -221,39 +206,16 @@ Result<Value> PodNetwork::call(const std::string& command, const Value& plugin,
   if (held >= 0) process.descriptors = {{held, 3}};
   auto output = runtime::run(std::move(process), json::write(plugin), kCallLimit);
   if (!output.ok()) return failure(output.error().message());
-  const auto result = json::parse(trim(output->out));
-  if (output->status.code != 0) {
-    if (result.ok() && (*result)["msg"].is_string()) {
-      const std::string details = (*result)["details"].str();
-      return failure(cat((*result)["msg"].as_string(), details.empty() ? "" : "; ", details));
-    }
-    const std::string_view said = trim(output->err).empty() ? trim(output->out) : trim(output->err);
-    return failure(said);
-  }
-  return result.ok() ? *result : Value();
+  auto result = read_cni_output(command, {output->status.code, output->out, output->err});
+  if (!result.ok()) return failure(result.error().message());
+  return result;
 }
 
 namespace {
 
-// What one plugin of a list is given.
-Value plugin_input(const Value& list, const Value& plugin, const SandboxConfig& sandbox,
-                   const Value& previous) {
-  Value input = plugin;
-  input.set("name", list["name"]);
-  input.set("cniVersion", list["cniVersion"]);
-  if (plugin["capabilities"]["portMappings"].as_bool()) {
-    if (const Value ports = port_mappings(sandbox); !ports.empty()) {
-      input.set("runtimeConfig", Value::object({{"portMappings", ports}}));
-    }
-  }
-  input.erase("capabilities");
-  if (!previous.is_null()) input.set("prevResult", previous);
-  return input;
-}
-
 // Without a mapping the plugin does nothing, at the price of a process.
 bool is_idle(const Value& plugin, const SandboxConfig& sandbox) {
-  return plugin["type"].as_string() == "portmap" && port_mappings(sandbox).empty();
+  return plugin["type"].as_string() == "portmap" && cni_port_mappings(sandbox).empty();
 }
 
 }  // namespace
@@ -288,28 +250,26 @@ Result<NetworkResult> PodNetwork::add(const std::string& sandbox_id,
   auto lock = wait_for_lock(adding(sandbox_id));
   if (!lock.ok()) return lock.error().within(context);
   Value previous;
+  const auto take_back = [&](const Error& error) {
+    // It may have left children, too, that remove() has to wait for.
+    lock->reset();
+    const Value so_far = Value::object({{"list", list}, {"result", previous}});
+    (void)remove(sandbox_id, network_namespace, sandbox, so_far).ok();
+    return error.within(context);
+  };
   for (const auto& plugin : list["plugins"].items()) {
     if (is_idle(plugin, sandbox)) continue;
-    auto result = call("ADD", plugin_input(list, plugin, sandbox, previous), sandbox_id,
+    auto result = call("ADD", cni_input(list, plugin, sandbox, previous), sandbox_id,
                        network_namespace, sandbox, lock->get());
-    if (!result.ok()) {
-      // It may have left children, too, that remove() has to wait for.
-      lock->reset();
-      const Value so_far = Value::object({{"list", list}, {"result", previous}});
-      (void)remove(sandbox_id, network_namespace, sandbox, so_far).ok();
-      return result.error().within(context);
-    }
+    if (!result.ok()) return take_back(result.error());
     previous = std::move(*result);
   }
+  auto addresses = cni_addresses(previous);
+  if (!addresses.ok()) return take_back(addresses.error());
   ::unlink(adding(sandbox_id).c_str());
   prepare();
-  NetworkResult out;
-  for (const auto& ip : previous["ips"].items()) {
-    const std::string_view address = ip["address"].as_string();
-    out.ips.emplace_back(address.substr(0, address.find('/')));
-  }
-  out.cni = Value::object({{"list", list}, {"result", previous}});
-  return out;
+  return NetworkResult{std::move(*addresses),
+                       Value::object({{"list", list}, {"result", previous}})};
 }
 
 Result<> PodNetwork::remove(const std::string& sandbox_id, const std::string& network_namespace,
@@ -327,7 +287,7 @@ Result<> PodNetwork::remove(const std::string& sandbox_id, const std::string& ne
   for (std::size_t i = plugins.size(); i-- > 0;) {
     // A plugin that was uninstalled cannot clean up; what it made goes with the namespace.
     if (is_idle(plugins[i], sandbox) || find_plugin(plugins[i]["type"].str()).empty()) continue;
-    auto result = call("DEL", plugin_input(list, plugins[i], sandbox, cni["result"]), sandbox_id,
+    auto result = call("DEL", cni_input(list, plugins[i], sandbox, cni["result"]), sandbox_id,
                        network_namespace, sandbox);
     if (!result.ok() && !first) {
       first = result.error().within(
