@@ -24,14 +24,27 @@ namespace {
 namespace fs = std::filesystem;
 using json::Value;
 
+/// Of manifests, indexes and configurations, as other runtimes have it; and how many of them one
+/// layout may lead to, since an index that names another a hundred times multiplies.
+constexpr std::uintmax_t kMaxDescription = 8 << 20;
+constexpr int kMaxManifests = 1000;
+
+Result<std::string> read_description(const std::string& path) {
+  std::error_code failed;
+  if (fs::file_size(path, failed) > kMaxDescription && !failed) {
+    return Error::too_large(cat(path, " is larger than ", kMaxDescription, " bytes"));
+  }
+  return runtime::system_files().read(path);
+}
+
 Result<Value> read_json(const std::string& path) {
-  DIBS_TRY(const std::string bytes, runtime::system_files().read(path));
+  DIBS_TRY(const std::string bytes, read_description(path));
   auto value = json::parse(bytes);
   if (!value.ok()) return value.error().within(path);
   return value;
 }
 
-// Below `folder`, whatever the archive says.
+// Below `folder`, whatever the archive says, and a file: a pipe or device would never end.
 Result<std::string> inside(const std::string& folder, const std::string& name) {
   for (const auto part : split(name, '/')) {
     if (part == ".." || name.starts_with('/')) {
@@ -42,7 +55,7 @@ Result<std::string> inside(const std::string& folder, const std::string& name) {
   std::error_code failed;
   const fs::path real = fs::canonical(cat(folder, '/', name), failed);
   const std::string root = fs::canonical(folder, failed).string() + '/';
-  if (failed || !real.string().starts_with(root)) {
+  if (failed || !real.string().starts_with(root) || !fs::is_regular_file(real, failed)) {
     return Error::invalid(cat("the archive holds no file ", dibs::quoted(name)));
   }
   return real.string();
@@ -53,7 +66,7 @@ Result<std::string> blob(const std::string& layout, const Value& descriptor) {
   if (!is_digest(digest)) {
     return Error::invalid(cat("unsupported digest ", dibs::quoted(digest), " in the layout"));
   }
-  const std::string path = cat(layout, "/blobs/sha256/", digest.substr(7));
+  DIBS_TRY(const std::string path, inside(layout, cat("blobs/sha256/", digest.substr(7))));
   DIBS_TRY(const std::string found, digest_of_file(path));
   if (found != digest) {
     return Error::invalid(cat("blob ", digest, " is damaged: its digest is ", found));
@@ -70,9 +83,10 @@ struct Manifest {
 
 Result<> collect_manifests(const std::string& layout, const Value& index,
                            const std::vector<std::string>& names, std::vector<Manifest>& out,
-                           int depth) {
+                           int& left, int depth) {
   if (depth > 4) return Error::invalid("the layout's indexes are nested too deep");
   for (const auto& descriptor : index["manifests"].items()) {
+    if (left-- == 0) return Error::too_large("the layout names too many manifests");
     const Value& platform = descriptor["platform"];
     if (!platform.is_null() && (platform["os"].as_string() != "linux" ||
                                 platform["architecture"].as_string() != machine_architecture())) {
@@ -88,7 +102,7 @@ Result<> collect_manifests(const std::string& layout, const Value& index,
     DIBS_TRY(const std::string path, blob(layout, descriptor));
     DIBS_TRY(const Value content, read_json(path));
     if (content.contains("manifests")) {
-      DIBS_CHECK(collect_manifests(layout, content, here, out, depth + 1));
+      DIBS_CHECK(collect_manifests(layout, content, here, out, left, depth + 1));
     } else if (content.contains("layers") &&
                content["config"]["mediaType"].as_string().find("image.config") ==
                    std::string_view::npos &&
@@ -282,10 +296,11 @@ Result<std::vector<StoredImage>> ImageStore::import_folder(const std::string& un
       "the archive does not name its image: give a name, as in dibs image import FILE NAME");
   std::vector<Added> added;
   if (fs::exists(unpacked + "/manifest.json")) {
-    DIBS_TRY(const Value manifests, read_json(unpacked + "/manifest.json"));
+    DIBS_TRY(const std::string path, inside(unpacked, "manifest.json"));
+    DIBS_TRY(const Value manifests, read_json(path));
     for (const auto& manifest : manifests.items()) {
       DIBS_TRY(const std::string config, inside(unpacked, manifest["Config"].str()));
-      DIBS_TRY(const std::string bytes, runtime::system_files().read(config));
+      DIBS_TRY(const std::string bytes, read_description(config));
       std::vector<std::string> layers;
       for (const auto& layer : manifest["Layers"].items()) {
         DIBS_TRY(layers.emplace_back(), inside(unpacked, layer.str()));
@@ -297,13 +312,15 @@ Result<std::vector<StoredImage>> ImageStore::import_folder(const std::string& un
       added.push_back({std::move(record), std::move(names_in)});
     }
   } else if (fs::exists(unpacked + "/index.json")) {
-    DIBS_TRY(const Value index, read_json(unpacked + "/index.json"));
+    DIBS_TRY(const std::string path, inside(unpacked, "index.json"));
+    DIBS_TRY(const Value index, read_json(path));
     std::vector<Manifest> manifests;
-    DIBS_CHECK(collect_manifests(unpacked, index, {}, manifests, 0));
+    int left = kMaxManifests;
+    DIBS_CHECK(collect_manifests(unpacked, index, {}, manifests, left, 0));
     for (const auto& manifest : manifests) {
       if (manifest.names.empty() && name.empty()) return nameless;
       DIBS_TRY(const std::string config, blob(unpacked, manifest.content["config"]));
-      DIBS_TRY(const std::string bytes, runtime::system_files().read(config));
+      DIBS_TRY(const std::string bytes, read_description(config));
       std::vector<std::string> layers;
       for (const auto& layer : manifest.content["layers"].items()) {
         DIBS_TRY(layers.emplace_back(), blob(unpacked, layer));

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "node/runtime/image_store.h"
@@ -23,7 +24,8 @@ struct ImageStore::Record {
   std::vector<std::string> logins = {};  // as ImageInfo's
 
   json::Value to_value() const;
-  static Record from_value(const json::Value& value);
+  /// Of the file's text; an error where it is not the record of that image.
+  static Result<Record> read(std::string_view text, std::string_view id);
 };
 
 std::uint64_t folder_size(const std::string& folder);

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/image_reference.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/runtime/builtin_image.h"
@@ -81,12 +82,19 @@ Value ImageStore::Record::to_value() const {
                         {"config", config}});
 }
 
-ImageStore::Record ImageStore::Record::from_value(const Value& value) {
+Result<ImageStore::Record> ImageStore::Record::read(std::string_view text, std::string_view id) {
+  DIBS_TRY(const Value value, json::parse(text));
+  if (!is_digest(id) || value["id"].as_string() != id) return Error::invalid("it has another id");
   Record record;
   record.id = value["id"].str();
   record.digest = value["digest"].str();
-  for (const auto& layer : value["layers"].items()) record.layers.push_back(layer.str());
-  record.size = static_cast<std::uint64_t>(value["size"].as_int());
+  for (const auto& layer : value["layers"].items()) {
+    // Folders of that name are mounted and removed.
+    if (!is_digest(cat("sha256:", layer.as_string())))
+      return Error::invalid("a layer has no digest");
+    record.layers.push_back(layer.str());
+  }
+  record.size = static_cast<std::uint64_t>(std::max<std::int64_t>(0, value["size"].as_int()));
   record.config = value["config"];
   for (const auto& login : value["logins"].items()) record.logins.push_back(login.str());
   if (value["origin"].as_string() == name_of(ImageOrigin::registry)) {
@@ -152,8 +160,13 @@ Result<std::optional<ImageStore::Record>> ImageStore::record(const std::string& 
     if (bytes.error().code() == Code::not_found) return std::optional<Record>();
     return bytes.error();
   }
-  DIBS_TRY(const Value value, json::parse(*bytes));
-  return std::optional(Record::from_value(value));
+  auto read = Record::read(*bytes, id);
+  if (!read.ok()) {
+    // As if it were not there: the next pull or import writes it anew.
+    log::warn("record of an image ignored", {{"image", id}, {"error", read.error()}});
+    return std::optional<Record>();
+  }
+  return std::optional(std::move(read).value());
 }
 
 Result<std::vector<ImageStore::Record>> ImageStore::records() {

@@ -160,6 +160,64 @@ TEST_F(ImageStoreTest, links_out_of_an_archive_are_not_followed) {
   EXPECT_THAT(store_->import(root_ + "/one-layer").error().message(), HasSubstr("holds no file"));
 }
 
+// A pipe never ends, and would be read for ever.
+TEST_F(ImageStoreTest, what_is_not_a_file_is_not_read) {
+  const std::string layout = root_ + "/layout";
+  fs::create_directories(layout + "/blobs/sha256");
+  const std::string digest(64, 'a');
+  ASSERT_EQ(::mkfifo((layout + "/blobs/sha256/" + digest).c_str(), 0600), 0);
+  std::ofstream(layout + "/index.json")
+      << R"({"manifests":[{"digest":"sha256:)" << digest << "\"}]}";
+  EXPECT_THAT(store_->import(layout, "x").error().message(), HasSubstr("holds no file"));
+  fs::remove(layout + "/index.json");
+  ASSERT_EQ(::mkfifo((layout + "/index.json").c_str(), 0600), 0);
+  EXPECT_THAT(store_->import(layout, "x").error().message(), HasSubstr("holds no file"));
+}
+
+TEST_F(ImageStoreTest, indexes_that_multiply_are_refused) {
+  const std::string layout = root_ + "/layout";
+  fs::create_directories(layout + "/blobs/sha256");
+  std::string index = R"({"manifests":[]})";
+  for (int level = 0; level < 4; ++level) {
+    const std::string digest = digest_of(index);
+    std::ofstream(layout + "/blobs/sha256/" + digest.substr(7)) << index;
+    const std::string one = cat(R"({"digest":")", digest, "\"}");
+    index = R"({"manifests":[)" + one;
+    for (int i = 1; i < 50; ++i) index += "," + one;
+    index += "]}";
+  }
+  std::ofstream(layout + "/index.json") << index;
+  EXPECT_THAT(store_->import(layout, "x").error().message(), HasSubstr("too many manifests"));
+}
+
+TEST_F(ImageStoreTest, a_description_has_a_bound) {
+  const std::string layout = root_ + "/layout";
+  fs::create_directories(layout);
+  std::ofstream(layout + "/index.json") << "{}";
+  fs::resize_file(layout + "/index.json", 9 << 20);
+  EXPECT_EQ(store_->import(layout, "x").error().code(), Code::too_large);
+}
+
+TEST_F(ImageStoreTest, a_record_counts_only_where_it_lies) {
+  const std::string tar = packed("plain-layer", {{"a", "1"}});
+  const auto images = store_->import(archive_of(tar, *digest_of_file(tar)));
+  ASSERT_TRUE(images.ok()) << images.error().message();
+  const std::string id = images->front().info.id;
+  const std::string file = cat(root_, "/store/images/", id.substr(7), ".json");
+  for (const std::string& text :
+       {std::string("{}"), std::string("1"), cat(R"({"id":")", id, R"(","layers":["../.."]})"),
+        cat(R"({"id":")", id, R"(","layers":[""]})")}) {
+    std::ofstream(file) << text;
+    const auto found = store_->find("a:1");
+    ASSERT_TRUE(found.ok());
+    EXPECT_FALSE(found->has_value()) << text;
+    EXPECT_TRUE(store_->remove(id).ok()) << text;
+    EXPECT_TRUE(fs::exists(root_ + "/store/layers")) << text;
+    ASSERT_TRUE(store_->import(root_ + "/one-layer.tar").ok()) << text;
+    EXPECT_TRUE((*store_->find("a:1")).has_value()) << text;
+  }
+}
+
 TEST_F(ImageStoreTest, imports_a_docker_archive_and_removes_it) {
   if (::geteuid() != 0) GTEST_SKIP() << "device nodes need root";
   const auto images = store_->import(docker_archive(true));

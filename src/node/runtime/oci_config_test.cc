@@ -236,7 +236,8 @@ TEST(OciRecords, read_back) {
   sandbox.config.ports = {{"UDP", 53, 5353, "127.0.0.1"}};
   sandbox.config.labels = {{"a", "b"}};
   sandbox.pause = {12, 34};
-  EXPECT_EQ(SandboxRecord::from_value(sandbox.to_value()).to_value(), sandbox.to_value());
+  EXPECT_EQ(SandboxRecord::read(json::write(sandbox.to_value()), sandbox.status.id)->to_value(),
+            sandbox.to_value());
   ContainerRecord container;
   container.phase = ContainerPhase::exited;
   container.status.id = "c";
@@ -244,9 +245,21 @@ TEST(OciRecords, read_back) {
   container.status.finished = Time::from_seconds(5);
   container.status.annotations = {{"x", "y"}};
   container.process = {1, 2};
-  EXPECT_EQ(ContainerRecord::from_value(container.to_value()).to_value(), container.to_value());
+  EXPECT_EQ(
+      ContainerRecord::read(json::write(container.to_value()), container.status.id)->to_value(),
+      container.to_value());
   EXPECT_TRUE(ProcessMark::of(::getpid()).alive());
   EXPECT_FALSE((ProcessMark{::getpid(), 1}).alive());
+}
+
+// Else the folder of all of them would be removed for one that is damaged.
+TEST(OciRecords, count_only_where_they_lie) {
+  for (const char* text : {"", "{}", "null", "[]", R"({"id": ""})", R"({"id": "../.."})",
+                           R"({"id": "other", "phase": "running"})"}) {
+    EXPECT_FALSE(SandboxRecord::read(text, "s").ok()) << text;
+    EXPECT_FALSE(ContainerRecord::read(text, "s").ok()) << text;
+    EXPECT_FALSE(ContainerRecord::read(text, "").ok()) << text;
+  }
 }
 
 }  // namespace

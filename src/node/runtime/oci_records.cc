@@ -53,6 +53,15 @@ ProcessMark process_of(const Value& value) {
   return {value["pid"].as_int(), static_cast<std::uint64_t>(value["began"].as_int())};
 }
 
+Result<Value> record_value(std::string_view text, std::string_view id) {
+  DIBS_TRY(Value value, json::parse(text));
+  if (id.empty() || value["id"].as_string() != id) {
+    return Error::invalid(
+        cat("it is the record of ", quoted(value["id"].as_string()), ", not of ", quoted(id)));
+  }
+  return value;
+}
+
 std::uint64_t beginning(std::int64_t pid) {
   std::ifstream file(cat("/proc/", pid, "/stat"));
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -104,7 +113,8 @@ Value SandboxRecord::to_value() const {
                         {"boot", boot}});
 }
 
-SandboxRecord SandboxRecord::from_value(const Value& value) {
+Result<SandboxRecord> SandboxRecord::read(std::string_view text, std::string_view id) {
+  DIBS_TRY(const Value value, record_value(text, id));
   SandboxRecord record;
   SandboxConfig& config = record.config;
   record.phase = phase_of<SandboxPhase>(kSandboxPhases, value["phase"].as_string());
@@ -170,7 +180,8 @@ Value ContainerRecord::to_value() const {
                         {"boot", boot}});
 }
 
-ContainerRecord ContainerRecord::from_value(const Value& value) {
+Result<ContainerRecord> ContainerRecord::read(std::string_view text, std::string_view id) {
+  DIBS_TRY(const Value value, record_value(text, id));
   ContainerRecord record;
   record.phase = phase_of<ContainerPhase>(kContainerPhases, value["phase"].as_string());
   ContainerStatus& status = record.status;

@@ -5,10 +5,12 @@
 //     <root>/sandboxes/<id>/record.json
 //     <root>/containers/<id>/record.json, config.json (the bundle), upper/, work/, merged/
 //
-// A phase is written before what it announces is begun: what is found half-done is known by it.
+// A phase is written before what it announces is begun: what is found half-done is known by it. A
+// record counts only where it lies: what is removed by its id is never more than its folder.
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "json/value.h"
@@ -37,7 +39,8 @@ struct SandboxRecord {
   std::string boot = {};   // the boot id it was made under
 
   json::Value to_value() const;
-  static SandboxRecord from_value(const json::Value& value);
+  /// Of the file's text; an error where it is not the record of that sandbox.
+  static Result<SandboxRecord> read(std::string_view text, std::string_view id);
 };
 
 struct ContainerRecord {
@@ -52,7 +55,8 @@ struct ContainerRecord {
   std::string boot = {};
 
   json::Value to_value() const;
-  static ContainerRecord from_value(const json::Value& value);
+  /// Of the file's text; an error where it is not the record of that container.
+  static Result<ContainerRecord> read(std::string_view text, std::string_view id);
 };
 
 /// Replaces a file at once by one that nobody else may read; not flushed to the disk, since after a

@@ -331,14 +331,14 @@ void OciRuntime::recover_sandbox(const std::string& id) {
   const std::string folder = sandbox_folder(id);
   (void)make_private_folder(folder).ok();
   auto bytes = runtime::system_files().read(folder + "/record.json");
-  auto value = bytes.ok() ? json::parse(*bytes) : Result<json::Value>(bytes.error());
+  auto read = bytes.ok() ? SandboxRecord::read(*bytes, id) : Result<SandboxRecord>(bytes.error());
   std::error_code failed;
-  if (!value.ok()) {
+  if (!read.ok()) {
     fs::remove_all(folder, failed);
     return;
   }
   auto sandbox = std::make_shared<Sandbox>();
-  sandbox->record = SandboxRecord::from_value(*value);
+  sandbox->record = std::move(*read);
   SandboxRecord& record = sandbox->record;
   const bool restarted = record.boot != boot_id_;
   const bool half_done =
@@ -369,11 +369,12 @@ void OciRuntime::recover_container(const std::string& id) {
     ::chmod((folder + file).c_str(), 0600);
   }
   auto bytes = runtime::system_files().read(folder + "/record.json");
-  auto value = bytes.ok() ? json::parse(*bytes) : Result<json::Value>(bytes.error());
+  auto read =
+      bytes.ok() ? ContainerRecord::read(*bytes, id) : Result<ContainerRecord>(bytes.error());
   auto container = std::make_shared<Container>();
   container->record.status.id = id;
   container->record.phase = ContainerPhase::removing;
-  if (value.ok()) container->record = ContainerRecord::from_value(*value);
+  if (read.ok()) container->record = std::move(*read);
   ContainerRecord& record = container->record;
   const SandboxPtr sandbox = find_sandbox(record.status.sandbox_id);
   if (sandbox) container->pod_uid = sandbox->record.config.uid;
