@@ -456,6 +456,43 @@ TEST_P(StructuredRestart, finishes_what_was_begun) {
   EXPECT_TRUE(all || held.size() <= 3U);
 }
 
+class StructuredTwoSchedulers : public testing::TestWithParam<int> {};
+
+TEST_P(StructuredTwoSchedulers, give_every_instance_once) {
+  runtime::SimOptions world;
+  world.seed = static_cast<std::uint64_t>(GetParam());
+  world.shuffle = true;
+  NamedCluster cluster({}, world);
+  const auto transport = client::make_resource_transport(cluster.api->transport());
+  client::Client client(*transport);
+  Scheduler other(client, cluster.sim.runtime(), {});
+  other.start();
+  cluster.settle();
+  cluster.add_resource_class();
+  for (const char* node : {"a", "b"}) {
+    cluster.add_named_node(node);
+    cluster.add_instances(node, 2);
+  }
+  for (int i = 0; i < 6; ++i) {
+    cluster.add_named_claim(cat("c", i));
+    cluster.add_claim_pod(cat("p", i), cat("c", i));
+  }
+  cluster.settle(std::chrono::seconds(60));
+  EXPECT_THAT(cluster.all_instances(), ElementsAre("d.example.com/a/i0", "d.example.com/a/i1",
+                                                   "d.example.com/b/i0", "d.example.com/b/i1"));
+  for (int i = 0; i < 6; ++i) {
+    const std::vector<std::string> held = cluster.instances(cat("c", i));
+    const std::string node = cluster.node_of(cat("p", i));
+    EXPECT_EQ(held.empty(), node.empty()) << i;
+    if (held.empty()) continue;
+    EXPECT_THAT(held[0], StartsWith(cat("d.example.com/", node, "/"))) << i;
+  }
+  other.stop();
+  cluster.sim.run_until_idle();
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, StructuredTwoSchedulers, testing::Range(1, 9));
+
 INSTANTIATE_TEST_SUITE_P(AtEachWrite, StructuredRestart,
                          testing::Combine(testing::Range(1, 12), testing::Bool(), testing::Bool()));
 
