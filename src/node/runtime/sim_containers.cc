@@ -24,6 +24,9 @@ struct SimContainer {
   std::string pod_uid;
   std::string start_error;
   TimerId timer = 0;
+  TimerId grace = 0;  // until it is killed
+  Time ends;          // then
+  std::vector<std::function<void(Result<>)>> stopping;
   std::vector<std::function<void(Result<int>)>> attached;
 };
 
@@ -59,6 +62,7 @@ struct SimState {
   void end(const std::string& id, int code) {
     RuntimeEvent event{RuntimeEvent::Kind::stopped, "", id, ""};
     std::vector<std::function<void(Result<int>)>> attached;
+    std::vector<std::function<void(Result<>)>> stopping;
     {
       const MutexLock lock(mutex);
       const auto found = containers.find(id);
@@ -66,7 +70,8 @@ struct SimState {
       SimContainer& container = found->second;
       if (container.status.state == ContainerState::exited) return;
       if (container.timer != 0) machine.timers.cancel(container.timer);
-      container.timer = 0;
+      if (container.grace != 0) machine.timers.cancel(container.grace);
+      container.timer = container.grace = 0;
       container.status.state = ContainerState::exited;
       container.status.finished = machine.clock.now();
       container.status.exit_code = code;
@@ -74,7 +79,9 @@ struct SimState {
       event.sandbox_id = container.status.sandbox_id;
       event.pod_uid = container.pod_uid;
       attached.swap(container.attached);
+      stopping.swap(container.stopping);
     }
+    for (auto& done : stopping) machine.executor.post([done] { done(success()); });
     for (auto& ended : attached) machine.executor.post([ended, code] { ended(code); });
     tell(std::move(event));
   }
@@ -127,6 +134,7 @@ class SimContainers : public ContainerRuntime {
     const MutexLock lock(state_->mutex);
     for (const auto& [id, container] : state_->containers) {
       if (container.timer != 0) state_->machine.timers.cancel(container.timer);
+      if (container.grace != 0) state_->machine.timers.cancel(container.grace);
     }
   }
 
@@ -310,9 +318,26 @@ class SimContainers : public ContainerRuntime {
       const auto found = state_->containers.find(id);
       const bool known = found != state_->containers.end();
       if (known && found->second.script.graceful && grace > Duration::zero()) code = 0;
+      if (known && found->second.script.deaf && grace > Duration::zero() &&
+          found->second.status.state == ContainerState::running) {
+        return await_end(id, found->second, grace, std::move(done));
+      }
     }
     state_->end(id, code);
     done(success());
+  }
+
+  /// The shortest grace that was given holds.
+  void await_end(const std::string& id, SimContainer& container, Duration grace,
+                 std::function<void(Result<>)> done) DIBS_REQUIRES(state_->mutex) {
+    const Time ends = state_->machine.clock.now() + grace;
+    container.stopping.push_back(std::move(done));
+    if (container.grace != 0 && container.ends <= ends) return;
+    if (container.grace != 0) state_->machine.timers.cancel(container.grace);
+    container.ends = ends;
+    container.grace = state_->machine.timers.after(grace, [weak = std::weak_ptr(state_), id] {
+      if (const auto state = weak.lock()) state->end(id, 137);
+    });
   }
 
   Result<> remove_container(const std::string& id) override {

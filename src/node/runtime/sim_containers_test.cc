@@ -81,6 +81,27 @@ TEST_F(SimTime, annotations_decide) {
   EXPECT_EQ(status(broken).message, "no such device");
 }
 
+TEST_F(SimTime, gives_the_deaf_their_grace) {
+  const std::string id = start({"sh", "-c", "trap '' TERM; sleep 9999 & wait"}, {});
+  int stopped = 0;
+  const auto done = [&](const Result<>&) { ++stopped; };
+  containers_->stop_container(id, std::chrono::seconds(30), done);
+  containers_->stop_container(id, std::chrono::seconds(60), done);
+  machine_.advance(std::chrono::seconds(29));
+  EXPECT_EQ(status(id).state, ContainerState::running);
+  EXPECT_EQ(stopped, 0);
+  machine_.advance(std::chrono::seconds(1));
+  EXPECT_EQ(status(id).exit_code, 137);
+  EXPECT_EQ(stopped, 2);
+
+  const std::string hurried = start({"sh", "-c", "trap '' TERM; sleep 9999 & wait"}, {});
+  containers_->stop_container(hurried, std::chrono::seconds(30), done);
+  containers_->stop_container(hurried, Duration::zero(), done);
+  machine_.run_until_idle();
+  EXPECT_EQ(status(hurried).exit_code, 137);
+  EXPECT_EQ(stopped, 4);
+}
+
 struct ScriptCase {
   std::vector<std::string> words;
   std::string out;

@@ -164,7 +164,8 @@ class Reader {
     } else if (name == "false") {
       script_.exit_code = 1;
     } else if (name == "trap") {
-      script_.graceful = true;
+      script_.deaf = words.size() > 1 && words[1].empty();
+      script_.graceful = !script_.deaf;
     } else if (name == "hostname") {
       const std::string* value = find(env_, "HOSTNAME");
       append(out, value != nullptr ? *value : "", "\n");

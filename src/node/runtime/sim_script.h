@@ -23,6 +23,8 @@ struct SimScript {
   int exit_code = 0;
   /// It takes SIGTERM and ends with 0.
   bool graceful = false;
+  /// It does not hear SIGTERM: only its grace period ends it.
+  bool deaf = false;
 };
 
 using SimEnv = std::vector<std::pair<std::string, std::string>>;
