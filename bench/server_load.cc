@@ -18,7 +18,9 @@
 #include "base/strings.h"
 #include "load/baseline.h"
 #include "load/connection.h"
+#include "load/crowd.h"
 #include "load/load.h"
+#include "load/objects.h"
 #include "load/process.h"
 #include "load/report.h"
 #include "load/slices.h"
@@ -26,9 +28,7 @@
 namespace dibs::bench {
 namespace {
 
-constexpr std::size_t kObjectBytes = 2048;
 constexpr std::uint64_t kPerNamespace = 10'000;
-constexpr std::string_view kNumber = "0000000";
 
 struct Settings {
   std::string binary;
@@ -40,63 +40,12 @@ struct Settings {
   double seconds = 3;
   std::uint64_t objects = 100'000;
   std::size_t watchers = 1000;
+  std::size_t crowd = 2000;  // open streams, and terminating pods
 };
 
 double middle(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
-}
-
-std::string round_text(double value, int decimals) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
-}
-
-/// A ConfigMap of about 2 KB as it is stored.
-std::string config_map(std::string_view name, std::string_view mark) {
-  constexpr std::size_t kServerAdds = 400;  // uid, times, managed fields
-  std::string out = cat(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")", name,
-                        R"(","labels":{"app":"load"}},"data":{"mark":")", mark, R"(","text":")");
-  out.append(kObjectBytes - kServerAdds - out.size() - 4, 'x');
-  out.append("\"}}");
-  return out;
-}
-
-std::string path_of(std::string_view name_space, std::string_view name = {}) {
-  return cat("/api/v1/namespaces/", name_space, "/configmaps", name.empty() ? "" : "/", name);
-}
-
-Work creates(std::string_view name_space) {
-  Work work;
-  work.request =
-      make_request("POST", path_of(name_space), config_map(cat("map-", kNumber), "created"));
-  work.number_at = work.request.find(kNumber);
-  work.expected_status = 201;
-  return work;
-}
-
-Work gets(std::string_view name_space, std::uint64_t count) {
-  Work work;
-  work.request = make_request("GET", path_of(name_space, cat("map-", kNumber)));
-  work.number_at = work.request.find(kNumber);
-  work.count = count;
-  work.again = true;
-  return work;
-}
-
-/// The same of another user than the administrator, who may play everybody.
-std::string as_user(std::string_view name, std::string request) {
-  request.insert(request.find("\r\n") + 2, cat("Impersonate-User: ", name, "\r\n"));
-  return request;
-}
-
-void make_namespace(Connection& connection, std::string_view name) {
-  connection.exchange(make_request(
-      "POST", "/api/v1/namespaces",
-      cat(R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":")", name, "\"}}")));
-  if (connection.status() != 201)
-    die(cat("making a namespace was answered with ", connection.status()));
 }
 
 class Program {
@@ -109,6 +58,8 @@ class Program {
         {"baseline: fdatasync of 2 KB", baseline_.syncs, "/s", 0, "", "one after the other"});
     report_.add({"baseline: SHA-256", baseline_.sha256_mb, "MB/s", 0, "", "one core"});
     report_.add({"baseline: TLS echo of 2 KB", baseline_.echoes, "/s", 0, "", "one connection"});
+    const CrowdSettings crowd{settings_.binary, settings_.seconds, settings_.threads,
+                              settings_.crowd};
     if (wanted("start")) measure_start();
     for (const std::string store : {"sqlite", "memory"}) {
       if ((settings_.store.empty() || settings_.store == store) &&
@@ -117,7 +68,11 @@ class Program {
       }
     }
     if (wanted("watch")) measure_watches();
-    if (wanted("greedy")) measure_greedy();
+    if (wanted("watch")) measure_watch_openings(crowd, baseline_, report_);
+    if (wanted("greedy")) measure_greedy(crowd, report_);
+    if (wanted("streams")) measure_streams(crowd, report_);
+    if (wanted("terminating")) measure_terminating(crowd, report_);
+    if (wanted("full_disk")) measure_full_disk(crowd, report_);
     if (wanted("slices")) {
       SliceSettings slices;
       slices.binary = settings_.binary;
@@ -285,56 +240,6 @@ class Program {
                      round_text(each, 1), " KB of memory each")});
   }
 
-  /// What one user waits for, one request after the other, beside another with 500 connections.
-  void measure_greedy() {
-    constexpr std::size_t kGreedy = 500;
-    constexpr std::uint64_t kObjects = 1000;
-    Folder folder;
-    ServerProcess server(settings_.binary, folder.path(), "sqlite");
-    const TlsSettings tls(read_kubeconfig(server.kubeconfig()));
-    Connection writer(tls);
-    make_namespace(writer, "shared");
-    writer.exchange(make_request(
-        "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-        R"({"metadata":{"name":"users"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io",)"
-        R"("kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"kind":"User","name":"greedy",)"
-        R"("apiGroup":"rbac.authorization.k8s.io"},{"kind":"User","name":"jane",)"
-        R"("apiGroup":"rbac.authorization.k8s.io"}]})"));
-    if (writer.status() != 201) die(cat("a binding was answered with ", writer.status()));
-    Work fill = creates("shared");
-    fill.count = kObjects;
-    Load(tls, 64, settings_.threads).run(fill);
-
-    const auto measure = [&](const Work& base, const std::string& name) {
-      Work work = base;
-      work.request = as_user("jane", base.request);
-      work.number_at = work.request.find(kNumber);
-      Load one(tls, 1, 1);
-      work.seconds = settings_.seconds / 3;
-      const Outcome outcome = one.run(work);
-      report_.add({name, outcome.late_ms, "ms", outcome.late_ms / echo_ms(), "TLS echo",
-                   cat("p99; p50 ", round_text(outcome.middle_ms, 2), " ms")});
-      return outcome.done;
-    };
-    Work create = creates("shared");
-    create.first = kObjects;
-    create.first += measure(create, "a create of one user");
-    measure(gets("shared", kObjects), "a get of one user");
-
-    // Lists of all objects: the most that a client can ask for.
-    Work greedy;
-    greedy.request = as_user("greedy", make_request("GET", path_of("shared")));
-    greedy.other_status = 429;
-    greedy.seconds = settings_.seconds;
-    Load load(tls, kGreedy, 1);
-    std::thread beside([&] { load.run(greedy); });
-    ::usleep(200'000);
-    const std::string beside_text = cat(", ", kGreedy, " greedy conn. beside");
-    create.first += measure(create, "a create of one user" + beside_text);
-    measure(gets("shared", kObjects), "a get of one user" + beside_text);
-    beside.join();
-  }
-
   void measure_bulk() {
     Folder folder;
     std::optional<ServerProcess> server(std::in_place, settings_.binary, folder.path(), "sqlite");
@@ -430,13 +335,16 @@ Settings parse(int argc, char** argv) {
       settings.objects = static_cast<std::uint64_t>(std::atoll(value().c_str()));
     } else if (word == "--watchers") {
       settings.watchers = static_cast<std::size_t>(std::max(1, std::atoi(value().c_str())));
+    } else if (word == "--crowd") {
+      settings.crowd = static_cast<std::size_t>(std::max(1, std::atoi(value().c_str())));
     } else if (settings.binary.empty() && !word.starts_with("-")) {
       settings.binary = word;
     } else {
       die(cat("unknown argument ", word,
               "\nusage: server_load DIBS [--json FILE] "
-              "[--only start|creates|gets|watch|greedy|slices|bulk] [--store sqlite|memory] "
-              "[--connections N] [--threads N] [--seconds S] [--objects N] [--watchers N]"));
+              "[--only start|creates|gets|watch|greedy|streams|terminating|full_disk|slices|bulk] "
+              "[--store sqlite|memory] [--connections N] [--threads N] [--seconds S] "
+              "[--objects N] [--watchers N] [--crowd N]"));
     }
   }
   if (settings.binary.empty()) die("name the dibs binary");

@@ -140,18 +140,26 @@ Outcome Load::run(const Work& work) {
   return out;
 }
 
-Watchers::Watchers(const TlsSettings& settings, std::size_t count, const std::string& target)
+Watchers::Watchers(const TlsSettings& settings, const std::vector<std::string>& targets)
     : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  const std::string request = make_request("GET", target);
-  for (std::size_t i = 0; i < count; ++i) {
+  for (const std::string& target : targets) {
+    requests_.push_back(make_request("GET", target));
     auto& connection = connections_.emplace_back(std::make_unique<Connection>(settings));
     epoll_event event{};
     event.events = EPOLLIN;
-    event.data.u64 = i;
+    event.data.u64 = connections_.size() - 1;
     ::epoll_ctl(epoll_, EPOLL_CTL_ADD, connection->fd(), &event);
-    connection->send(request);
   }
-  wait_for(0, true);
+}
+
+Watchers::Watchers(const TlsSettings& settings, std::size_t count, const std::string& target)
+    : Watchers(settings, std::vector<std::string>(count, target)) {
+  open(0);
+}
+
+void Watchers::open(std::uint64_t events) {
+  for (std::size_t i = 0; i < connections_.size(); ++i) connections_[i]->send(requests_[i]);
+  wait_for(events, events == 0);
 }
 
 Watchers::~Watchers() { ::close(epoll_); }

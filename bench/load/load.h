@@ -46,10 +46,15 @@ class Load {
   std::vector<std::vector<std::unique_ptr<Connection>>> shares_;  // by thread
 };
 
-/// Watches of one target, open and waiting.
+/// Watches, open and waiting.
 class Watchers {
  public:
+  /// Of one target, all open.
   Watchers(const TlsSettings& settings, std::size_t count, const std::string& target);
+  /// One for each target, none open yet: open() asks for all of them at once and waits until each
+  /// had so many events.
+  Watchers(const TlsSettings& settings, const std::vector<std::string>& targets);
+  void open(std::uint64_t events);
   ~Watchers();
   Watchers(const Watchers&) = delete;
   Watchers& operator=(const Watchers&) = delete;
@@ -60,6 +65,7 @@ class Watchers {
   void wait_for(std::uint64_t events, bool heads_only);
 
   int epoll_ = -1;
+  std::vector<std::string> requests_;
   std::vector<std::unique_ptr<Connection>> connections_;
 };
 

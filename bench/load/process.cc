@@ -48,11 +48,11 @@ Folder::~Folder() {
 }
 
 ServerProcess::ServerProcess(const std::string& binary, const std::string& folder,
-                             const std::string& store, const std::vector<std::string>& more)
+                             const std::string& store, const std::vector<std::string>& more,
+                             const char* command)
     : kubeconfig_(folder + "/kubeconfig") {
-  std::vector<std::string> words = {binary,        "apiserver",   "--data-dir", folder,
-                                    "--bind",      "127.0.0.1:0", "--store",    store,
-                                    "--log-level", "warn"};
+  std::vector<std::string> words = {binary,        command,   "--data-dir", folder,        "--bind",
+                                    "127.0.0.1:0", "--store", store,        "--log-level", "warn"};
   words.insert(words.end(), more.begin(), more.end());
   std::vector<char*> arguments;
   for (auto& word : words) arguments.push_back(word.data());
@@ -72,7 +72,7 @@ ServerProcess::ServerProcess(const std::string& binary, const std::string& folde
   }
   ::close(ends[1]);
   std::string said;
-  while (said.find('\n') == std::string::npos) {
+  while (said.find("ready at") == std::string::npos) {
     pollfd wanted{ends[0], POLLIN, 0};
     char buffer[512];
     const double left = began + kStartSeconds - seconds_now();

@@ -30,7 +30,7 @@ class ServerProcess {
  public:
   /// Returns when the server says that it is ready.
   ServerProcess(const std::string& binary, const std::string& folder, const std::string& store,
-                const std::vector<std::string>& more = {});
+                const std::vector<std::string>& more = {}, const char* command = "apiserver");
   ~ServerProcess();
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;

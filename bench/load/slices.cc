@@ -1,27 +1,20 @@
 #include "load/slices.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <vector>
 
 #include "base/strings.h"
 #include "load/connection.h"
 #include "load/load.h"
+#include "load/objects.h"
 #include "load/process.h"
 
 namespace dibs::bench {
 namespace {
 
-constexpr std::string_view kNumber = "0000000";
 constexpr std::string_view kPath = "/apis/resource.k8s.io/v1/resourceslices";
 constexpr int kRounds = 3;
-
-std::string round_text(double value, int decimals) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
-}
 
 /// What the example driver publishes for a node of so many devices.
 std::string slice(std::string_view node, int devices, std::string_view model) {
