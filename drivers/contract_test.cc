@@ -23,16 +23,17 @@ using json::Value;
 using testing::IsEmpty;
 using testing::Not;
 
-Result<driver::Running> start_lamps(driver::Environment environment, const std::string& node_name,
-                                    const std::string& folder) {
+const Place kPlace{"node-0", "/node"};
+
+Result<driver::Running> start_lamps(driver::Environment environment, const Place& place) {
   driver::PluginOptions options;
   options.driver_name = lamps::kName;
-  options.node_name = node_name;
-  options.registry_dir = cat(folder, "/plugins_registry");
-  options.plugins_dir = cat(folder, "/plugins");
-  options.cdi_dir = cat(folder, "/cdi");
-  return driver::start_driver(std::make_unique<lamps::Lamps>(node_name), std::move(environment),
-                              options);
+  options.node_name = place.node_name;
+  options.registry_dir = cat(place.folder, "/plugins_registry");
+  options.plugins_dir = cat(place.folder, "/plugins");
+  options.cdi_dir = cat(place.folder, "/cdi");
+  return driver::start_driver(std::make_unique<lamps::Lamps>(place.node_name),
+                              std::move(environment), options);
 }
 
 std::vector<DriverKind> kinds() {
@@ -60,7 +61,7 @@ class DriverContract : public testing::TestWithParam<DriverKind> {
   ~DriverContract() override { running_ = {}; }
 
   driver::Running start(runtime::Files& files) {
-    auto started = GetParam().start(world.environment(files), "node-0", "/node");
+    auto started = GetParam().start(world.environment(files), kPlace);
     EXPECT_TRUE(started.ok()) << started.error().message();
     return started.ok() ? std::move(started).value() : driver::Running();
   }
@@ -227,7 +228,7 @@ TEST_P(DriverContract, may_be_killed_between_any_two_writes) {
     SCOPED_TRACE(n);
     running_ = {};
     DyingFiles dying(*world.files, n);
-    if (auto mortal = GetParam().start(world.environment(dying), "node-0", "/node"); mortal.ok()) {
+    if (auto mortal = GetParam().start(world.environment(dying), kPlace); mortal.ok()) {
       running_ = std::move(mortal).value();
       prepare(claim);
       unprepare(claim);

@@ -11,14 +11,21 @@
 
 namespace dibs::drivers {
 
+/// Where a driver runs.
+struct Place {
+  std::string node_name = {};
+  /// The root folder of the node's agent.
+  std::string folder = {};
+  /// The node's agent publishes what the driver has, as in release 1.30.
+  bool named_resources = false;
+};
+
 struct DriverKind {
   std::string_view name;    // in --drivers
   std::string_view driver;  // in the API
   std::string_view description;
-  /// For this node, below the root folder of its agent. Does not wait for the API server. Errors
-  /// name the folder.
-  Result<driver::Running> (*start)(driver::Environment environment, const std::string& node_name,
-                                   const std::string& folder);
+  /// For this node. Does not wait for the API server. Errors name the folder.
+  Result<driver::Running> (*start)(driver::Environment environment, const Place& place);
 };
 
 std::span<const DriverKind> driver_kinds();

@@ -75,7 +75,8 @@ Result<std::vector<driver::PreparedDevice>> ClaimsHandler::prepare(const driver:
     env.insert(env.end(), shown->begin(), shown->end());
     out.push_back(driver::prepared(device, driver::env_edits(std::move(env))));
   }
-  if (!claim.prepared) write_status(claim);
+  // The classic model has no status of devices.
+  if (!claim.prepared && claim.handles.empty()) write_status(claim);
   return out;
 }
 

@@ -13,7 +13,8 @@ namespace {
 using client::WorkOutcome;
 using json::Value;
 
-const client::Gvr kClasses = {"resource.k8s.io", "v1", "deviceclasses"};
+const client::Gvr kDeviceClasses = {"resource.k8s.io", "v1", "deviceclasses"};
+const client::Gvr kResourceClasses = {"resource.k8s.io", "v1alpha2", "resourceclasses"};
 
 ProfileOptions profile_options(const GpuDriverOptions& options) {
   ProfileOptions out;
@@ -44,10 +45,19 @@ driver::PluginOptions plugin_options(const GpuDriverOptions& options) {
   out.guard_devices = false;
   out.checkpoint_api_version = "checkpoint.internal.example.com/v1";
   out.metrics_prefix = "dra_example_driver";
+  out.named_resources = options.named_resources;
   return out;
 }
 
-Value class_of(const GpuDriverOptions& options) {
+Value resource_class_of(const GpuDriverOptions& options) {
+  return Value::object({{"apiVersion", "resource.k8s.io/v1alpha2"},
+                        {"kind", "ResourceClass"},
+                        {"metadata", Value::object({{"name", driver_name_of(options)}})},
+                        {"driverName", driver_name_of(options)},
+                        {"structuredParameters", true}});
+}
+
+Value device_class_of(const GpuDriverOptions& options) {
   const std::string expression = cat("device.driver == '", driver_name_of(options), "'");
   Value spec = Value::object(
       {{"selectors",
@@ -94,9 +104,11 @@ class GpuDriver {
 
  private:
   WorkOutcome make_class() {
-    const auto made = api_.create(kClasses, "", class_of(options_));
+    const auto made = options_.named_resources
+                          ? api_.create(kResourceClasses, "", resource_class_of(options_))
+                          : api_.create(kDeviceClasses, "", device_class_of(options_));
     if (made || made.error().code() == Code::already_exists) return WorkOutcome::done();
-    log::warn("DeviceClass not created",
+    log::warn("class of the driver not created",
               {{"class", driver_name_of(options_)}, {"error", made.error()}});
     // Where the driver may not, somebody else has to.
     return made.error().code() == Code::forbidden ? WorkOutcome::done() : WorkOutcome::retry();

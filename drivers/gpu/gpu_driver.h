@@ -32,8 +32,11 @@ struct GpuDriverOptions {
   bool binding_controller = true;
   unsigned cpu_numa_nodes = 8;
   unsigned cpus_per_numa_node = 4;
-  /// Make the DeviceClass that has the driver's name, where there is none.
+  /// Make the class that has the driver's name, where there is none.
   bool create_class = true;
+  /// As in release 1.30: the node's agent publishes the devices as named resources
+  /// (resource.k8s.io/v1alpha2), and the class is a ResourceClass with structured parameters.
+  bool named_resources = false;
   /// Pods may ask for a device of the class by this resource, too; "": they may not.
   std::string extended_resource = {};
 };

@@ -42,7 +42,8 @@ Result<> Cluster::open(Options options) {
   if (options.controllers) options.server.accounts = controllers::controller_accounts();
   if (options.nodes) {
     options.server.fleet = options.nodes->fleet;
-    DIBS_TRY(options.server.drivers, driver_accounts(options.nodes->drivers));
+    DIBS_TRY(options.server.drivers,
+             driver_accounts(options.nodes->drivers, options.server.release));
     place_agents(options);
   }
   DIBS_CHECK(open_server(options.server, std::move(options.port)));

@@ -55,13 +55,19 @@ client::InProcessIdentity account_identity(const std::string& name) {
 
 std::string driver_account(std::string_view name) { return cat("dibs-driver-", name); }
 
-Result<std::vector<server::DriverAccount>> driver_accounts(const std::vector<std::string>& names) {
+Result<std::vector<server::DriverAccount>> driver_accounts(const std::vector<std::string>& names,
+                                                           std::string_view release) {
   std::vector<server::DriverAccount> out;
   for (const std::string& name : names) {
     const auto* kind = find_named(drivers::driver_kinds(), name);
     if (kind == nullptr) {
       return Error::bad_request(
           cat("--drivers ", quoted(name), ": must be ", any_name_of(drivers::driver_kinds())));
+    }
+    if (release == "1.27") {
+      return Error::bad_request(cat("--drivers ", name,
+                                    ": in release 1.27 drivers allocate claims themselves, which "
+                                    "this one cannot; examples/cats can"));
     }
     out.push_back({driver_account(name), std::string(kind->driver)});
   }
@@ -183,7 +189,8 @@ struct Nodes::State {
       };
     }
     const auto* kind = find_named(drivers::driver_kinds(), driver);
-    DIBS_TRY(made.running, kind->start(std::move(environment), name, root));
+    const drivers::Place place{name, root, server.release == "1.30"};
+    DIBS_TRY(made.running, kind->start(std::move(environment), place));
     return success();
   }
 

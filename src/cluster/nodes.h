@@ -45,7 +45,8 @@ client::InProcessIdentity account_identity(const std::string& name);
 /// The account in kube-system of a driver named in `--drivers`.
 std::string driver_account(std::string_view name);
 /// What the server has to know of these drivers. Errors name the flag.
-Result<std::vector<server::DriverAccount>> driver_accounts(const std::vector<std::string>& names);
+Result<std::vector<server::DriverAccount>> driver_accounts(const std::vector<std::string>& names,
+                                                           std::string_view release);
 
 /// More than this are no machines to look into, but a load to look at.
 inline constexpr unsigned kMostMachines = 16;

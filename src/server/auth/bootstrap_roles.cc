@@ -166,7 +166,7 @@ std::vector<Value> driver_roles(std::string_view account, std::string_view drive
                 driver,
                 "\n"
                 "  create,delete,get,list,patch,update,watch resource.k8s.io resourceslices\n"
-                "  create resource.k8s.io deviceclasses\n"
+                "  create resource.k8s.io deviceclasses,resourceclasses\n"
                 "  get core nodes\n"
                 "cluster-binding dibs:driver:",
                 driver, " = account:kube-system/", account, "\n"),
