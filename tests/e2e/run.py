@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs kubectl against the dibs binary as text files say, and compares what is printed.
 
-    run.py [--update] [--jobs N] [FILE.test...]     (default: all files beside this one)
+    run.py [--update] [--jobs N] [FILE.test|PAGE.md...]     (default: all files beside this one, and the pages of docs/ that can be run)
 
-Each file runs on a fresh server, in an empty folder, with KUBECONFIG set, and EXAMPLES as the folder of examples. A line of a file begins
+Each file runs on a fresh server, in a folder with nothing but a link to examples, with KUBECONFIG set, and EXAMPLES as the folder of examples,
+DATA as that of the server's data, CATS_PROGRAM as the program of the example driver, SUPPORT as the folder of what tests share. A line of a file begins
   "# "    a remark
   "$ "    a command for bash; "<<EOF" in it takes the lines up to EOF as its input. What follows, up to the next line of this list, is what
           it prints: standard output as it stands, standard error behind "! ", and "? N" where the exit status is not 0.
@@ -17,6 +18,10 @@ Each file runs on a fresh server, in an empty folder, with KUBECONFIG set, and E
 In what is expected, "~ REGEX" stands for one line that the whole expression matches, and "..." for any number of lines.
 What differs from run to run is written as a mark: <uid> <time> <rv> <age> <token> <port>; runs of blanks count as one.
 --update writes what was printed into the files where it does not match.
+
+A page of docs/ is run as its reader would: what stands in blocks of the kind "console" are such commands with what they print, and lines
+"<!-- % DIRECTIVE -->" are directives. Marks are not written there: a page shows an age, a uid or the random end of a name as it came.
+PAGE.zh.md must have the same blocks as PAGE.md; it is compared, not run.
 """
 import argparse
 import concurrent.futures
@@ -31,6 +36,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = os.path.normpath(os.path.join(HERE, "..", "..", "examples"))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 sys.dont_write_bytecode = True
 import cluster  # noqa: E402
@@ -56,6 +62,15 @@ def normal(text):
     return [line.strip() for line in text.rstrip("\n").split("\n")] if text.strip() else []
 
 
+# What the server makes up at the end of a name.
+SUFFIX = (re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}(?=[\s\"'/]|$)", re.M), "-<suffix>")
+DIRECTIVE = re.compile(r"<!-- % (.*?) -->")
+
+
+def normal_page(text):
+    return normal(SUFFIX[0].sub(SUFFIX[1], text))
+
+
 class Block:
     """A remark (source lines only), a directive, or a command with what it should print."""
 
@@ -66,6 +81,32 @@ class Block:
 def parse(path):
     with open(path) as f:
         lines = f.read().rstrip("\n").split("\n")
+    if path.endswith(".md"):
+        lines = lines_of_page(lines)
+    blocks = parse_lines(lines)
+    if path.endswith(".md"):
+        for block in blocks:
+            if block.kind == "command":
+                block.expected = normal_page("\n".join(block.expected))
+    return blocks
+
+
+def lines_of_page(lines):
+    """What of a page is run."""
+    out, inside = [], False
+    for line in lines:
+        directive = DIRECTIVE.fullmatch(line.strip())
+        if line.startswith("```"):
+            inside = line == "```console"
+            out.append("")
+        elif inside:
+            out.append(line)
+        elif directive:
+            out.append("% " + directive.group(1))
+    return out
+
+
+def parse_lines(lines):
     blocks, i = [], 0
     while i < len(lines):
         line = lines[i]
@@ -97,8 +138,12 @@ def first_flags(blocks):
         if block.kind == "command":
             break
         if block.text.startswith("flags"):
-            return shlex.split(block.text)[1:]
+            return flags_in(block.text)
     return []
+
+
+def flags_in(text):
+    return shlex.split(text.replace("$EXAMPLES", EXAMPLES))[1:]
 
 
 def matches(expected, got):
@@ -121,6 +166,7 @@ class Run:
 
     def __init__(self, path, update):
         self.path, self.update = path, update
+        self.page = path.endswith(".md")
         self.background = {}
         self.problems = []
         self.commands = 0
@@ -133,9 +179,13 @@ class Run:
             self.defaults = ["--nodes", "0"] if command == "up" else []
             with cluster.Server(self.defaults + first_flags(blocks), command=command) as self.server:
                 self.environment = self.server.kubectl_environment()
-                self.environment["EXAMPLES"] = os.path.normpath(os.path.join(HERE, "..", "..", "examples"))
+                self.environment["EXAMPLES"] = EXAMPLES
                 os.mkdir(os.path.join(self.work, "bin"))
                 os.mkdir(os.path.join(self.work, "here"))
+                os.symlink(EXAMPLES, os.path.join(self.work, "here", "examples"))
+                self.environment["DATA"] = self.server.data
+                self.environment["SUPPORT"] = os.path.dirname(os.path.abspath(cluster.__file__))
+                self.environment["CATS_PROGRAM"] = cluster.example("cats")
                 os.symlink(cluster.kubectl(), os.path.join(self.work, "bin", "kubectl"))
                 os.symlink(cluster.binary(), os.path.join(self.work, "bin", "dibs"))
                 self.environment["PATH"] = os.path.join(self.work, "bin") + ":" + self.environment["PATH"]
@@ -163,8 +213,12 @@ class Run:
             done = subprocess.run(["bash", "-c", block.text], capture_output=True, text=True, errors="replace",
                                   timeout=COMMAND_DEADLINE, env=self.environment, cwd=folder,
                                   stdin=subprocess.DEVNULL)
-            got = normal(done.stdout) + ["! " + line for line in normal(done.stderr)]
-            if done.returncode:
+            if self.page:
+                # A reader sees both in one terminal, and no exit status.
+                got = normal_page(done.stdout + done.stderr)
+            else:
+                got = normal(done.stdout) + ["! " + line for line in normal(done.stderr)]
+            if done.returncode and not self.page:
                 got.append("? %d" % done.returncode)
         except subprocess.TimeoutExpired:
             got = ["! no end within %d s" % COMMAND_DEADLINE, "? 124"]
@@ -187,7 +241,7 @@ class Run:
         elif words[0] in ("up", "containers"):
             pass
         elif words[0] == "flags":
-            self.server.flags = self.defaults + shlex.split(text)[1:]
+            self.server.flags = self.defaults + flags_in(text)
             # What kubectl remembers of the server holds no longer.
             shutil.rmtree(os.path.join(self.environment["HOME"], ".kube", "cache"), ignore_errors=True)
         elif words[0] == "start":
@@ -230,7 +284,26 @@ class Run:
 
 
 def run(path, update):
-    return Run(path, update).run()
+    return Run(path, update and not path.endswith(".md")).run()
+
+
+def pages():
+    """Those of docs/ that can be run."""
+    folder = os.path.normpath(os.path.join(HERE, "..", "..", "docs"))
+    names = sorted(n for n in os.listdir(folder) if n.endswith(".md") and not n.endswith(".zh.md"))
+    return [path for path in (os.path.join(folder, n) for n in names) if any(b.kind == "directive" for b in parse(path))]
+
+
+def translation_differs(page):
+    """The first block that the page in Chinese has otherwise; None when all are the same, or there is no such page."""
+    other = page[:-len(".md")] + ".zh.md"
+    if not os.path.exists(other):
+        return None
+    mine, theirs = [[(b.text, b.expected) for b in parse(path) if b.kind == "command"] for path in (page, other)]
+    for n in range(max(len(mine), len(theirs))):
+        if n >= len(mine) or n >= len(theirs) or mine[n] != theirs[n]:
+            return "%s: block %d differs: %s" % (os.path.basename(other), n + 1, (theirs or mine)[min(n, len(theirs) - 1)][0])
+    return None
 
 
 def main():
@@ -243,12 +316,15 @@ def main():
         print("SKIPPED: no kubectl on PATH, and KUBECTL names none")
         return 77
     cluster.binary()
-    files = args.files or sorted(os.path.join(HERE, n) for n in os.listdir(HERE) if n.endswith(".test"))
+    files = args.files or sorted(os.path.join(HERE, n) for n in os.listdir(HERE) if n.endswith(".test")) + pages()
     wanting = [path for path in files if any(b.kind == "directive" and b.text == "containers" for b in parse(path))]
     if wanting and not cluster.has_containers():
         print("SKIPPED, no real containers on this machine: " + ", ".join(os.path.basename(path) for path in wanting))
         files = [path for path in files if path not in wanting]
     failed = 0
+    for problem in filter(None, (translation_differs(path) for path in files if path.endswith(".md"))):
+        print(problem)
+        failed += 1
     with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
         for future in [pool.submit(run, path, args.update) for path in files]:
             name, commands, problems = future.result()

@@ -50,6 +50,11 @@ def binary():
     return os.path.abspath(path)
 
 
+def example(name):
+    """Path of a program of examples/, built beside the binary."""
+    return os.path.abspath(os.path.join(os.environ.get("DIBS_BUILD") or os.path.dirname(binary()), "examples", name, name))
+
+
 def kubectl():
     """Path of kubectl, or None where there is none."""
     path = os.environ.get("KUBECTL")
