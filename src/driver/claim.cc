@@ -35,6 +35,7 @@ void read_classic(Claim& claim, std::string_view driver) {
       AllocatedDevice device;
       device.pool = handle.structured["nodeName"].str();
       device.device = result["namedResources"]["name"].str();
+      device.request = device.device;
       claim.devices.push_back(std::move(device));
     }
   }
@@ -72,7 +73,28 @@ Result<Claim> read_claim(Value object, std::string_view driver) {
   return claim;
 }
 
+namespace {
+
+/// What the parameters of class, claim and request had for the vendor (release 1.30).
+std::vector<Config> vendor_configs(const Claim& claim) {
+  std::vector<Config> configs;
+  const auto add = [&](const Value& parameters, std::vector<std::string> requests) {
+    if (parameters.is_object()) configs.push_back({std::move(requests), parameters});
+  };
+  for (const auto& handle : claim.handles) {
+    add(handle.structured["vendorClassParameters"], {});
+    add(handle.structured["vendorClaimParameters"], {});
+    for (const auto& result : handle.structured["results"].items()) {
+      add(result["vendorRequestParameters"], {result["namedResources"]["name"].str()});
+    }
+  }
+  return configs;
+}
+
+}  // namespace
+
 Result<std::vector<Config>> configs_of(const Claim& claim, std::string_view driver) {
+  if (!claim.handles.empty()) return vendor_configs(claim);
   const Value& given = claim.object["status"]["allocation"]["devices"]["config"];
   for (const auto& config : given.items()) {
     const auto source = config["source"].as_string();

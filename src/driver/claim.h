@@ -21,7 +21,7 @@ struct ClaimName {
 
 /// A result of the allocation that belongs to this driver.
 struct AllocatedDevice {
-  std::string request = {};  // "gpu", or "gpu/alternative"
+  std::string request = {};  // "gpu", or "gpu/alternative"; of a classic claim: as `device`
   std::string pool = {};
   std::string device = {};
   std::string share_id = {};  // "": the device is not shared
@@ -65,7 +65,8 @@ struct Config {
   json::Value parameters = {};
 };
 
-/// The configs of this driver, weakest first: those of the class, then those of the claim.
+/// The configs of this driver, weakest first: those of the class, then those of the claim. Of a
+/// classic claim: what its parameters had for the vendor.
 Result<std::vector<Config>> configs_of(const Claim& claim, std::string_view driver);
 /// The one that counts for a request, which must be named as a whole; null when none does.
 const Config* config_for(const std::vector<Config>& configs, std::string_view request);

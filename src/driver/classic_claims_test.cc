@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "driver/dra_service.h"
+#include "driver/named_resources.h"
 #include "driver/test_boxes.h"
 #include "proto/dra_v1alpha3.pb.h"
 
@@ -206,6 +207,35 @@ class Listener : public rpc::StreamWriter {
  private:
   Plugin& plugin_;
 };
+
+TEST(NamedResources, bring_the_parameters_of_their_vendor) {
+  const auto claim = read_claim(
+      from_text("{'metadata': {'name': 'a'}, 'spec': {'resourceClassName': 'c'}, 'status': "
+                "{'driverName': 'd', 'allocation': {'resourceHandles': [{'driverName': 'd', "
+                "'structuredData': {'nodeName': 'n', 'vendorClassParameters': {'from': 'class'}, "
+                "'vendorClaimParameters': null, 'results': [{'namedResources': {'name': 'x'}, "
+                "'vendorRequestParameters': {'from': 'request'}}, {'namedResources': {'name': "
+                "'y'}}]}}]}}}"),
+      "d");
+  ASSERT_TRUE(claim.ok());
+  const auto configs = configs_of(*claim, "d");
+  ASSERT_TRUE(configs.ok());
+  ASSERT_EQ(claim->devices.size(), 2u);
+  EXPECT_EQ(config_for(*configs, claim->devices[0].request)->parameters["from"], "request");
+  EXPECT_EQ(config_for(*configs, claim->devices[1].request)->parameters["from"], "class");
+}
+
+TEST(NamedResources, leave_out_what_would_be_given_away_wrongly) {
+  Device part("part-0");
+  part.set("consumesCounters", from_text("[{'counterSet': 'c', 'counters': {}}]"));
+  Device ill("ill-0");
+  ill.set("taints", from_text("[{'key': 'k', 'effect': 'NoSchedule'}]"));
+  old::NodeListAndWatchResourcesResponse told;
+  ASSERT_TRUE(
+      told.ParseFromString(named_resources({make_pool("p", {part, ill, Device("good-0")})})));
+  ASSERT_EQ(told.resources(0).named_resources().instances_size(), 1);
+  EXPECT_EQ(told.resources(0).named_resources().instances(0).name(), "good-0");
+}
 
 TEST(NamedResources, are_streamed_instead_of_published) {
   ControllerWorld world("1.30");

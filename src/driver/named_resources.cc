@@ -51,6 +51,11 @@ void add_instance(const Value& device, old::NamedResourcesResources& out) {
   }
 }
 
+/// The release would give such a device to whoever asks first.
+bool can_be_named(const Value& device) {
+  return device["consumesCounters"].empty() && device["taints"].empty();
+}
+
 }  // namespace
 
 std::string named_resources(const std::vector<Pool>& pools) {
@@ -58,7 +63,9 @@ std::string named_resources(const std::vector<Pool>& pools) {
   for (const auto& pool : pools) {
     auto* model = response.add_resources()->mutable_named_resources();
     for (const auto& slice : pool.slices) {
-      for (const auto& device : slice.devices) add_instance(device.object(), *model);
+      for (const auto& device : slice.devices) {
+        if (can_be_named(device.object())) add_instance(device.object(), *model);
+      }
     }
   }
   return response.SerializeAsString();

@@ -11,7 +11,8 @@ namespace dibs::driver {
 
 /// A NodeListAndWatchResourcesResponse with one model per pool. Attributes keep their kind,
 /// capacities become quantities. Names are in lower case there and know no underscore, and have no
-/// domain: "numa_Node" is "numa-node". What the release cannot say (taints, counters) is left out.
+/// domain: "numa_Node" is "numa-node". Devices with taints or counters, which the release has no
+/// words for, are left out.
 std::string named_resources(const std::vector<Pool>& pools);
 
 }  // namespace dibs::driver
