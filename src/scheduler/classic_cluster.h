@@ -24,8 +24,9 @@ inline Options at_release(int release) {
 
 class ClassicCluster : public TestCluster {
  public:
-  explicit ClassicCluster(int release = kNewestRelease, const runtime::SimOptions& world = {})
-      : TestCluster(at_release(release), world), release_(release) {}
+  explicit ClassicCluster(int release = kNewestRelease, const runtime::SimOptions& world = {},
+                          bool remote = false)
+      : TestCluster(at_release(release), world, remote), release_(release) {}
 
   void add_named_node(const std::string& name) {
     add_node(name, "{'cpu':'4','memory':'8Gi','pods':'10'}",

@@ -518,6 +518,41 @@ TEST(ClassicScale, asks_about_at_most_128_nodes) {
   EXPECT_THAT(proposal.potential_nodes, Contains(proposal.selected_node));
 }
 
+TEST(ClassicScale, comes_to_the_one_node_that_will_do) {
+  ClassicCluster cluster;
+  cluster.add_resource_class("cats");
+  TestDriver cats(cluster, "cats");
+  for (int i = 0; i < 300; ++i) {
+    const std::string name = cat("n", i);
+    cluster.add_named_node(name);
+    if (i != 250) cats.full.insert(name);
+  }
+  cluster.add_classic_claim("gpu");
+  cluster.add_classic_pod("p", {"gpu"});
+  cluster.settle();
+  run_with(cluster, {&cats}, 20);
+  EXPECT_EQ(cluster.node_of("p"), "n250") << cluster.condition("p");
+}
+
+class ClassicRemote : public testing::TestWithParam<int> {};
+
+TEST_P(ClassicRemote, goes_the_same_way_over_http) {
+  ClassicCluster cluster(GetParam(), {}, true);
+  for (const char* node : {"a", "b"}) cluster.add_named_node(node);
+  for (const char* name : {"cats", "dogs"}) cluster.add_resource_class(name);
+  TestDriver cats(cluster, "cats");
+  TestDriver dogs(cluster, "dogs");
+  cats.full = {"a"};
+  cluster.add_classic_claim("cat");
+  cluster.add_classic_claim("dog", "dogs");
+  cluster.add_classic_pod("p", {"cat", "dog"});
+  run_with(cluster, {&cats, &dogs}, 10);
+  EXPECT_EQ(cluster.node_of("p"), "b") << cluster.condition("p");
+  EXPECT_EQ(cluster.proposed("p"), "none");
+}
+
+INSTANTIATE_TEST_SUITE_P(Releases, ClassicRemote, testing::Values(27, 30, kNewestRelease));
+
 TEST(ClassicWrites, a_conflict_is_answered_by_an_apply) {
   ClassicCluster cluster(30);
   cluster.add_named_node("a");
