@@ -126,8 +126,8 @@ void tell_talk(const Explanation& found, WhyPage& page) {
     const std::vector<std::string> refused = refused_of(claim, proposal);
     page.line(2, cat(with_driver(found, i),
                      !claim.answered   ? ": no answer"
-                     : refused.empty() ? ": none of them is refused"
-                                       : cat(": refused are ", scheduler::name_nodes(refused))));
+                     : refused.empty() ? ": refuses none of them"
+                                       : cat(": refuses ", scheduler::name_nodes(refused))));
     const std::string& driver = found.drivers[i];
     if (!claim.answered && std::find(silent.begin(), silent.end(), driver) == silent.end()) {
       silent.push_back(driver);

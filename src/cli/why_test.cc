@@ -292,7 +292,7 @@ TEST(WhyClassic, names_the_driver_that_has_not_answered) {
             "cats.example.com)");
   EXPECT_THAT(told.page.text(),
               HasSubstr("proposed to its drivers: 3 nodes: n1, n2, n3; none is selected yet\n"
-                        "  claim c (driver cats.example.com): refused are 1 node: n2\n"
+                        "  claim c (driver cats.example.com): refuses 1 node: n2\n"
                         "  claim d (driver cats.example.com): no answer\n"
                         "  does the controller of driver cats.example.com run?"));
   EXPECT_THAT(told.page.text(),
@@ -366,7 +366,7 @@ TEST(WhyClassic, tells_what_the_driver_refuses_and_what_would_help) {
   const WhyStory told = world.pod("p");
 
   EXPECT_EQ(told.document["reason"].as_string(), "Unschedulable");
-  EXPECT_THAT(told.page.text(), HasSubstr("refused are 3 nodes: n1, n2, n3"));
+  EXPECT_THAT(told.page.text(), HasSubstr("refuses 3 nodes: n1, n2, n3"));
   EXPECT_THAT(
       told.page.text(),
       HasSubstr("- wait until claim default/c can be allocated there: its driver says when"));

@@ -36,6 +36,13 @@ struct Placer::Search {
     }
   }
 
+  /// Other nodes are asked, and what these said is heard again with them.
+  void start_over() {
+    reasons = Reasons(pod);
+    error.clear();
+    batch.clear();
+  }
+
   /// What a node without the devices said.
   void refused(const NodeDevices& found) {
     if (found.kind == NodeDevices::Kind::failed) {
@@ -103,6 +110,22 @@ bool Placer::try_batch(Search& search) {
   std::stable_sort(batch.begin(), batch.end(),
                    [&](const Candidate& a, const Candidate& b) { return worse(b, a); });
   return std::any_of(batch.begin(), batch.end(), serves);
+}
+
+/// Nodes that drivers have been asked about come before those that they know nothing of: else a
+/// large cluster would be asked about in a circle, and no answer ever used.
+bool Placer::try_known(Search& search) {
+  const DeviceRun& run = search.made.run;
+  if (run.asked.empty()) return false;
+  for (const std::string& name : run.standing.potential_nodes) {
+    NodeInfo* node = state_.find(name);
+    if (node != nullptr && search.filters.check(*node) == nullptr) {
+      search.batch.push_back({node->index});
+    }
+  }
+  if (try_batch(search)) return true;
+  search.start_over();
+  return false;
 }
 
 /// Asks nodes in turn; true when one takes the pod.
@@ -237,9 +260,11 @@ Decision Placer::place(const Pod& pod, const Profile& profile, Time now) {
       made.kind = Decision::Kind::placed;
       return std::move(search.made);
     }
-    search.reasons = Reasons(pod);
-    search.error.clear();
-    search.batch.clear();
+    search.start_over();
+  }
+  if (try_known(search)) {
+    made.kind = Decision::Kind::placed;
+    return std::move(search.made);
   }
   search.refusing.clear();
   if (made.run.refused != nullptr) search.refusing = made.run.refused->nodes();

@@ -48,6 +48,7 @@ class Placer {
   struct Search;
   bool try_batch(Search& search);
   bool compare_devices(Search& search);
+  bool try_known(Search& search);
   bool try_all(Search& search);
   void give_reasons(Search& search);
 

@@ -54,6 +54,17 @@ class ClassicCluster : public TestCluster {
     }
     return add_pod(name, cat("{'resourceClaims':[", entries, "]", more, "}"));
   }
+  /// A class whose claims the scheduler allocates by their parameters, and an instance on each of
+  /// the nodes.
+  void add_structured(const std::string& name, const std::vector<std::string>& nodes) {
+    add_resource_class(name, ",'structuredParameters':true");
+    for (const std::string& node : nodes) {
+      create(
+          {"resource.k8s.io", "v1alpha2", "resourceslices"}, "",
+          cat("{'metadata':{'name':'", node, "-", name, "'},'nodeName':'", node, "','driverName':'",
+              name, ".example.com','namedResources':{'instances':[{'name':'i0'}]}}"));
+    }
+  }
   Value context(const std::string& pod) { return get(kContextsOf, "default", pod); }
   /// "selected|potential,potential" of a context; "none".
   std::string proposed(const std::string& pod) {

@@ -70,6 +70,52 @@ INSTANTIATE_TEST_SUITE_P(AtEachWrite, ClassicRestart,
                          testing::Combine(testing::Range(1, 20), testing::Bool(),
                                           testing::Values(27, 30)));
 
+/// A pod with a claim of each generation: only b has something for all three.
+class AllGenerations : public testing::TestWithParam<std::tuple<int, bool>> {};
+
+TEST_P(AllGenerations, are_had_on_one_node) {
+  const auto [write, arrives] = GetParam();
+  ClassicCluster cluster;
+  for (const char* node : {"a", "b", "c", "d"}) cluster.add_named_node(node);
+  cluster.add_resource_class("cats");
+  TestDriver cats(cluster, "cats");
+  cats.full = {"a"};
+  cluster.add_structured("dogs", {"a", "b", "d"});
+  cluster.add_class();
+  for (const char* node : {"a", "b", "c"}) cluster.add_devices(node, 1);
+  cluster.add_classic_claim("cat");
+  cluster.add_classic_claim("dog", "dogs");
+  cluster.add_claim("gpu");
+  if (write > 0) cluster.cut->cut_at(write, arrives);
+  cluster.add_classic_pod("p", {"cat", "dog", "gpu"});
+  cluster.settle();
+  if (write == 0) {
+    EXPECT_EQ(cluster.proposed("p"), "|a,b");  // nobody else comes into question
+    EXPECT_TRUE(cluster.classic_claim("dog")["status"].empty());
+    EXPECT_THAT(cluster.held_devices(), testing::IsEmpty());
+  }
+  run_with(cluster, {&cats}, 5);
+  if (write > 0) {
+    cluster.stop();
+    cluster.start();
+    run_with(cluster, {&cats}, 15);
+  }
+
+  EXPECT_EQ(cluster.node_of("p"), "b") << cluster.condition("p");
+  EXPECT_THAT(cluster.held_devices(), testing::ElementsAre("b/gpu-0"));
+  for (const char* claim : {"cat", "dog"}) {
+    EXPECT_THAT(cluster.users_of(claim), testing::ElementsAre("p")) << claim;
+  }
+  const Value dog = cluster.classic_claim("dog");
+  EXPECT_EQ(
+      dog["status"]["allocation"]["resourceHandles"][0]["structuredData"]["nodeName"].as_string(),
+      "b");
+  EXPECT_EQ(cluster.proposed("p"), "none");
+}
+
+INSTANTIATE_TEST_SUITE_P(AtEachWrite, AllGenerations,
+                         testing::Combine(testing::Range(0, 10), testing::Bool()));
+
 class ClassicTwoSchedulers : public testing::TestWithParam<int> {
  protected:
   static runtime::SimOptions world() {

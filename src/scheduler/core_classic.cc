@@ -1,5 +1,7 @@
 // Claims of v1alpha2: the talk with drivers, and what wakes the pods that wait for them.
-#include "base/log.h"
+#include <algorithm>
+#include <set>
+
 #include "base/strings.h"
 #include "scheduler/core.h"
 
@@ -15,6 +17,17 @@ client::WriteOptions status_write() {
   return options;
 }
 
+/// Drivers refuse every node that was proposed.
+bool refuses_all(const Value& context) {
+  std::set<std::string_view> refused;
+  for (const Value& answer : context["status"]["resourceClaims"].items()) {
+    for (const Value& node : answer["unsuitableNodes"].items()) refused.insert(node.as_string());
+  }
+  const auto proposed = context["spec"]["potentialNodes"].items();
+  return std::all_of(proposed.begin(), proposed.end(),
+                     [&](const Value& node) { return refused.contains(node.as_string()); });
+}
+
 }  // namespace
 
 void Scheduler::Core::negotiate(const Queue::Popped& popped, Decision& decision) {
@@ -27,6 +40,9 @@ void Scheduler::Core::negotiate(const Queue::Popped& popped, Decision& decision)
   talk.searches = !run.open.empty() || decision.devices.extended >= 0;
   talk.chosen = decision.node->name;
   talk.candidates = std::move(decision.candidates);
+  for (const std::string& name : run.standing.potential_nodes) {
+    if (state.find(name) != nullptr) talk.known.push_back(name);
+  }
   const Step step = scheduler::negotiate(talk, runtime.random);
   if (step.propose) {
     contexts->write(
@@ -94,7 +110,10 @@ void Scheduler::Core::on_context(const Value& object) {
   if (const PodPtr pod = state.counted(key); pod != nullptr && !pod->node_name.empty()) {
     return end_talk(*pod);
   }
-  if (change.helps && queue.wake_pod(key, now(), "PodSchedulingContextUpdate")) kick();
+  if (!change.helps) return;
+  // In a large cluster there are always others to ask about, and no end to it.
+  const bool patient = state.nodes().size() > kMostPotentialNodes && refuses_all(object);
+  if (queue.wake_pod(key, now(), "PodSchedulingContextUpdate", patient)) kick();
 }
 
 void Scheduler::Core::on_context_removed(const Value& object) {

@@ -28,6 +28,15 @@ std::vector<std::string> pick_nodes(std::vector<std::string> nodes, const std::s
   return nodes;
 }
 
+/// The candidates, and what drivers know already if that leaves room for all of them.
+std::vector<std::string> with_known(const Talk& talk) {
+  std::vector<std::string> all = talk.candidates;
+  for (const std::string& name : talk.known) {
+    if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
+  }
+  return all.size() <= kMostPotentialNodes ? all : talk.candidates;
+}
+
 bool includes(const std::vector<std::string>& all, const std::vector<std::string>& some) {
   return std::all_of(some.begin(), some.end(), [&](const std::string& name) {
     return std::find(all.begin(), all.end(), name) != all.end();
@@ -66,7 +75,7 @@ Step negotiate(const Talk& talk, runtime::Random& random) {
   Step made;
   Proposal wanted = talk.standing;
   if (!includes(wanted.potential_nodes, talk.candidates)) {
-    wanted.potential_nodes = pick_nodes(talk.candidates, talk.chosen, random);
+    wanted.potential_nodes = pick_nodes(with_known(talk), talk.chosen, random);
   }
   const bool alone = talk.asked == 1 && !talk.searches;
   made.selected = alone || talk.heard == talk.asked;

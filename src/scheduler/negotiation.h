@@ -15,7 +15,9 @@
 // A pod with one such claim and nothing else to look for selects at once: there is nobody to
 // disagree. Otherwise a node is selected when every driver has answered, so that no driver
 // allocates where another cannot. The selected node stands until a driver refuses it or the pod
-// cannot run there any more; moving it would only set one driver against another.
+// cannot run there any more; moving it would only set one driver against another. Nodes that were
+// asked about stay in the list while there is room, for what is asked about no more is forgotten;
+// and other nodes are asked about only when none of these will do (attempt.h).
 //
 // Everything here is a function of its arguments: what to write and what to tell the pod.
 
@@ -64,6 +66,8 @@ struct Talk {
   std::string chosen;     // node
   /// Nodes that could take the pod, the chosen one among them.
   std::vector<std::string> candidates;
+  /// Nodes that were asked about and are still there.
+  std::vector<std::string> known;
 };
 
 /// What follows for the pod, which waits in any case.

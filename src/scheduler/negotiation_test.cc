@@ -97,6 +97,17 @@ TEST_F(Negotiation, names_new_nodes_and_keeps_the_selected_one) {
   EXPECT_EQ(*step(talk).propose, (Proposal{"b", {"a", "b"}}));
 }
 
+TEST_F(Negotiation, forgets_nothing_that_drivers_know_while_there_is_room) {
+  Talk talk = fresh();
+  talk.standing = {"", {"x", "gone"}};
+  talk.known = {"x"};
+
+  EXPECT_EQ(step(talk).propose->potential_nodes, (Names{"a", "b", "x"}));
+
+  for (int i = 0; i < 127; ++i) talk.known.push_back(cat("n", i));
+  EXPECT_EQ(step(talk).propose->potential_nodes, (Names{"a", "b"}));
+}
+
 TEST_F(Negotiation, moves_away_from_a_node_that_will_not_do) {
   Talk talk = fresh();
   talk.standing = {"c", {"a", "b", "c"}};

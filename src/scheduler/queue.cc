@@ -183,9 +183,10 @@ std::size_t Queue::wake(PluginSet plugins, const std::function<bool(const Pod&)>
   return woken.size();
 }
 
-bool Queue::wake_pod(std::string_view key, Duration now, const char* why) {
+bool Queue::wake_pod(std::string_view key, Duration now, const char* why, bool patient) {
   const auto found = entries_.find(std::string(key));
   if (found == entries_.end() || found->second.place != Place::parked) return false;
+  found->second.error = patient;
   make_ready(found->second, now, why);
   return true;
 }

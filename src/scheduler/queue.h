@@ -70,8 +70,10 @@ class Queue {
   /// Wakes one pod of each group that one of the plugins rejected and `helps` holds for.
   std::size_t wake(PluginSet plugins, const std::function<bool(const Pod&)>& helps, Duration now,
                    const char* why = "ClusterEvent");
-  /// Wakes the pod if it is parked.
-  bool wake_pod(std::string_view key, Duration now, const char* why = "ClusterEvent");
+  /// Wakes the pod if it is parked. `patient`: its backoff is waited for even if nothing else is to
+  /// do.
+  bool wake_pod(std::string_view key, Duration now, const char* why = "ClusterEvent",
+                bool patient = false);
   void next_of(const std::string& group, Duration now);
   /// Wakes those that have been parked for too long.
   void flush(Duration now);
