@@ -33,6 +33,7 @@ int run_controller(int argc, char** argv) {
   Flags flags;
   driver::ControllerOptions options;
   options.driver_name = cats::kName;
+  options.lease_namespace = "cats-driver";
   driver::Program program;
   program.driver_name = options.driver_name;
   program.flags = driver::controller_flags(options);

@@ -28,6 +28,8 @@ PATHS = {  # by kind
     "ServiceAccount": "/api/v1/namespaces/cats-driver/serviceaccounts",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/cats-driver/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/cats-driver/rolebindings",
     "Pod": PODS,
 }
 
@@ -129,7 +131,7 @@ class Driver:
     def __init__(self, binary, cluster, *flags):
         self.cluster = cluster
         controller = [binary, "controller", "--kubeconfig", cluster.kubeconfig("controller"), "--log-level", "warn",
-                      "--leader-election", "--leader-election-namespace", "cats-driver", *flags]
+                      "--leader-election", *flags]
         plugin = [binary, "plugin", "--kubeconfig", cluster.kubeconfig("plugin"), "--log-level", "warn", *flags]
         self.controllers = [subprocess.Popen(controller) for _ in range(2)]
         self.plugins = []
@@ -234,22 +236,53 @@ spec: {color: white, shareable: true}""")
     wait_for("end of the claim", lambda: not cluster.claims())
 
 
+def structured(cluster):
+    """The scheduler gives the cats away: the driver offers them and translates what claims ask for."""
+    cluster.ask(CLASSIC + "/resourceclasses/resource.example.com", '{"structuredParameters": true}', "PATCH",
+                "application/merge-patch+json")
+    wait_for("slices", lambda: len(cluster.ask(CLASSIC + "/resourceslices")["items"]) == 2)
+    cluster.apply(open(os.path.join(HERE, "cats.yaml")).read())
+    wait_for("running pod", lambda: cluster.phase("pod-with-cats") == "Running")
+    assert cluster.shown() == ["CAT_0_COLOR=black", "CAT_0_SIZE=large", "CAT_1_COLOR=black", "CAT_1_SIZE=large"]
+    for claim in cluster.claims():
+        assert claim["metadata"]["finalizers"] == ["dra.k8s.io/delete-protection"], claim
+    cluster.ask(PODS + "/pod-with-cats?gracePeriodSeconds=0", method="DELETE")
+    wait_for("end of all claims", lambda: not cluster.claims(), 60)
+    made = CLASSIC + "/namespaces/default/resourceclaimparameters"
+    assert len(cluster.ask(made)["items"]) == 1
+    cluster.ask(PATHS["ClaimParameters"] + "/large-black-cat-claim-parameters", method="DELETE")
+    wait_for("end of the parameters", lambda: not cluster.ask(made)["items"])
+
+
+def with_cluster(dibs, release, play):
+    with tempfile.TemporaryDirectory(prefix="cats") as folder:
+        cluster = Cluster(dibs, folder, release)
+        try:
+            cluster.apply(open(os.path.join(HERE, "install.yaml")).read())
+            play(cluster)
+        finally:
+            cluster.process.terminate()
+            cluster.process.wait()
+
+
+def with_driver(cats, cluster, flags, play):
+    driver = Driver(cats, cluster, *flags)
+    try:
+        play(driver)
+    finally:
+        ends = driver.stop()
+    assert set(ends) == {0}, ends
+
+
 def main(dibs, cats, *releases):
     for release in releases or ("1.27", "1.30", ""):
-        with tempfile.TemporaryDirectory(prefix="cats") as folder:
-            cluster = Cluster(dibs, folder, release)
-            try:
-                cluster.apply(open(os.path.join(HERE, "install.yaml")).read())
-                driver = Driver(cats, cluster)
-                try:
-                    story(cluster, driver)
-                    immediate(cluster)
-                finally:
-                    ends = driver.stop()
-                assert set(ends) == {0}, ends
-            finally:
-                cluster.process.terminate()
-                cluster.process.wait()
+        def play(cluster):
+            with_driver(cats, cluster, [], lambda driver: (story(cluster, driver), immediate(cluster)))
+
+        with_cluster(dibs, release, play)
+        if release != "1.27":
+            with_cluster(dibs, release, lambda cluster: with_driver(
+                cats, cluster, ["--structured"], lambda driver: structured(cluster)))
         print("cats were given and taken back as release", release or "1.37", flush=True)
     for wrong, words in ((["controller", "--cats", "black"], "--cats: not NODE=COLOR/SIZE"),
                          (["plugin"], "--node-name is required"), (["dog"], "Usage:")):

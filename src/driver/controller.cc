@@ -19,8 +19,11 @@ constexpr std::string_view kClaimKey = "claim:";
 constexpr std::string_view kContextKey = "context:";
 /// How often what waits is looked at without a reason.
 constexpr Duration kRecheck = std::chrono::seconds(30);
-/// How often is looked for the informers' first lists.
+/// How often is looked for the informers' first lists, and when it is said that there are none.
 constexpr Duration kSyncPoll = std::chrono::milliseconds(20);
+constexpr Duration kSyncPatience = std::chrono::seconds(5);
+/// No object has this key: it is there from the beginning on.
+constexpr const char* kBegin = "";
 
 std::vector<std::string> drivers_of(const Value& claim) {
   const Value& status = claim["status"];
@@ -66,6 +69,7 @@ class Worker {
     contexts.removed = [this](const Value& context) { queue_.add(key(kContextKey, context)); };
     contexts_.add_handler(std::move(contexts));
     for (auto* informer : {&claims_, &classes_, &contexts_}) informer->start();
+    queue_.add_after(kBegin, kSyncPatience);
   }
 
   ~Worker() {
@@ -110,6 +114,11 @@ class Worker {
   }
 
   WorkOutcome work(const std::string& key) {
+    if (key == kBegin) {
+      if (synced()) return WorkOutcome::done();
+      log::warn("waits for lists of resource.k8s.io/v1alpha2: is it served, and may they be read?");
+      return WorkOutcome::again_after(kSyncPatience * 12);
+    }
     if (!synced()) return WorkOutcome::again_after(kSyncPoll);
     if (!taken_over_) sync_.take_over();
     taken_over_ = true;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "base/strings.h"
+#include "client/testing/fake_api.h"
 #include "driver/test_boxes.h"
 
 namespace dibs::driver {
@@ -406,6 +407,31 @@ TEST_P(ControllerTest, two_controllers_take_turns) {
   EXPECT_THAT(world.boxes_in_use(), ElementsAre("node-0/box-0", "node-0/box-1"));
 }
 
+TEST_P(ControllerTest, another_controller_takes_over_from_one_that_was_killed) {
+  world.make_class();
+  ControllerOptions options{.driver_name = std::string(kDriver), .leader_election = true};
+  options.identity = "one";
+  // Killed at the write of the allocation: the first writes take the lease.
+  DyingTransport way(world.way(), 1, false);
+  client::Client dying(way);
+  auto one = *Controller::start(boxes, world.environment_over(dying), options);
+  world.settle();
+  Boxes others;
+  options.identity = "two";
+  auto two = *Controller::start(others, world.environment(), options);
+  world.make_claim("a", "Immediate");
+  world.settle();
+  ASSERT_TRUE(way.died());
+  EXPECT_EQ(world.claim("a")["metadata"]["finalizers"].size(), 1u);
+
+  world.settle(std::chrono::seconds(30));
+
+  EXPECT_FALSE(one->is_working());
+  EXPECT_TRUE(two->is_working());
+  EXPECT_THAT(others.calls, ElementsAre("deallocate a of nothing", "allocate a on ''"));
+  EXPECT_THAT(world.boxes_in_use(), ElementsAre("node-0/box-0"));
+}
+
 /// Two pods want all of a node's boxes; then one of them ends. The controller is killed at a write,
 /// before the server has it or after, and the next one goes on.
 TEST_P(ControllerTest, a_kill_at_any_write_loses_nothing_and_gives_nothing_away_twice) {
@@ -542,6 +568,56 @@ TEST(Controller, does_not_touch_claims_of_the_other_model) {
 
   EXPECT_THAT(boxes.calls, IsEmpty());
   EXPECT_EQ(world.get(test::kClaims, "default", "new"), claim);
+}
+
+/// A server that checks nothing shows objects of any shape.
+TEST(Controller, gets_over_garbage_from_the_server) {
+  runtime::SimRuntime sim;
+  client::FakeApi server;
+  auto way = client::make_in_process_transport(server.handler(), sim.runtime());
+  client::Client api(*way);
+  auto files = runtime::make_memory_files();
+  const std::string group = "/apis/resource.k8s.io/v1alpha2/";
+  const char* shapes[] = {
+      "{}",
+      "{'spec': null, 'status': null}",
+      "{'spec': 'x', 'status': 3}",
+      "{'spec': {'resourceClassName': 'none', 'allocationMode': 'Immediate'}}",
+      "{'spec': {'resourceClassName': 'odd', 'allocationMode': 'Immediate'}, 'status': []}",
+      "{'spec': {'resourceClassName': 3, 'allocationMode': {}}, 'status': {'reservedFor': 1}}",
+      "{'spec': {'resourceClassName': 'odd'}, 'status': {'allocation': {'resourceHandles': 'x'}}}",
+      "{'spec': {'selectedNode': 'node-0', 'potentialNodes': 'x'}, 'status': {'resourceClaims': "
+      "1}}",
+      "{'spec': {'potentialNodes': [1, null, 'node-0']}, 'status': {'resourceClaims': [null]}}",
+  };
+  const auto put = [&](const std::string& path, const std::string& name, const char* shape) {
+    Value object = from_text(shape);
+    object.set("metadata", Value::object({{"name", name},
+                                          {"namespace", "default"},
+                                          {"uid", name},
+                                          {"finalizers", Value::array({kFinalizer, 3})},
+                                          {"ownerReferences", "x"}}));
+    server.put(path + name, object);
+  };
+  int count = 0;
+  for (const char* shape : shapes) {
+    const std::string name = cat("o", count++);
+    put(group + "namespaces/default/resourceclaims/", name, shape);
+    put(group + "namespaces/default/podschedulingcontexts/", name, shape);
+    put("/api/v1/namespaces/default/pods/", name, shape);
+  }
+  server.put(group + "resourceclasses/odd",
+             from_text("{'metadata': {'name': 'odd'}, 'driverName': ['x'], 'parametersRef': 1}"));
+  Boxes boxes;
+  auto controller =
+      Controller::start(boxes, {api, sim.runtime(), *files}, {.driver_name = std::string(kDriver)});
+  ASSERT_TRUE(controller.ok());
+  sim.advance(std::chrono::minutes(1));
+
+  EXPECT_TRUE((*controller)->is_working());
+  EXPECT_THAT(boxes.calls, Not(Contains(testing::StartsWith("allocate"))));
+  (*controller)->stop();
+  sim.run_until_idle();
 }
 
 TEST(Controller, needs_a_name) {

@@ -249,7 +249,10 @@ class DyingTransport : public client::Transport {
 
  private:
   static Error lost() { return Error::unavailable("connection lost"); }
-  static bool is_counted(const client::Request& request) { return request.method == "PUT"; }
+  /// Not the lease, which is renewed again and again.
+  static bool is_counted(const client::Request& request) {
+    return request.method == "PUT" && request.target.find("/leases/") == std::string::npos;
+  }
 
   client::Transport& inner_;
   int left_;
