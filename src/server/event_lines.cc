@@ -28,9 +28,10 @@ std::string event_line(const Context& context, const store::Record& record,
                        store::Revision revision, Change change, bool columns) {
   if (is_sent_as_stored(context, *context.resource, record.value)) {
     std::string out = cat("{\"type\":\"", change_name(change), "\",\"object\":");
-    append_wire(out, *record.value, cat(revision));
-    out.append("}\n");
-    return out;
+    if (append_wire(out, *record.value, cat(revision))) {
+      out.append("}\n");
+      return out;
+    }
   }
   auto object = decode_stored(record);
   if (!object.ok()) return error_event(object.error());

@@ -199,9 +199,10 @@ Response present_object(const Context& context, const Resource& resource, int st
     if (context.request.takes_values) return with_value(context, status, stored);
     auto version = stored["metadata"]["resourceVersion"].as_string();
     std::string body;
-    append_wire(body, encode_stored(stored), version);
-    body.push_back('\n');
-    return with_body(context, status, std::move(body));
+    if (append_wire(body, encode_stored(stored), version)) {
+      body.push_back('\n');
+      return with_body(context, status, std::move(body));
+    }
   }
   return present_value(context, status,
                        in_form(context, resource, shown(context, resource, stored)));
@@ -220,9 +221,10 @@ Response present_written(const Context& context, const Resource& resource, int s
   if (presents_bytes(context, resource)) {
     std::string body;
     body.reserve(bytes.size() + 48);
-    append_wire(body, bytes, cat(revision));
-    body.push_back('\n');
-    return with_body(context, status, std::move(body));
+    if (append_wire(body, bytes, cat(revision))) {
+      body.push_back('\n');
+      return with_body(context, status, std::move(body));
+    }
   }
   stored.mut("metadata").set("resourceVersion", cat(revision));
   return present_object(context, resource, status, stored);
@@ -237,9 +239,10 @@ Result<Response> present_record(const Context& context, const Resource& resource
     }
     std::string body;
     body.reserve(record.value->size() + 48);
-    append_wire(body, *record.value, cat(record.modified));
-    body.push_back('\n');
-    return with_body(context, 200, std::move(body));
+    if (append_wire(body, *record.value, cat(record.modified))) {
+      body.push_back('\n');
+      return with_body(context, 200, std::move(body));
+    }
   }
   DIBS_TRY(Value object, decode_stored(record));
   return present_object(context, resource, 200, object);
@@ -384,12 +387,8 @@ class ListPieces final : public Pieces {
     if (is_sent_as_stored(context_, resource_, record.value)) {
       bytes_.clear();
       record.value->append_to(bytes_);
-      if (names_items(context_, resource_)) {
-        append_wire(text_, bytes_, cat(record.modified));
-      } else {
-        append_wire_item(text_, bytes_, cat(record.modified));
-      }
-      return success();
+      const auto add = names_items(context_, resource_) ? append_wire : append_wire_item;
+      if (add(text_, bytes_, cat(record.modified))) return success();
     }
     DIBS_TRY(const Value object, read_record(context_, record));
     append_value(in_list(shown(context_, resource_, object)));

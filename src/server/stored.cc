@@ -14,6 +14,7 @@ namespace {
 
 using FormsPtr = std::shared_ptr<const ObjectForms>;
 
+constexpr std::string_view kKindKey = "{\"kind\":";
 constexpr std::string_view kMetadataKey = ",\"metadata\":{";
 constexpr std::string_view kMetadataOrder[] = {
     "name",         "generateName",      "namespace",         "uid",
@@ -28,7 +29,7 @@ std::string encode_stored(const Value& object) {
   thread_local std::string out;
   constexpr std::size_t kKept = 256 * 1024;
   if (out.capacity() > kKept) out = std::string();
-  out = "{\"kind\":";
+  out = kKindKey;
   json::write_string(out, object["kind"].as_string());
   out.append(",\"apiVersion\":");
   json::write_string(out, object["apiVersion"].as_string());
@@ -99,6 +100,15 @@ Result<Value> decode_kept(const store::Record& record, json::Pool& trees) {
 
 namespace {
 
+/// Where the metadata begins with its comma; npos when the bytes are none of ours.
+std::size_t find_metadata(std::string_view stored) {
+  if (!stored.starts_with(kKindKey)) return std::string_view::npos;
+  const std::size_t at = stored.find(kMetadataKey);
+  // Something must follow, which tells whether the metadata is empty.
+  const bool whole = at != std::string_view::npos && at + kMetadataKey.size() < stored.size();
+  return whole ? at : std::string_view::npos;
+}
+
 void append_from_metadata(std::string& out, std::string_view stored, std::size_t metadata,
                           std::string_view version) {
   std::size_t inside = metadata + kMetadataKey.size();
@@ -112,15 +122,20 @@ void append_from_metadata(std::string& out, std::string_view stored, std::size_t
 
 }  // namespace
 
-void append_wire(std::string& out, std::string_view stored, std::string_view version) {
-  std::size_t metadata = stored.find(kMetadataKey);
+bool append_wire(std::string& out, std::string_view stored, std::string_view version) {
+  const std::size_t metadata = find_metadata(stored);
+  if (metadata == std::string_view::npos) return false;
   out.append(stored.substr(0, metadata + 1));
   append_from_metadata(out, stored, metadata, version);
+  return true;
 }
 
-void append_wire_item(std::string& out, std::string_view stored, std::string_view version) {
+bool append_wire_item(std::string& out, std::string_view stored, std::string_view version) {
+  const std::size_t metadata = find_metadata(stored);
+  if (metadata == std::string_view::npos) return false;
   out.push_back('{');
-  append_from_metadata(out, stored, stored.find(kMetadataKey), version);
+  append_from_metadata(out, stored, metadata, version);
+  return true;
 }
 
 }  // namespace dibs::server

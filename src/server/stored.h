@@ -29,9 +29,11 @@ Result<json::Value> decode_stored(const store::Record& record);
 Result<json::Value> decode_kept(const store::Record& record, json::Pool& trees);
 
 /// Appends the object as it goes on the wire; `version` shows as its resourceVersion, where it is
-/// not empty.
-void append_wire(std::string& out, std::string_view stored, std::string_view version);
+/// not empty. False, and nothing is appended, for bytes that do not begin as above: a damaged value
+/// is then found out by decode_stored().
+[[nodiscard]] bool append_wire(std::string& out, std::string_view stored, std::string_view version);
 /// The same without kind and apiVersion.
-void append_wire_item(std::string& out, std::string_view stored, std::string_view version);
+[[nodiscard]] bool append_wire_item(std::string& out, std::string_view stored,
+                                    std::string_view version);
 
 }  // namespace dibs::server

@@ -124,8 +124,8 @@ TEST_P(Wire, is_the_stored_form_with_the_version) {
   std::string whole;
   std::string item;
 
-  append_wire(whole, stored, one.version);
-  append_wire_item(item, stored, one.version);
+  EXPECT_TRUE(append_wire(whole, stored, one.version));
+  EXPECT_TRUE(append_wire_item(item, stored, one.version));
 
   EXPECT_EQ(to_text(from_text(whole)), one.whole);
   EXPECT_EQ(to_text(from_text(item)), one.item);
@@ -151,10 +151,21 @@ TEST(Wire, is_not_misled_by_values_that_look_like_metadata) {
   object.mut("metadata").mut("annotations").set("a", ",\"metadata\":{");
   std::string out;
 
-  append_wire(out, encode_stored(object), "5");
+  EXPECT_TRUE(append_wire(out, encode_stored(object), "5"));
 
   object.mut("metadata").set("resourceVersion", "5");
   EXPECT_EQ(from_text(out), object);
+}
+
+TEST(Stored, bytes_that_are_none_of_ours_do_not_go_on_the_wire) {
+  for (const char* bytes : {"", "{", "{}", "null", "\xff\xfe", R"({"kind":"K","apiVersion":"v1"})",
+                            R"({"kind":"K","apiVersion":"v1","metadata":{)", R"(x,"metadata":{}})",
+                            R"({"apiVersion":"v1","kind":"K","metadata":{}})"}) {
+    std::string out = "before";
+    EXPECT_FALSE(append_wire(out, bytes, "5")) << bytes;
+    EXPECT_FALSE(append_wire_item(out, bytes, "5")) << bytes;
+    EXPECT_EQ(out, "before");
+  }
 }
 
 }  // namespace
