@@ -88,8 +88,9 @@ std::string format_moment(Moment moment, bool micro) {
 }
 
 Moment to_moment(Time time) {
-  std::int64_t seconds = time.seconds();
-  return {seconds, time.nanoseconds - seconds * kNano};
+  // Not by the seconds: those of the first moment there is, rounded down, lie before it.
+  const std::int64_t rest = time.nanoseconds % kNano;
+  return {time.seconds(), rest < 0 ? rest + kNano : rest};
 }
 
 Time to_time(Moment moment) {

@@ -20,6 +20,14 @@ TEST(Time, formats_and_parses) {
   EXPECT_EQ(parse_rfc3339_micro("2024-01-02T03:04:05.000007Z")->nanoseconds, 1704164645000007000);
 }
 
+TEST(Time, of_the_first_and_last_moment_can_be_formatted) {
+  const auto first = parse_rfc3339("0001-01-01T00:00:00Z");
+  const auto last = parse_rfc3339("9999-12-31T23:59:59Z");
+  ASSERT_TRUE(first.ok() && last.ok());
+  EXPECT_EQ(format_rfc3339_micro(*first), "1677-09-21T00:12:43.145224Z");
+  EXPECT_EQ(format_rfc3339_micro(*last), "2262-04-11T23:47:16.854775Z");
+}
+
 TEST(Time, complains_in_the_words_of_go) {
   struct Case {
     const char* text;
