@@ -13,6 +13,8 @@ namespace {
 using json::Value;
 
 constexpr auto kDefaultTimeout = std::chrono::seconds(30);
+/// As good as for ever, and times do not overflow.
+constexpr auto kLongestTimeout = std::chrono::hours(365 * 24);
 constexpr std::size_t kMaxMessage = 1024;
 constexpr std::size_t kMaxDevices = 16384;
 
@@ -33,10 +35,16 @@ Health health_named(std::string_view name) {
   return name == "Unhealthy" ? Health::unhealthy : Health::unknown;
 }
 
+/// Between two characters: half of one is no text, and no status could have it.
 std::string cut(const std::string& message) {
   if (message.size() <= kMaxMessage) return message;
-  return message.substr(0, kMaxMessage - 3) + "...";
+  std::size_t end = kMaxMessage - 3;
+  while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xC0U) == 0x80U) --end;
+  return message.substr(0, end) + "...";
 }
+
+/// No device has a slash in its name, and the file tells it from its pool by the last one.
+bool is_possible(const DeviceName& name) { return name.device.find('/') == std::string::npos; }
 
 }  // namespace
 
@@ -46,7 +54,8 @@ DeviceHealth::DeviceHealth(std::string path, runtime::Files& files, runtime::Clo
 }
 
 bool DeviceHealth::fresh(const Entry& entry) const {
-  return clock_.now() - entry.updated <= entry.timeout;
+  // The time may be any, where somebody wrote into the file; the timeout is not.
+  return clock_.now() - entry.timeout <= entry.updated;
 }
 
 std::vector<DeviceName> DeviceHealth::report(const std::string& driver,
@@ -57,8 +66,10 @@ std::vector<DeviceName> DeviceHealth::report(const std::string& driver,
     const MutexLock lock(mutex_);
     auto& devices = drivers_[driver];
     for (const auto& report : reports) {
+      if (!is_possible(report.name)) continue;
       Entry now{report.health, clock_.now(),
-                report.timeout > Duration(0) ? report.timeout : Duration(kDefaultTimeout),
+                report.timeout > Duration(0) ? std::min<Duration>(report.timeout, kLongestTimeout)
+                                             : Duration(kDefaultTimeout),
                 cut(report.message)};
       const auto found = devices.find(report.name);
       if (found == devices.end()) {
@@ -182,9 +193,11 @@ void DeviceHealth::read() {
       if (const auto time = parse_rfc3339(device["LastUpdated"].as_string())) {
         entry.updated = *time;
       }
-      entry.timeout = Duration(device["HealthCheckTimeout"].as_int());
-      entry.message = device["Message"].str();
-      devices[{device["PoolName"].str(), device["DeviceName"].str()}] = std::move(entry);
+      entry.timeout = std::clamp(Duration(device["HealthCheckTimeout"].as_int()), Duration(0),
+                                 Duration(kLongestTimeout));
+      entry.message = cut(device["Message"].str());
+      DeviceName name{device["PoolName"].str(), device["DeviceName"].str()};
+      if (is_possible(name)) devices[std::move(name)] = std::move(entry);
     }
   }
 }

@@ -25,10 +25,10 @@ std::vector<HealthReport> decode(const dra_health::NodeWatchResourcesResponse& r
       default:
         break;
     }
-    // More than a year is as good as for ever, and does not overflow.
+    // More than a year is as good as for ever, and does not overflow; nor may what is negative.
     constexpr std::int64_t kYear = 365 * 24 * 3600;
-    report.timeout =
-        std::chrono::seconds(std::min<std::int64_t>(device.health_check_timeout_seconds(), kYear));
+    report.timeout = std::chrono::seconds(
+        std::clamp<std::int64_t>(device.health_check_timeout_seconds(), 0, kYear));
     report.message = device.message();
     out.push_back(std::move(report));
   }

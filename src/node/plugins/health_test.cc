@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/plugins/device_health.h"
@@ -126,6 +128,64 @@ TEST_F(HealthTest, what_is_not_repeated_times_out) {
   EXPECT_THAT(changes, ElementsAre("d a unknown"));
   sim.advance(200s);
   EXPECT_THAT(changes, ElementsAre("d a unknown", "d b unknown"));
+}
+
+TEST_F(HealthTest, timeouts_may_be_any_number) {
+  monitor.add(plugin(HealthApi::v1));
+  sim.run_until_idle();
+
+  streams.send("a", dra_health::HEALTHY, std::numeric_limits<std::int64_t>::min());
+  streams.send("b", dra_health::HEALTHY, std::numeric_limits<std::int64_t>::max());
+  sim.run_until_idle();
+  sim.advance(36s);
+
+  EXPECT_EQ(state("a"), "unknown");
+  EXPECT_EQ(state("b"), "healthy");
+}
+
+TEST_F(HealthTest, a_message_is_cut_between_characters) {
+  monitor.add(plugin(HealthApi::v1));
+  sim.run_until_idle();
+  std::string longer = "x";
+  for (int i = 0; i < 1000; ++i) longer += "\u00fc";
+
+  streams.send("a", dra_health::UNHEALTHY, 0, longer);
+  sim.run_until_idle();
+
+  const std::string message = health.of("d", {"pool", "a"}).message;
+  EXPECT_TRUE(is_valid_utf8(message));
+  EXPECT_TRUE(message.ends_with("...")) << message;
+  EXPECT_LE(message.size(), 1024u);
+}
+
+TEST_F(HealthTest, a_device_that_cannot_be_is_left_out) {
+  monitor.add(plugin(HealthApi::v1));
+  sim.run_until_idle();
+
+  streams.send("a/b", dra_health::HEALTHY);
+  sim.run_until_idle();
+
+  EXPECT_EQ(state("a/b"), "unknown");
+}
+
+TEST_F(HealthTest, times_in_the_file_may_be_any) {
+  const auto entry = [](std::string_view name, std::string_view time, std::string_view timeout) {
+    return cat("\"pool/", name, R"(":{"PoolName":"pool","DeviceName":")", name,
+               R"(","Health":"Healthy","LastUpdated":")", time, R"(","HealthCheckTimeout":)",
+               timeout, "}");
+  };
+  ASSERT_TRUE(
+      files
+          ->write("other", cat(R"({"d":{"Devices":{)",
+                               entry("a", "0001-01-01T00:00:00Z", "9223372036854775807"), ",",
+                               entry("b", "9999-01-01T00:00:00Z", "-9223372036854775808"), "}}}"))
+          .ok());
+
+  DeviceHealth read("other", *files, sim.runtime().clock);
+
+  EXPECT_EQ(read.of("d", {"pool", "a"}).health, Health::unknown);
+  EXPECT_EQ(read.of("d", {"pool", "b"}).health, Health::healthy);
+  EXPECT_EQ(read.expire().size(), 1u);
 }
 
 TEST_F(HealthTest, the_end_of_a_stream_clears_and_it_is_opened_again) {
