@@ -41,7 +41,21 @@ void read_classic(Claim& claim, std::string_view driver) {
   }
 }
 
+Result<> check_part(std::string_view what, std::string_view text) {
+  const bool names_a_file = !text.empty() && text != "." && text != ".." &&
+                            text.find('/') == std::string_view::npos &&
+                            text.find('\0') == std::string_view::npos;
+  if (names_a_file) return success();
+  return Error::invalid(cat("invalid ", what, " of a claim: ", quoted(text)));
+}
+
 }  // namespace
+
+Result<> check_name(const ClaimName& claim) {
+  DIBS_CHECK(check_part("namespace", claim.name_space));
+  DIBS_CHECK(check_part("name", claim.name));
+  return check_part("uid", claim.uid);
+}
 
 Result<Claim> read_claim(Value object, std::string_view driver) {
   Claim claim;
@@ -51,6 +65,7 @@ Result<Claim> read_claim(Value object, std::string_view driver) {
   if (!allocation.is_object()) {
     return Error::invalid(cat("claim ", claim.id.name_space, "/", claim.id.name, " not allocated"));
   }
+  DIBS_CHECK(check_name(claim.id));
   if (is_classic(object)) {
     claim.object = std::move(object);
     read_classic(claim, driver);
@@ -62,6 +77,7 @@ Result<Claim> read_claim(Value object, std::string_view driver) {
     if (result["driver"].as_string() != driver) continue;
     AllocatedDevice device;
     device.request = result["request"].str();
+    DIBS_CHECK(check_part("request", split(device.request, '/')[0]));
     device.pool = result["pool"].str();
     device.device = result["device"].str();
     device.share_id = result["shareID"].str();

@@ -19,6 +19,9 @@ struct ClaimName {
   std::string uid = {};
 };
 
+/// An error (invalid) where a part is none that an API server gives: files are named after them.
+Result<> check_name(const ClaimName& claim);
+
 /// A result of the allocation that belongs to this driver.
 struct AllocatedDevice {
   std::string request = {};  // "gpu", or "gpu/alternative"; of a classic claim: as `device`
@@ -50,7 +53,8 @@ struct Claim {
   bool prepared = false;
 };
 
-/// Errors (invalid) in upstream's words: "claim ns/name not allocated".
+/// Errors (invalid) in upstream's words: "claim ns/name not allocated"; and as check_name()'s, also
+/// for the names of requests.
 Result<Claim> read_claim(json::Value object, std::string_view driver);
 
 /// Whether a claim is of the classic model: it names a ResourceClass.

@@ -142,6 +142,7 @@ rpc::Methods DraService::methods(bool named_resources) {
 Result<std::vector<Claim>> DraService::fetch(const std::vector<ClaimName>& names, bool classic) {
   std::vector<Claim> claims;
   for (const auto& name : names) {
+    DIBS_CHECK(check_name(name));
     const std::string key = cat(name.name_space, "/", name.name);
     auto object = api_.get(classic ? kClassicClaims : kClaims, name.name_space, name.name);
     if (!object) return object.error().within(cat("retrieve claim ", key));

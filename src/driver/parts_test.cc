@@ -67,6 +67,31 @@ TEST(Claim, configs_that_no_driver_knows_are_errors) {
             "only opaque parameters are supported by this driver");
 }
 
+// The agent names claims, and files are named after them.
+TEST(Claim, names_that_lead_elsewhere_are_errors) {
+  EXPECT_TRUE(check_name({"n", "c", "u"}).ok());
+  for (const std::string& bad :
+       std::vector<std::string>{"", ".", "..", "../x", "a/b", {"a\0b", 3}}) {
+    EXPECT_FALSE(check_name({bad, "c", "u"}).ok()) << bad;
+    EXPECT_FALSE(check_name({"n", bad, "u"}).ok()) << bad;
+    EXPECT_FALSE(check_name({"n", "c", bad}).ok()) << bad;
+  }
+}
+
+TEST(Claim, requests_that_lead_elsewhere_are_errors) {
+  const auto read = [](const std::string& request) {
+    return read_claim(
+        from_text("{'metadata': {'namespace': 'n', 'name': 'c', 'uid': 'u'}, 'status': "
+                  "{'allocation': {'devices': {'results': [{'driver': 'd', 'request': '" +
+                  request + "'}]}}}}"),
+        "d");
+  };
+  EXPECT_TRUE(read("r").ok());
+  EXPECT_TRUE(read("r/alternative").ok());
+  EXPECT_FALSE(read("").ok());
+  EXPECT_FALSE(read("../r").ok());
+}
+
 TEST(Sockets, names_follow_driver_and_pod) {
   auto paths = socket_paths("/r", "/p", "d.example.com", "");
   ASSERT_TRUE(paths.ok());

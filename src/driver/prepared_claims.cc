@@ -164,6 +164,7 @@ Result<std::vector<Answer>> PreparedClaims::prepare(Claim claim) {
 }
 
 Result<> PreparedClaims::unprepare(const ClaimName& claim) {
+  DIBS_CHECK(check_name(claim));
   auto read = checkpoint_.read();
   if (!read) {
     // A file that cannot be read must not keep pods from ending: it starts over.
