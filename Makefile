@@ -40,7 +40,7 @@ bench: packages release
 fuzz: packages
 	cmake --preset fuzz >/dev/null
 	ninja -C build/fuzz -j $(JOBS)
-	fuzz/run build/fuzz
+	fuzz/run --jobs $(JOBS) build/fuzz
 
 lint: packages
 	tools/lint

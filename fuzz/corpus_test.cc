@@ -64,7 +64,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Corpus{"selectors", fuzz_selectors}, Corpus{"strategic", fuzz_strategic},
                     Corpus{"apply", fuzz_apply}, Corpus{"structural", fuzz_structural},
                     Corpus{"cel_compile", fuzz_cel_compile},
-                    Corpus{"cel_evaluate", fuzz_cel_evaluate}, Corpus{"cdi", fuzz_cdi}),
+                    Corpus{"cel_evaluate", fuzz_cel_evaluate}, Corpus{"cdi", fuzz_cdi},
+                    Corpus{"image", fuzz_image}, Corpus{"cni", fuzz_cni},
+                    Corpus{"plugin", fuzz_plugin}, Corpus{"driver", fuzz_driver},
+                    Corpus{"checkpoint", fuzz_checkpoint}, Corpus{"stored", fuzz_stored}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -24,6 +24,12 @@ int fuzz_structural(const std::uint8_t* data, std::size_t size);
 int fuzz_cel_compile(const std::uint8_t* data, std::size_t size);
 int fuzz_cel_evaluate(const std::uint8_t* data, std::size_t size);
 int fuzz_cdi(const std::uint8_t* data, std::size_t size);
+int fuzz_image(const std::uint8_t* data, std::size_t size);
+int fuzz_cni(const std::uint8_t* data, std::size_t size);
+int fuzz_plugin(const std::uint8_t* data, std::size_t size);
+int fuzz_driver(const std::uint8_t* data, std::size_t size);
+int fuzz_checkpoint(const std::uint8_t* data, std::size_t size);
+int fuzz_stored(const std::uint8_t* data, std::size_t size);
 
 inline void require(bool holds, const char* what) {
   if (holds) return;
