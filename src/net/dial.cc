@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -113,6 +114,12 @@ std::string SocketAddress::where() const {
 
 bool SocketAddress::is_global() const {
   return net::is_global(reinterpret_cast<const sockaddr*>(&storage_));
+}
+
+std::size_t descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return limit.rlim_cur;
 }
 
 bool needs_lookup(const Url& url) {

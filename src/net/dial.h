@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -41,6 +42,9 @@ class SocketAddress {
   sockaddr_storage storage_ = {};
   socklen_t size_ = 0;
 };
+
+/// How many descriptors this process may have.
+std::size_t descriptor_limit();
 
 /// True where resolve() asks the system's resolver, which may take its time.
 bool needs_lookup(const Url& url);

@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 
 #include "base/mutex.h"
 #include "base/strings.h"
+#include "net/dial.h"
 #include "net/server_connection.h"
 
 namespace dibs::net {
@@ -50,9 +50,8 @@ std::string host_of(const sockaddr_storage& address) {
 
 /// How many connections leave enough descriptors for stores, containers and streams to nodes.
 std::size_t most_connections() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
-  return std::max<std::size_t>(1, limit.rlim_cur - limit.rlim_cur / 4);
+  const std::size_t limit = descriptor_limit();
+  return std::max<std::size_t>(1, limit - limit / 4);
 }
 
 void set_option(int fd, int level, int name, int value) {

@@ -1,6 +1,5 @@
 #include "net/opening.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <limits>
@@ -17,9 +16,8 @@ constexpr std::size_t kMaxHead = 1024 * 1024;
 /// Whether so few descriptors are left that they are for the process itself: the lowest free number
 /// is the one given out.
 bool is_one_of_the_last(int fd) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
-  return static_cast<rlim_t>(fd) >= limit.rlim_cur - limit.rlim_cur / 16;
+  const std::size_t limit = descriptor_limit();
+  return static_cast<std::size_t>(fd) >= limit - limit / 16;
 }
 
 }  // namespace

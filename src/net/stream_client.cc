@@ -158,6 +158,10 @@ struct StreamClient::Impl {
     });
   }
 
+  /// A server leaves a quarter of all descriptors free (http_server.cc): of these most are for
+  /// streams.
+  bool is_full() const { return opening.size() + open.size() >= descriptor_limit() / 16 * 3; }
+
   void close() {
     closed = true;
     for (const auto& one : std::vector(opening.begin(), opening.end())) one->fail(closing());
@@ -228,6 +232,7 @@ class StreamClient::Pending final : public StreamRequest,
     if (impl_.closed) return opened(closing());
     if (cancelled_) return opened(canceled());
     if (!task_.ok()) return opened(task_.error());
+    if (impl_.is_full()) return opened(Error::unavailable("dial tcp: too many open files"));
     const auto opening =
         std::make_shared<Opening>(loop_, std::move(task_).value(), impl_.scratch,
                                   [this, self = shared_from_this(), opened](Result<Reply> reply) {

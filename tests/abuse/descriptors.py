@@ -6,6 +6,7 @@ import sys
 import time
 
 from connections import HEAD, read_answer, status_of
+from silent import silent_node
 from suite import CONFIGMAPS, Failure, cluster, run
 
 HARD = 600
@@ -73,6 +74,35 @@ def open_watches(suite):
     cluster.wait_for(lambda: suite.server.open_files() < 150, 60, "the watches to be given back")
 
 
+def silent_openings(suite):
+    """Requests that wait for a node take a second descriptor each: the last ones stay for the server, and who connects is served."""
+    admin = suite.client
+    admin.expect(201, "POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    listener = silent_node(admin)
+    admin.expect(201, "POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": {
+        "nodeName": "silent", "containers": [{"name": "c", "image": "i"}]}})
+    held = []
+    try:
+        # From several addresses, since each may have a share of the connections only.
+        for i in range(420):
+            try:
+                plain = socket.create_connection((suite.server.host, suite.server.port), timeout=10, source_address=("127.0.0.%d" % (2 + i % 3), 0))
+                sock = suite.server.context().wrap_socket(plain, server_hostname="localhost")
+            except OSError:
+                continue
+            sock.sendall(("GET /api/v1/namespaces/default/pods/p/log HTTP/1.1\r\n%s\r\n" % HEAD).encode())
+            held.append(sock)
+        for _ in range(5):
+            suite.probe()
+        if not 400 < suite.server.open_files() <= HARD * 15 // 16 + 20:
+            raise Failure("%d of %d descriptors are in use" % (suite.server.open_files(), HARD))
+    finally:
+        for sock in held:
+            sock.close()
+        listener.close()
+    cluster.wait_for(lambda: suite.server.open_files() < 150, 60, "what waited to be given up")
+
+
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_NOFILE, (HARD - 50, HARD))  # the server inherits it
-    sys.exit(run([raises_its_limit, idle_connections, open_watches]))
+    sys.exit(run([raises_its_limit, idle_connections, open_watches, silent_openings]))
