@@ -290,7 +290,7 @@ void measure_streams(const CrowdSettings& settings, Report& report) {
   Connection admin(tls);
   must_create(
       admin, kPods,
-      R"({"metadata":{"name":"listener"},"spec":{"terminationGracePeriodSeconds":0,"containers":[)"
+      R"({"metadata":{"name":"listener"},"spec":{"terminationGracePeriodSeconds":1,"containers":[)"
       R"({"name":"c","image":"busybox:1.36","command":["sh","-c",)"
       R"("echo begun; exec nc -ll -p 8080 -e sleep 9999"]}]}})");
   wait_until("a pod that listens", [&] {
