@@ -276,6 +276,17 @@ bool is_valid_utf8(std::string_view text) {
   return true;
 }
 
+std::string mend_utf8(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length =
+        static_cast<unsigned char>(text[i]) < 0x80 ? 1 : read_rune(text.substr(i)).length;
+    out += length == 0 ? "\xef\xbf\xbd" : text.substr(i, length);
+    i += std::max<std::size_t>(length, 1);
+  }
+  return out;
+}
+
 std::string base64_encode(std::string_view bytes) { return encode64(bytes, kStandard, true); }
 std::string base64url_encode(std::string_view bytes) { return encode64(bytes, kUrlSafe, false); }
 

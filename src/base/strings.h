@@ -48,6 +48,8 @@ inline std::string quoted(const std::string& text) { return quoted(std::string_v
 inline std::string quoted(const char* text) { return quoted(std::string_view(text)); }
 
 bool is_valid_utf8(std::string_view text);
+/// With U+FFFD in place of each byte that belongs to no character, as Go's JSON does it.
+std::string mend_utf8(std::string_view text);
 
 std::string base64_encode(std::string_view bytes);
 std::string base64url_encode(std::string_view bytes);  // no padding

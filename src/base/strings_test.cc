@@ -40,6 +40,12 @@ TEST(Strings, quoted_is_as_go_writes_it) {
   EXPECT_EQ(quoted("\U000e0001"), R"("\U000e0001")");
 }
 
+TEST(Strings, mends_what_is_no_utf8) {
+  EXPECT_EQ(mend_utf8("aé€😀"), "aé€😀");
+  EXPECT_EQ(mend_utf8("a\xc6z\xe2\x82"), "a\xef\xbf\xbdz\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(mend_utf8(""), "");
+}
+
 TEST(Strings, utf8_validity) {
   EXPECT_TRUE(is_valid_utf8("aé€😀"));
   for (std::string_view bad :

@@ -59,8 +59,7 @@ std::string literal(std::string_view text, std::size_t indent) {
 std::string text_of(std::string_view given, std::size_t indent, bool key) {
   std::string mended;
   if (!is_valid_utf8(given)) {
-    // JSON's way: what is no UTF-8 becomes U+FFFD.
-    mended = json::parse(json::write(Value(given)))->str();
+    mended = mend_utf8(given);
     given = mended;
   }
   const json::YamlStyles can = json::yaml_styles_of(given, true);
@@ -95,6 +94,9 @@ bool less_naturally(std::string_view a, std::string_view b) {
   return a.size() < b.size();
 }
 
+/// Of go-yaml, too.
+constexpr std::size_t kLongestSimpleKey = 128;
+
 constexpr std::size_t next_level(std::size_t indent) { return (indent + 4) / 4 * 4; }
 
 class Writer {
@@ -110,7 +112,11 @@ class Writer {
     for (const auto* member : members) {
       if (!first) out_.append(indent, ' ');
       first = false;
-      append(out_, text_of(member->key(), 0, true), ":");
+      // Longer ones are no keys to readers unless they are marked.
+      const bool simple = member->key().size() <= kLongestSimpleKey;
+      append(out_, simple ? "" : "? ", text_of(member->key(), 0, true));
+      if (!simple) out_.append(1, '\n').append(indent, ' ');
+      out_.push_back(':');
       const std::size_t inner = next_level(indent);
       const Value& held = member->value();
       if (held.empty() || held.is_string()) {

@@ -56,7 +56,7 @@ void add_ids(const std::vector<Answer>& answers, Response& response) {
     for (const auto& id : answer.cdi_ids) {
       if (std::find(seen.begin(), seen.end(), id) != seen.end()) continue;
       seen.push_back(id);
-      response.add_cdi_devices(id);
+      response.add_cdi_devices(mend_utf8(id));
     }
   }
 }
@@ -65,11 +65,11 @@ void add_devices(const std::vector<Answer>& answers, bool with_shares,
                  dra::NodePrepareResourceResponse& response) {
   for (const auto& answer : answers) {
     auto* device = response.add_devices();
-    device->add_request_names(answer.request);
-    device->set_pool_name(answer.pool);
-    device->set_device_name(answer.device);
-    for (const auto& id : answer.cdi_ids) device->add_cdi_device_ids(id);
-    if (with_shares && !answer.share_id.empty()) device->set_share_id(answer.share_id);
+    device->add_request_names(mend_utf8(answer.request));
+    device->set_pool_name(mend_utf8(answer.pool));
+    device->set_device_name(mend_utf8(answer.device));
+    for (const auto& id : answer.cdi_ids) device->add_cdi_device_ids(mend_utf8(id));
+    if (with_shares && !answer.share_id.empty()) device->set_share_id(mend_utf8(answer.share_id));
   }
 }
 
@@ -189,7 +189,7 @@ rpc::Reply DraService::prepare(std::string_view bytes, bool with_shares) {
     if (answers) {
       add_devices(*answers, with_shares, entry);
     } else {
-      entry.set_error(answers.error().message());
+      entry.set_error(mend_utf8(answers.error().message()));
     }
   }
   return {{}, response.SerializeAsString()};
@@ -211,7 +211,7 @@ rpc::Reply DraService::prepare_of_either_model(std::string_view bytes) {
     if (answers) {
       add_ids(*answers, entry);
     } else {
-      entry.set_error(answers.error().message());
+      entry.set_error(mend_utf8(answers.error().message()));
     }
   }
   return {{}, response.SerializeAsString()};
@@ -261,7 +261,7 @@ rpc::Reply DraService::unprepare(std::string_view bytes) {
   dra::NodeUnprepareResourcesResponse response;
   for (std::size_t i = 0; i < names.size(); ++i) {
     auto& entry = (*response.mutable_claims())[names[i].uid];
-    if (!(*done)[i]) entry.set_error((*done)[i].error().message());
+    if (!(*done)[i]) entry.set_error(mend_utf8((*done)[i].error().message()));
   }
   return {{}, response.SerializeAsString()};
 }
@@ -295,13 +295,13 @@ std::string DraService::health_report() {
   const Time now = runtime_.clock.now();
   for (const auto& health : driver_.health()) {
     auto* device = report.add_devices();
-    device->mutable_device()->set_pool_name(health.pool);
-    device->mutable_device()->set_device_name(health.device);
+    device->mutable_device()->set_pool_name(mend_utf8(health.pool));
+    device->mutable_device()->set_device_name(mend_utf8(health.device));
     device->set_health(status_of(health.health));
     device->set_last_updated_time((health.updated == Time{} ? now : health.updated).seconds());
     device->set_health_check_timeout_seconds(
         std::chrono::duration_cast<std::chrono::seconds>(health.timeout).count());
-    device->set_message(health.message);
+    device->set_message(mend_utf8(health.message));
   }
   return report.SerializeAsString();
 }

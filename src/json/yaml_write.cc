@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "json/go_parser.h"
+#include "base/strings.h"
 #include "json/number.h"
 #include "json/parse.h"
 #include "json/yaml.h"
@@ -144,22 +144,8 @@ class Writer {
 
   // Text that is not UTF-8 goes through JSON upstream, which mends it.
   std::string_view valid(std::string_view text) {
-    std::size_t at = 0;
-    while (at < text.size()) {
-      const std::size_t length = utf8_length(text.substr(at));
-      if (length == 0) break;
-      at += length;
-    }
-    if (at == text.size()) return text;
-    mended_.clear();
-    for (at = 0; at < text.size();) {
-      const std::size_t length = utf8_length(text.substr(at));
-      if (length == 0)
-        append_utf8(mended_, 0xfffd);
-      else
-        mended_.append(text.substr(at, length));
-      at += length == 0 ? 1 : length;
-    }
+    if (is_valid_utf8(text)) return text;
+    mended_ = mend_utf8(text);
     return mended_;
   }
 
