@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "base/release.h"
 #include "cel/kubernetes.h"
 #include "cel/libraries/extensions.h"
 #include "cel/operations.h"
@@ -37,7 +38,7 @@ std::optional<std::uint64_t> bound(const cel::ValuePath& path) {
 
 int fuzz_cel_compile(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  const int minor = kOldest + data[0] % (cel::kNewestRelease - kOldest + 1);
+  const int minor = kOldest + data[0] % (kNewestRelease - kOldest + 1);
   const std::string source(reinterpret_cast<const char*>(data + 1), size - 1);
   const cel::Compilation made = environment(minor).compile(source, bound);
   require((made.program == nullptr) == !made.issues.empty(), "there is a program or an issue");

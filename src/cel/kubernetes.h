@@ -1,12 +1,10 @@
 #pragma once
 // The environment that Kubernetes gives to its expressions.
 
+#include "base/release.h"
 #include "cel/environment.h"
 
 namespace dibs::cel {
-
-/// The newest minor release of Kubernetes 1 whose libraries are known.
-inline constexpr int kNewestRelease = 37;
 
 /// Everything that Kubernetes 1.`minor` turns on for stored expressions, without variables: the
 /// standard library and what that release adds to it; aggregates must be of one type, and from 1.29

@@ -32,7 +32,7 @@ Result<scheduler::Options> make_options(const SchedulerFlags& flags, runtime::Fi
 
 Result<> run_until_signal(const SchedulerFlags& flags) {
   runtime::Files& files = runtime::system_files();
-  DIBS_TRY(const scheduler::Options options, make_options(flags, files));
+  DIBS_TRY(scheduler::Options options, make_options(flags, files));
   const std::string& kubeconfig =
       flags.kubeconfig.empty() ? options.configuration.kubeconfig : flags.kubeconfig;
   DIBS_TRY(const client::Access access, find_access(kubeconfig, flags.context));
@@ -43,6 +43,14 @@ Result<> run_until_signal(const SchedulerFlags& flags) {
            client::make_https_transport(access, files, runtime.runtime(), std::move(https)));
   const auto transport = client::make_resource_transport(std::move(connection));
   client::Client client(*transport);
+  if (flags.release.empty()) {
+    if (const auto release = client::server_release(client)) {
+      options.release = *release;
+    } else {
+      log::warn("the server does not tell its release: --release says which one it is",
+                {{"error", release.error()}, {"taken for", options.release}});
+    }
+  }
   scheduler::Scheduler scheduler(client, runtime.runtime(), options);
   std::atomic<bool> ending = false;  // the lease is given up because the process ends
   std::unique_ptr<client::LeaderElector> elector;

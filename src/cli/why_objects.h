@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "alloc/features.h"
+#include "base/release.h"
 #include "base/result.h"
 #include "client/client.h"
 #include "json/value.h"
@@ -54,7 +55,7 @@ struct WhyWorld {
   WhyObjects objects;
   scheduler::Configuration configuration;
   alloc::Features features = alloc::Features::all();
-  int release = scheduler::kNewestRelease;
+  int release = kNewestRelease;
   Time now{};
 
   /// Null: no profile has the name.

@@ -1,5 +1,8 @@
 #include "client/client.h"
 
+#include <charconv>
+
+#include "base/release.h"
 #include "base/strings.h"
 #include "json/parse.h"
 
@@ -403,6 +406,15 @@ std::unique_ptr<TransportStream> Client::watch(const Gvr& gvr, std::string_view 
        .event = [reader](std::string_view type,
                          const json::Value& object) { reader->event(type, object); },
        .ended = [reader](Result<> outcome) { reader->ended(std::move(outcome)); }});
+}
+
+Result<int> server_release(Client& client) {
+  DIBS_TRY(const json::Value version, client.call(make_request("GET", "/version")));
+  // Some vendors add a mark: "30+".
+  const std::string_view minor = version["minor"].as_string();
+  int release = 0;
+  std::from_chars(minor.data(), minor.data() + minor.size(), release);
+  return release > 0 ? release : kNewestRelease;
 }
 
 std::string key_of(std::string_view name_space, std::string_view name) {

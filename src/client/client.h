@@ -161,6 +161,9 @@ inline std::string_view namespace_of(const json::Value& object) {
 inline std::string_view uid_of(const json::Value& object) {
   return object["metadata"]["uid"].as_string();
 }
+/// The release that the server says it is, 30 for 1.30; the newest where it does not say.
+Result<int> server_release(Client& client);
+
 /// "namespace/name", or "name" for a cluster-wide object: the key of caches and queues.
 std::string key_of(const json::Value& object);
 std::string key_of(std::string_view name_space, std::string_view name);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/release.h"
 #include "base/strings.h"
 #include "client/testing/fake_api.h"
 #include "json/parse.h"
@@ -32,6 +33,36 @@ TEST(Paths, name_objects) {
             "/apis/apps/v1/namespaces/a/deployments/b/scale");
   EXPECT_EQ(path_of({"rbac.authorization.k8s.io", "v1", "clusterroles"}, "", "system:a/b"),
             "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aa%2Fb");
+}
+
+/// Says one thing.
+class Voice final : public Transport {
+ public:
+  explicit Voice(std::string text) : text_(std::move(text)) {}
+  Result<Response> send(Request) override {
+    Response out;
+    out.status = 200;
+    out.body = text_;
+    return out;
+  }
+  void send_async(Request request, std::function<void(Result<Response>)> done) override {
+    done(send(std::move(request)));
+  }
+  std::unique_ptr<TransportStream> open_stream(Request, StreamHandlers) override { return {}; }
+
+ private:
+  std::string text_;
+};
+
+TEST(ServerRelease, is_what_the_server_says) {
+  const auto of = [](const char* text) {
+    Voice voice(text);
+    Client client(voice);
+    return server_release(client).value();
+  };
+  EXPECT_EQ(of(R"({"major":"1","minor":"27"})"), 27);
+  EXPECT_EQ(of(R"({"major":"1","minor":"30+"})"), 30);
+  EXPECT_EQ(of("{}"), kNewestRelease);
 }
 
 TEST(Keys, join_and_split) {

@@ -1,7 +1,6 @@
 #include "controllers/discovery.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
 #include "base/mutex.h"
@@ -85,12 +84,10 @@ Result<> Discovery::refresh(client::Client& client) {
       DIBS_CHECK(read_plain(client, list, *found));
     }
   }
-  // Whoever does not tell it is taken for the newest.
-  const auto version = client.call(client::make_request("GET", "/version"));
-  const int minor = version ? std::atoi((*version)["minor"].str().c_str()) : 0;
+  const auto release = client::server_release(client);
   const MutexLock lock(mutex_);
   all_ = std::move(found);
-  release_ = minor > 0 ? minor : kNewestRelease;
+  release_ = release ? *release : kNewestRelease;
   return success();
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/release.h"
 #include "base/result.h"
 #include "client/client.h"
 
@@ -24,8 +25,6 @@ struct ServedResource {
 
   bool can(std::string_view verb) const;
 };
-
-inline constexpr int kNewestRelease = 37;
 
 /// Thread-safe.
 class Discovery {

@@ -27,14 +27,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/release.h"
 #include "json/value.h"
 #include "runtime/runtime.h"
 #include "scheduler/reasons.h"
 
 namespace dibs::scheduler {
 
-/// The newest release; claims of v1alpha2 are handled there as 1.30 does.
-inline constexpr int kNewestRelease = 37;
+/// Newer releases than 1.30 handle claims of v1alpha2 as that one does.
 /// 1.27: a claim made from a template is called POD-ENTRY, pods are tried before their claims are
 /// there, and several things are told in other words.
 inline constexpr bool is_early(int release) { return release <= 27; }

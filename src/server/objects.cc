@@ -1,5 +1,6 @@
 #include "server/objects.h"
 
+#include "base/release.h"
 #include "server/status.h"
 #include "server/stored.h"
 
@@ -55,8 +56,7 @@ api::RuleContext rule_context(const Write& write) {
 }
 
 int release_of(const Resource& resource) {
-  constexpr int kNewest = 37;
-  return resource.features ? resource.features->minor() : kNewest;
+  return resource.features ? resource.features->minor() : kNewestRelease;
 }
 
 Error wrong_namespace_error() {

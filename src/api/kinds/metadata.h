@@ -8,6 +8,7 @@
 #include "api/kinds/names.h"
 #include "api/schema/field_error.h"
 #include "api/schema/kind.h"
+#include "base/release.h"
 
 namespace dibs::api {
 
@@ -16,12 +17,12 @@ namespace dibs::api {
 /// `builtin`: finalizers without a domain must be well known; custom resources may have any.
 /// `release` is the minor number of the release to answer as; old ones had other words.
 void validate_metadata(const Value& object, bool is_namespaced, NameRule rule, FieldErrors& errors,
-                       bool builtin = true, int release = 37);
+                       bool builtin = true, int release = kNewestRelease);
 
 /// Judges the metadata of an object that replaces `old`: the rules above but for the name's
 /// spelling, and what may not change.
 void validate_metadata_update(const Value& object, const Value& old, FieldErrors& errors,
-                              bool builtin = true, int release = 37);
+                              bool builtin = true, int release = kNewestRelease);
 
 /// Takes over from `old` what a client may leave out or not change: uid, creationTimestamp,
 /// deletionTimestamp and its grace period. Call before validate_metadata_update.
@@ -39,7 +40,7 @@ void validate_finalizers(const Value& finalizers, const Path& path, FieldErrors&
 /// One finalizer's name, as in metadata.finalizers and Namespace spec.finalizers.
 void validate_finalizer_name(std::string_view name, const Path& path, FieldErrors& errors);
 void validate_owner_references(const Value& references, const Path& path, FieldErrors& errors,
-                               int release = 37);
+                               int release = kNewestRelease);
 
 /// The name of a field manager: up to 128 bytes, printable.
 void validate_field_manager(std::string_view manager, const Path& path, FieldErrors& errors);

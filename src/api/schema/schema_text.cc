@@ -6,6 +6,7 @@
 #include "api/schema/declared.h"
 #include "api/schema/schema_field.h"
 #include "api/schema/schema_lines.h"
+#include "base/release.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -14,8 +15,6 @@ namespace {
 std::vector<std::string> strings_of(const std::vector<std::string_view>& words, std::size_t from) {
   return {words.begin() + static_cast<std::ptrdiff_t>(from), words.end()};
 }
-
-constexpr int kNewest = 37;
 
 struct Scalar {
   std::string_view word;
@@ -61,7 +60,7 @@ bool is_struct(const Schema& schema) {
 class Reader {
  public:
   Reader(SchemaBook& book, int minor)
-      : book_(book), minor_(minor == 0 ? kNewest : minor), emulating_(minor != 0) {}
+      : book_(book), minor_(minor == 0 ? kNewestRelease : minor), emulating_(minor != 0) {}
 
   Result<> read(const SchemaBlock& block) {
     if (auto head = read_head(block.head.words); !head.ok())

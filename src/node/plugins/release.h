@@ -3,10 +3,12 @@
 
 #include <string_view>
 
+#include "base/release.h"
+
 namespace dibs::node {
 
 struct NodeRelease {
-  int minor = 37;
+  int minor = kNewestRelease;
   /// False: the newest, and older drivers and claims are welcome too.
   bool exact = false;
 

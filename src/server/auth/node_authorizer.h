@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/release.h"
 #include "json/value.h"
 #include "server/auth/attributes.h"
 #include "server/auth/rule.h"
@@ -36,7 +37,7 @@ class NodeAuthorizer {
  public:
   /// `release` is the minor number of the release to answer as: old ones let every node read every
   /// claim.
-  explicit NodeAuthorizer(int release = 37);
+  explicit NodeAuthorizer(int release = kNewestRelease);
 
   /// A Pod, PersistentVolume, VolumeAttachment, ResourceSlice or PodCertificateRequest as it is
   /// now; other kinds are ignored.

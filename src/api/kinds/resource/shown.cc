@@ -5,16 +5,16 @@
 #include "api/kinds/resource/checks.h"
 #include "api/schema/builtin.h"
 #include "api/schema/go_print.h"
+#include "base/release.h"
 
 namespace dibs::api {
 namespace {
 
 /// The releases with v1, which looks like the internal types; 0 is the newest.
 constexpr int kFirst = 34;
-constexpr int kNewest = 37;
 
 int release_of(const Features& features) {
-  return features.minor() >= kNewest ? 0 : std::max(features.minor(), kFirst);
+  return features.minor() >= kNewestRelease ? 0 : std::max(features.minor(), kFirst);
 }
 
 }  // namespace

@@ -7,13 +7,13 @@
 #include "api/kinds/resource/versions/restore.h"
 #include "api/schema/builtin.h"
 #include "api/schema/decode.h"
+#include "base/release.h"
 #include "base/strings.h"
 
 namespace dibs::api {
 namespace {
 
 constexpr std::string_view kGroup = "resource.k8s.io";
-constexpr int kNewestRelease = 37;
 
 ResourceForm form_of(std::string_view kind, std::string_view version) {
   if (version == "v1alpha2") return ResourceForm::classic;
