@@ -34,7 +34,8 @@
 
 namespace dibs::scheduler {
 
-/// Newer releases than 1.30 handle claims of v1alpha2 as that one does.
+// Newer releases than 1.30 handle claims of v1alpha2 as that one does.
+
 /// 1.27: a claim made from a template is called POD-ENTRY, pods are tried before their claims are
 /// there, and several things are told in other words.
 inline constexpr bool is_early(int release) { return release <= 27; }
