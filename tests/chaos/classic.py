@@ -12,16 +12,15 @@ claims from a template, never more of them than there are cats. A watch records 
   - after the last pod is deleted no claim is left, and all cats can be had again.
 """
 import argparse
-import http.client
 import json
 import os
 import random
 import subprocess
 import sys
-import threading
 import time
 
 sys.dont_write_bytecode = True
+from ledger import SCHEDULER_CONFIG, Ledger, make_node  # noqa: E402
 from parts import Part, cluster, persist  # noqa: E402
 
 NODES, CATS = 3, 4
@@ -31,10 +30,6 @@ CLAIMS = RESOURCE + "/namespaces/default/resourceclaims"
 CONTEXTS = RESOURCE + "/namespaces/default/podschedulingcontexts"
 PODS = "/api/v1/namespaces/default/pods"
 SETTLE = 120  # seconds; the processors may be shared with other tests
-SCHEDULER_CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaseDuration: 2s, renewDeadline: 1s, retryPeriod: 200ms}
-"""
 
 
 def cats_of(claim):
@@ -63,63 +58,6 @@ class Driver(Part):
                                             stdin=subprocess.DEVNULL, preexec_fn=cluster.die_with_parent)
 
 
-class Ledger:
-    """Follows all claims from a revision on, over restarts, and finds a cat in two of them."""
-
-    def __init__(self, server):
-        self.server, self.problems, self.allocations, self.ended = server, [], 0, False
-        self.owner, self.held = {}, {}
-        self.answer = None
-        with server.client() as client:
-            self.version = client.expect(200, "GET", RESOURCE + "/resourceclaims")["metadata"]["resourceVersion"]
-        self.thread = threading.Thread(target=self.follow)
-        self.thread.start()
-
-    def take(self, event):
-        if "object" not in event:
-            raise ValueError("an answer, not an event")
-        claim = event["object"]
-        if event["type"] == "ERROR":
-            raise cluster.Failure("the watch of claims was lost: %s" % claim)
-        self.version = claim["metadata"]["resourceVersion"]
-        uid, name = claim["metadata"].get("uid"), claim["metadata"].get("name")
-        if event["type"] == "BOOKMARK":
-            return
-        now = [] if event["type"] == "DELETED" else cats_of(claim)
-        before = self.held.get(uid, [])
-        if before and now and before != now:
-            self.problems.append("%s at revision %s: %s became %s without being given back" % (name, self.version, before, now))
-        for cat in before:
-            if cat not in now:
-                self.owner.pop(cat, None)
-        for cat in now:
-            if self.owner.get(cat, uid) != uid:
-                self.problems.append("%s at revision %s: %s is allocated to %s already" % (name, self.version, cat, self.owner[cat]))
-            if cat not in before:
-                self.allocations += 1
-            self.owner[cat] = uid
-        self.held[uid] = now
-
-    def follow(self):
-        while not self.ended:
-            try:
-                self.answer = self.server.client().stream(
-                    "%s/resourceclaims?watch=true&allowWatchBookmarks=true&resourceVersion=%s" % (RESOURCE, self.version))
-                for line in self.answer:
-                    self.take(json.loads(line))
-            except (OSError, http.client.HTTPException, ValueError, AttributeError):
-                time.sleep(0.05)
-            except cluster.Failure as failure:
-                self.problems.append(str(failure))
-                return
-
-    def stop(self):
-        self.ended = True
-        if self.answer:
-            self.answer.hang_up()
-        self.thread.join(20)
-
-
 def set_up(client):
     persist(client, "POST", RESOURCE + "/resourceclasses", {
         "apiVersion": "resource.k8s.io/v1alpha2", "kind": "ResourceClass", "metadata": {"name": CLASS}, "driverName": DRIVER})
@@ -127,15 +65,7 @@ def set_up(client):
         "apiVersion": "resource.k8s.io/v1alpha2", "kind": "ResourceClaimTemplate", "metadata": {"name": "cat"},
         "spec": {"spec": {"resourceClassName": CLASS}}})
     for n in range(NODES):
-        name = "node-%d" % n
-        persist(client, "POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node",
-                                                  "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}})
-        answer = client.request("PATCH", "/api/v1/nodes/%s/status" % name, raw=json.dumps({"status": {
-            "capacity": {"cpu": "64", "memory": "64Gi", "pods": "200"}, "allocatable": {"cpu": "64", "memory": "64Gi", "pods": "200"},
-            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ready"}]}}).encode(),
-            headers={"Content-Type": "application/merge-patch+json"})
-        if answer.status != 200:
-            raise cluster.Failure("node status: %r" % answer)
+        make_node(client, "node-%d" % n)
 
 
 def pod(name, claims):
@@ -237,7 +167,7 @@ def main():
                  Part(server, "controllers", "--node-monitor-grace-period", "24h"),
                  Driver(server, program, "controller", "--cats", "*=" + ",".join(["black/large"] * CATS))]
         set_up(client)
-        ledger = Ledger(server)
+        ledger = Ledger(server, RESOURCE, cats_of)
         try:
             alive = disturb(args, server, client, parts)
             for part in parts:

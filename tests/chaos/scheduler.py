@@ -11,15 +11,13 @@ meanwhile, never more than there are devices. A watch records every state of eve
   - claims go with their pods.
 """
 import argparse
-import http.client
-import json
 import os
 import random
 import sys
-import threading
 import time
 
 sys.dont_write_bytecode = True
+from ledger import SCHEDULER_CONFIG, Ledger, make_node  # noqa: E402
 from parts import Part, cluster, persist  # noqa: E402
 
 NODES, DEVICES = 6, 4
@@ -29,72 +27,9 @@ CLAIMS = RESOURCE + "/namespaces/default/resourceclaims"
 PODS = "/api/v1/namespaces/default/pods"
 
 
-# A lease that is short enough for several leaders in one test.
-SCHEDULER_CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaseDuration: 2s, renewDeadline: 1s, retryPeriod: 200ms}
-"""
-
-
 def devices_of(claim):
     results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
     return [(r["driver"], r["pool"], r["device"]) for r in results]
-
-
-class Ledger:
-    """Follows all claims from a revision on, over restarts, and finds a device in two of them."""
-
-    def __init__(self, server):
-        self.server, self.problems, self.allocations, self.ended = server, [], 0, False
-        self.owner, self.held = {}, {}
-        self.version = None
-        self.answer = None
-        with server.client() as client:
-            self.version = client.expect(200, "GET", RESOURCE + "/resourceclaims")["metadata"]["resourceVersion"]
-        self.thread = threading.Thread(target=self.follow)
-        self.thread.start()
-
-    def take(self, event):
-        if "object" not in event:
-            raise ValueError("an answer, not an event")
-        claim = event["object"]
-        if event["type"] == "ERROR":
-            raise cluster.Failure("the watch of claims was lost: %s" % claim)
-        self.version = claim["metadata"]["resourceVersion"]
-        uid, name = claim["metadata"].get("uid"), claim["metadata"].get("name")
-        if event["type"] == "BOOKMARK":
-            return
-        now = [] if event["type"] == "DELETED" else devices_of(claim)
-        for device in self.held.get(uid, []):
-            if device not in now:
-                self.owner.pop(device, None)
-        for device in now:
-            if self.owner.get(device, uid) != uid:
-                self.problems.append("%s at revision %s: %s is allocated to %s already" %
-                                     (name, self.version, device, self.owner[device]))
-            if device not in self.held.get(uid, []):
-                self.allocations += 1
-            self.owner[device] = uid
-        self.held[uid] = now
-
-    def follow(self):
-        while not self.ended:
-            try:
-                self.answer = self.server.client().stream(
-                    "%s/resourceclaims?watch=true&allowWatchBookmarks=true&resourceVersion=%s" % (RESOURCE, self.version))
-                for line in self.answer:
-                    self.take(json.loads(line))
-            except (OSError, http.client.HTTPException, ValueError, AttributeError):
-                time.sleep(0.05)
-            except cluster.Failure as failure:
-                self.problems.append(str(failure))
-                return
-
-    def stop(self):
-        self.ended = True
-        if self.answer:
-            self.answer.hang_up()
-        self.thread.join(20)
 
 
 def set_up(client):
@@ -106,13 +41,7 @@ def set_up(client):
         "spec": {"spec": {"devices": {"requests": [{"name": "d", "exactly": {"deviceClassName": "chaos"}}]}}}})
     for n in range(NODES):
         name = "node-%d" % n
-        persist(client, "POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
-        answer = client.request("PATCH", "/api/v1/nodes/%s/status" % name, raw=json.dumps({"status": {
-            "capacity": {"cpu": "64", "memory": "64Gi", "pods": "200"}, "allocatable": {"cpu": "64", "memory": "64Gi", "pods": "200"},
-            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ready"}]}}).encode(),
-            headers={"Content-Type": "application/merge-patch+json"})
-        if answer.status != 200:
-            raise cluster.Failure("node status: %r" % answer)
+        make_node(client, name)
         persist(client, "POST", RESOURCE + "/resourceslices", {
             "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name + "-slice"},
             "spec": {"driver": DRIVER, "nodeName": name, "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
@@ -162,7 +91,7 @@ def main():
         parts = [Part(server, "scheduler", "--config", config) for _ in range(2)]
         controllers = Part(server, "controllers", "--node-monitor-grace-period", "24h")
         set_up(client)
-        ledger = Ledger(server)
+        ledger = Ledger(server, RESOURCE, devices_of)
         alive, made, killed, restarted = [], 0, 0, 0
         end = time.monotonic() + args.seconds
         next_kill = time.monotonic() + 1
