@@ -210,7 +210,8 @@ class Listener : public rpc::StreamWriter {
 
 TEST(NamedResources, bring_the_parameters_of_their_vendor) {
   const auto claim = read_claim(
-      from_text("{'metadata': {'name': 'a'}, 'spec': {'resourceClassName': 'c'}, 'status': "
+      from_text("{'metadata': {'name': 'a', 'namespace': 'n', 'uid': 'u'}, "
+                "'spec': {'resourceClassName': 'c'}, 'status': "
                 "{'driverName': 'd', 'allocation': {'resourceHandles': [{'driverName': 'd', "
                 "'structuredData': {'nodeName': 'n', 'vendorClassParameters': {'from': 'class'}, "
                 "'vendorClaimParameters': null, 'results': [{'namedResources': {'name': 'x'}, "
