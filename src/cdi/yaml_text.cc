@@ -39,6 +39,12 @@ std::string single_quoted(std::string_view text) {
   return out;
 }
 
+/// U+2028 and U+2029 end a line to readers of YAML, too.
+bool has_rare_break(std::string_view text) {
+  return text.find("\xe2\x80\xa8") != std::string_view::npos ||
+         text.find("\xe2\x80\xa9") != std::string_view::npos;
+}
+
 std::string literal(std::string_view text, std::size_t indent) {
   std::string out = "|";
   if (!text.ends_with('\n')) {
@@ -65,7 +71,8 @@ std::string text_of(std::string_view given, std::size_t indent, bool key) {
   const json::YamlStyles can = json::yaml_styles_of(given, true);
   if (given.find('\n') != std::string_view::npos) {
     const bool blank_start = given.front() == ' ' || given.front() == '\n';
-    return can.literal && !key && !blank_start ? literal(given, indent) : double_quoted(given);
+    const bool fits = can.literal && !blank_start && !has_rare_break(given);
+    return fits && !key ? literal(given, indent) : double_quoted(given);
   }
   if (!json::is_plain_yaml_string(given)) return double_quoted(given);
   if (can.plain && !(key && given.empty())) return std::string(given);
