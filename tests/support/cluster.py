@@ -241,6 +241,8 @@ class Server:
                      "--token-auth-file", self.tokens, "--log-level", self.log_level] + self.flags
         if self.command == "up" and "--image-alias" not in self.flags:
             arguments += ["--image-alias", ALIASES]
+        if self.command == "up" and "--eviction-hard" not in self.flags:
+            arguments += ["--eviction-hard", ""]  # how full the disk of this machine is, is not what is tested
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL,
                                             env=dict(os.environ, **self.environment), preexec_fn=die_with_parent)
