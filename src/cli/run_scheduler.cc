@@ -21,7 +21,10 @@ namespace {
 Result<scheduler::Options> make_options(const SchedulerFlags& flags, runtime::Files& files) {
   scheduler::Options options;
   DIBS_TRY(options.configuration, read_scheduler_config(flags.config, files));
-  DIBS_TRY(const api::Features gates, api::Features::parse(flags.release, flags.feature_gates));
+  DIBS_TRY(
+      const api::Features gates,
+      api::Features::parse(flags.release.empty() ? api::known_releases().back() : flags.release,
+                           flags.feature_gates));
   options.features = alloc::Features::from_gates(gates);
   options.release = gates.minor();
   options.claims = gates.on("DynamicResourceAllocation");

@@ -40,7 +40,10 @@ Result<WhyStory> answer(const WhyFlags& flags) {
   runtime::Files& files = runtime::system_files();
   WhyWorld world;
   DIBS_TRY(world.configuration, read_scheduler_config(flags.config, files));
-  DIBS_TRY(const api::Features gates, api::Features::parse(flags.release, flags.feature_gates));
+  DIBS_TRY(
+      const api::Features gates,
+      api::Features::parse(flags.release.empty() ? api::known_releases().back() : flags.release,
+                           flags.feature_gates));
   world.features = alloc::Features::from_gates(gates);
   world.release = gates.minor();
   DIBS_TRY(const client::Access access, find_access(flags.kubeconfig, flags.context));
@@ -50,6 +53,9 @@ Result<WhyStory> answer(const WhyFlags& flags) {
   runtime::RealRuntime runtime;
   DIBS_TRY(const auto transport, client::make_https_transport(access, files, runtime.runtime()));
   client::Client client(*transport);
+  if (flags.release.empty()) {
+    DIBS_TRY(world.release, client::server_release(client));
+  }
   DIBS_TRY(world.objects, fetch_objects(client));
   world.now = runtime.runtime().clock.now();
   const json::Value* found = find_object(subject.claim ? world.objects.claims : world.objects.pods,

@@ -13,8 +13,8 @@ struct WhyFlags {
   std::string name_space;
   std::string kubeconfig;
   std::string context;
-  std::string config;  // file of a KubeSchedulerConfiguration
-  std::string release = "1.37";
+  std::string config;   // file of a KubeSchedulerConfiguration
+  std::string release;  // "": the newest, and the server's ways with classic claims
   std::string feature_gates;
   std::string output = "text";
 };
