@@ -352,15 +352,16 @@ TEST_F(NodeStreamsTest, waits_for_silent_nodes_without_threads) {
   json::Value pod = simple_pod("mute");
   pod.mut("spec").set("nodeName", "silent");
   send("POST", "/api/v1/namespaces/default/pods", test::to_text(pod));
-  std::atomic<int> answered = 0;
+  // Shared: the requests are told of the client's end only after this test's.
+  const auto answered = std::make_shared<std::atomic<int>>(0);
   for (int i = 0; i < kMany; ++i) {
     client_
         .request(cat("http://127.0.0.1:", http_->port()), nullptr,
                  request("GET", "/api/v1/namespaces/default/pods/mute/log"), kWait)
-        ->start([&](const auto&) { ++answered; });
+        ->start([answered](const auto&) { ++*answered; });
   }
   EXPECT_EQ(send("GET", cat(kPod, "/log")), "200 log\n");
-  EXPECT_EQ(answered, 0);
+  EXPECT_EQ(*answered, 0);
   EXPECT_LT(runtime_.thread_count(), 100U);
   client_.close();
 }
