@@ -35,6 +35,8 @@ set(DIBS_LAYERS
   "node: base json runtime net client node"
   "driver: base json runtime net rpc proto cdi api/kinds/resource/versions client"
   "drivers/gpu: base json runtime client driver"
+  "drivers/net/model: base json"
+  "drivers/net/objects: base json runtime client driver drivers/net/model"
   "drivers: base driver drivers/gpu"
   "cluster: base json runtime net calls rpc store api/schema server client alloc scheduler controllers node driver drivers"
   "bench: base json runtime net calls store api/schema client alloc scheduler cluster"
