@@ -10,6 +10,7 @@ find_package(Protobuf REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(yaml REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(mnl REQUIRED IMPORTED_TARGET libmnl)
 pkg_check_modules(grpc REQUIRED IMPORTED_TARGET grpc++_unsecure)
 # The allocator of optimized builds; sanitizers and debuggers bring their own.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
