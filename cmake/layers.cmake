@@ -39,7 +39,7 @@ set(DIBS_LAYERS
   "drivers/net/model: base json api/schema api/merge drivers/net/address"
   "drivers/net/ipam: base json runtime api/schema api/merge client driver drivers/net/address drivers/net/model"
   "drivers/net/objects: base json runtime api/schema api/merge client driver drivers/net/address drivers/net/model"
-  "drivers/net/host: base json runtime client driver drivers/net/address drivers/net/model"
+  "drivers/net/host: base json runtime client driver drivers/net/address drivers/net/model drivers/net/objects"
   "drivers/net/fit: base json drivers/net/address drivers/net/model"
   "drivers/net/control: base json runtime api/schema api/merge api/kinds/resource/versions client driver drivers/net"
   "drivers/net/cni: base json runtime net rpc drivers/net/address drivers/net/model"
