@@ -12,13 +12,12 @@
 
 #include "base/result.h"
 #include "client/client.h"
+#include "drivers/net/model/ip_pool.h"
 #include "json/value.h"
 
 namespace dibs::drivers::net {
 
-inline constexpr std::string_view kGroup = "spiderpool.spidernet.io";
 inline constexpr std::string_view kVersion = "v2beta1";
-inline constexpr std::string_view kFinalizer = "spiderpool.spidernet.io";
 inline constexpr std::string_view kClassicDriver = "netresources.spidernet.io";
 inline constexpr std::string_view kDriver = "dra.spidernet.io";
 
