@@ -15,6 +15,7 @@ DATA as that of the server's data, CATS_PROGRAM as the program of the example dr
   "% flags FLAG..."           flags of the server: ahead of the first command it starts with them, later they hold from the next restart on
   "% up"                      ahead of the first command: the server is that of "dibs up", with controllers and scheduler; without nodes unless flags say --nodes
   "% containers"              the file wants real containers: it is left out where "dibs up" has none
+  "% underlay"                the file runs on a network of its own, with an interface eth0 (support/underlay.sh)
 In what is expected, "~ REGEX" stands for one line that the whole expression matches, and "..." for any number of lines.
 What differs from run to run is written as a mark: <uid> <time> <rv> <age> <token> <port>; runs of blanks count as one.
 --update writes what was printed into the files where it does not match.
@@ -26,6 +27,7 @@ PAGE.zh.md must have the same blocks as PAGE.md; it is compared, not run.
 import argparse
 import concurrent.futures
 import difflib
+import json
 import os
 import re
 import shlex
@@ -43,6 +45,7 @@ import cluster  # noqa: E402
 
 COMMAND_DEADLINE = 60
 AWAIT_DEADLINE = 30
+INSIDE = "DIBS_E2E_REPORT"  # set: this is the run inside an underlay, and where it reports to
 HEREDOC = re.compile(r"<<-?'?(\w+)'?")
 MARKS = (
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<uid>"),
@@ -175,7 +178,7 @@ class Run:
         self.work = tempfile.mkdtemp(prefix="dibs-e2e-")
         blocks = parse(self.path)
         try:
-            command = "up" if any(block.kind == "directive" and block.text == "up" for block in blocks) else "apiserver"
+            command = "up" if wants(self.path, "up") else "apiserver"
             self.defaults = ["--nodes", "0"] if command == "up" else []
             with cluster.Server(self.defaults + first_flags(blocks), command=command) as self.server:
                 self.environment = self.server.kubectl_environment()
@@ -238,7 +241,7 @@ class Run:
             self.server.restart()
         elif words[0] == "kill":
             self.server.restart(kill=True)
-        elif words[0] in ("up", "containers"):
+        elif words[0] in ("up", "containers", "underlay"):
             pass
         elif words[0] == "flags":
             self.server.flags = self.defaults + flags_in(text)
@@ -283,8 +286,26 @@ class Run:
                     f.write(line + "\n")
 
 
+def wants(path, directive):
+    return any(block.kind == "directive" and block.text == directive for block in parse(path))
+
+
 def run(path, update):
+    if wants(path, "underlay") and not os.environ.get(INSIDE):
+        return run_on_underlay(path, update)
     return Run(path, update and not path.endswith(".md")).run()
+
+
+def run_on_underlay(path, update):
+    """This program once more, for the one file, inside that network."""
+    with tempfile.NamedTemporaryFile("r") as report:
+        done = subprocess.run([os.path.join(HERE, "..", "support", "underlay.sh"), sys.executable, "-B", os.path.abspath(__file__)] +
+                              ["--update"] * update + [path],
+                              capture_output=True, text=True, env=dict(os.environ, **{INSIDE: report.name}))
+        try:
+            return tuple(json.load(report))
+        except ValueError:
+            return os.path.basename(path), 0, [done.stdout + done.stderr]
 
 
 def pages():
@@ -317,7 +338,11 @@ def main():
         return 77
     cluster.binary()
     files = args.files or sorted(os.path.join(HERE, n) for n in os.listdir(HERE) if n.endswith(".test")) + pages()
-    wanting = [path for path in files if any(b.kind == "directive" and b.text == "containers" for b in parse(path))]
+    if os.environ.get(INSIDE):
+        with open(os.environ[INSIDE], "w") as report:
+            json.dump(run(files[0], args.update), report)
+        return 0
+    wanting = [path for path in files if wants(path, "containers")]
     if wanting and not cluster.has_containers():
         print("SKIPPED, no real containers on this machine: " + ", ".join(os.path.basename(path) for path in wanting))
         files = [path for path in files if path not in wanting]

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Changes with what make_layer() writes, so that an older layer is not taken for it.
-constexpr std::string_view kRevision = "2";
+constexpr std::string_view kRevision = "3";
 
 // Busybox has no printenv. A shell script would lose names that are no identifiers.
 constexpr std::string_view kPrintenv = R"(#!/bin/awk -f
@@ -39,6 +39,11 @@ constexpr std::string_view kBash = "#!/bin/sh\nexec /bin/sh \"$@\"\n";
 // Holds a pid namespace: as its first process it also buries what others leave behind.
 constexpr std::string_view kPause =
     "#!/bin/sh\ntrap 'exit 0' TERM INT\nwhile :; do sleep 2147483647 & wait $!; done\n";
+
+// Stands in for web servers: the first process of a container hears only signals that it handles.
+constexpr std::string_view kServePages =
+    "#!/bin/sh\ntrap 'exit 0' TERM INT QUIT\n"
+    "httpd -f -p 80 -h /usr/share/nginx/html & wait $!\n";
 
 std::string find_busybox() {
   for (const char* path : {"/bin/busybox", "/usr/bin/busybox", "/usr/local/bin/busybox"}) {
@@ -68,9 +73,28 @@ void write_file(const fs::path& path, std::string_view text, unsigned mode) {
 
 Result<> make_layer(const fs::path& root, const std::string& busybox) {
   DIBS_TRY(const std::string applets, runtime::run_checked({.argv = {busybox, "--list"}}));
-  for (const char* folder :
-       {"bin", "dev", "etc", "home", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp",
-        "usr/lib", "usr/local/bin", "usr/share", "var/log", "var/tmp"}) {
+  for (const char* folder : {"bin",
+                             "dev",
+                             "etc",
+                             "home",
+                             "mnt",
+                             "opt",
+                             "proc",
+                             "root",
+                             "run",
+                             "srv",
+                             "sys",
+                             "tmp",
+                             "usr",
+                             "usr/lib",
+                             "usr/local",
+                             "usr/local/bin",
+                             "usr/share",
+                             "usr/share/nginx",
+                             "usr/share/nginx/html",
+                             "var",
+                             "var/log",
+                             "var/tmp"}) {
     fs::create_directories(root / folder);
     ::chmod((root / folder).c_str(), 0755);
   }
@@ -89,6 +113,9 @@ Result<> make_layer(const fs::path& root, const std::string& busybox) {
   write_file(root / "bin/printenv", kPrintenv, 0755);
   write_file(root / "bin/bash", kBash, 0755);
   write_file(root / "pause", kPause, 0755);
+  write_file(root / "bin/serve-pages", kServePages, 0755);
+  write_file(root / "usr/share/nginx/html/index.html",
+             "<h1>Served by the image that comes with dibs</h1>\n", 0644);
   write_file(root / "etc/passwd",
              "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n", 0644);
   write_file(root / "etc/group", "root:x:0:\nnogroup:x:65534:\n", 0644);
@@ -104,22 +131,23 @@ const std::vector<BuiltinName>& builtin_names() {
     struct Repository {
       const char* name;
       std::vector<const char*> tags;
-      const char* command;
+      std::vector<std::string> command;
     };
     const std::vector<Repository> repositories = {
-        {"docker.io/library/alpine", {"latest", "3", "3.20", "3.21", "3.22"}, "/bin/sh"},
-        {"docker.io/library/busybox", {"latest", "1.36", "1.37", "stable"}, "sh"},
+        {"docker.io/library/alpine", {"latest", "3", "3.20", "3.21", "3.22"}, {"/bin/sh"}},
+        {"docker.io/library/busybox", {"latest", "1.36", "1.37", "stable"}, {"sh"}},
         {"docker.io/library/debian",
          {"latest", "12", "13", "bookworm", "bookworm-slim", "stable", "stable-slim", "trixie"},
-         "bash"},
-        {"docker.io/library/ubuntu", {"latest", "20.04", "22.04", "24.04"}, "/bin/bash"},
-        {"registry.k8s.io/e2e-test-images/busybox", {"1.29-4", "1.36.1-1", "1.37.0-1"}, "sh"},
-        {"registry.k8s.io/pause", {"3.9", "3.10", "3.10.1"}, "/pause"},
+         {"bash"}},
+        {"docker.io/library/nginx", {"latest", "stable", "alpine", "mainline"}, {"serve-pages"}},
+        {"docker.io/library/ubuntu", {"latest", "20.04", "22.04", "24.04"}, {"/bin/bash"}},
+        {"registry.k8s.io/e2e-test-images/busybox", {"1.29-4", "1.36.1-1", "1.37.0-1"}, {"sh"}},
+        {"registry.k8s.io/pause", {"3.9", "3.10", "3.10.1"}, {"/pause"}},
     };
     std::vector<BuiltinName> all;
     for (const auto& repository : repositories) {
       for (const char* tag : repository.tags) {
-        all.push_back({cat(repository.name, ":", tag), {repository.command}});
+        all.push_back({cat(repository.name, ":", tag), repository.command});
       }
     }
     return all;

@@ -1,9 +1,10 @@
 #pragma once
 // The image that comes with the program, for machines without a registry.
 //
-// It is made from the machine's static busybox, with printenv and a bash that is its shell, and
-// stands in for the names in builtin_names(), those that examples use, where no registry can be
-// reached; under the names of builtin_aliases() it is there like an image that was imported.
+// It is made from the machine's static busybox, with printenv, a bash that is its shell and a page
+// for its web server, and stands in for the names in builtin_names(), those that examples use,
+// where no registry can be reached; under the names of builtin_aliases() it is there like an image
+// that was imported.
 
 #include <optional>
 #include <string>
