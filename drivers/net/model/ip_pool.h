@@ -64,6 +64,9 @@ struct IpSubnet : AddressSpace {};
 struct PoolRecord {
   std::string pod;  // "ns/name"
   std::string uid;
+  /// How often a later attempt to assign has found the record and gone on with it: "takenUp",
+  /// absent when 0. So two attempts never rely on the same record.
+  std::int64_t taken_up = 0;
   friend bool operator==(const PoolRecord&, const PoolRecord&) = default;
 };
 
@@ -72,6 +75,9 @@ struct PoolRecord {
 struct PoolStatus {
   std::map<Ip, PoolRecord> allocated;
   IpSet settled;
+  /// status.admittedIPs: the addresses that the pool had when it was judged beside all others. It
+  /// is used while they are those that it has.
+  IpSet admitted;
   std::int64_t total_count = 0;
   std::int64_t allocated_count = 0;
 
@@ -101,8 +107,8 @@ std::vector<std::string> use_faults(const IpPool& pool, const PoolStatus& status
 
 /// Of the whole object. Errors: allocatedIPs or settledIPs cannot be read.
 Result<PoolStatus> parse_pool_status(const json::Value& object);
-/// status as it is written: allocatedIPs (JSON in a string, absent when empty), settledIPs (absent
-/// when empty), totalIPCount, allocatedIPCount, which counts both kinds.
+/// status as it is written: allocatedIPs (JSON in a string, absent when empty), settledIPs and
+/// admittedIPs (absent when empty), totalIPCount, allocatedIPCount, which counts both kinds.
 json::Value to_status(const PoolStatus& status);
 /// The text of status.allocatedIPs; sorted by address text as Go's encoder does.
 std::string allocated_text(const std::map<Ip, PoolRecord>& allocated);
