@@ -45,7 +45,7 @@ set(DIBS_LAYERS
   "drivers/net/cni: base json runtime net rpc drivers/net/address drivers/net/model"
   "drivers/net/node: base json runtime net rpc proto cdi api/schema api/merge api/kinds/resource/versions client driver drivers/net"
   "drivers/net: base json runtime client driver drivers/net"
-  "drivers: base driver drivers/gpu drivers/net"
+  "drivers: base json driver drivers/gpu drivers/net"
   "cluster: base json runtime net calls rpc store api/schema server client alloc scheduler controllers node driver drivers"
   "bench: base json runtime net calls store api/schema client alloc scheduler cluster"
   "cli: base json runtime cel net calls rpc store api server client alloc scheduler controllers node driver drivers cluster bench"

@@ -37,7 +37,11 @@ Result<driver::Running> start_lamps(driver::Environment environment, const Place
 }
 
 std::vector<DriverKind> kinds() {
-  std::vector<DriverKind> out(driver_kinds().begin(), driver_kinds().end());
+  std::vector<DriverKind> out;
+  for (const DriverKind& kind : driver_kinds()) {
+    // What the network driver has depends on the machine.
+    if (kind.name != "net") out.push_back(kind);
+  }
   out.push_back({"lamps", lamps::kName, "the example of examples/driver", start_lamps});
   return out;
 }
@@ -114,8 +118,11 @@ class DriverContract : public testing::TestWithParam<DriverKind> {
   std::vector<std::string> idle_cdi_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Drivers, DriverContract, testing::ValuesIn(kinds()),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Drivers, DriverContract, testing::ValuesIn(kinds()), [](const auto& info) {
+  std::string name(info.param.name);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
 
 /// Its role names it so.
 TEST_P(DriverContract, is_called_in_its_slices_what_the_table_says) {

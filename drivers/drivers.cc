@@ -1,6 +1,9 @@
 #include "drivers/drivers.h"
 
 #include "drivers/gpu/gpu_driver.h"
+#include "drivers/net/control/control_half.h"
+#include "drivers/net/node/node_half.h"
+#include "drivers/net/objects/install.h"
 
 namespace dibs::drivers {
 namespace {
@@ -14,12 +17,28 @@ Result<driver::Running> start_profile(Environment environment, const Place& plac
   return start_gpu_driver(std::move(environment), options);
 }
 
+json::Value net_rules() {
+  const auto rule = [](const char* group, const char* resource) {
+    const auto list = [](const char* text) { return json::Value::array({text}); };
+    return json::Value::object(
+        {{"verbs", list("*")}, {"apiGroups", list(group)}, {"resources", list(resource)}});
+  };
+  return json::Value::array({rule("resource.k8s.io", "*"), rule("spiderpool.spidernet.io", "*"),
+                             rule("k8s.cni.cncf.io", "*"), rule("", "pods"), rule("", "events"),
+                             rule("apiextensions.k8s.io", "*"), rule("", "nodes"),
+                             rule("", "namespaces")});
+}
+
+constexpr ClusterHalf kNet = {
+    [](Environment environment) { return net::start_control_half(std::move(environment), {}); },
+    net_rules, net_rules};
+
 constexpr DriverKind kDrivers[] = {
     {"gpu", "gpu.example.com", "make-believe GPUs",
      [](Environment environment, const Place& place) {
        return start_profile(std::move(environment), place, "gpu");
      }},
-    {"net", "net.example.com", "make-believe network interfaces",
+    {"sim-net", "net.example.com", "make-believe network interfaces",
      [](Environment environment, const Place& place) {
        return start_profile(std::move(environment), place, "net");
      }},
@@ -27,6 +46,12 @@ constexpr DriverKind kDrivers[] = {
      [](Environment environment, const Place& place) {
        return start_profile(std::move(environment), place, "cpu");
      }},
+    {"net", net::kDriver, "addresses and interfaces of the machine's networks, as Spiderpool",
+     [](Environment environment, const Place& place) {
+       return net::start_node_half(std::move(environment),
+                                   net::options_for_node(place.node_name, place.folder));
+     },
+     &kNet},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "driver/plugin.h"
+#include "json/value.h"
 
 namespace dibs::drivers {
 
@@ -20,12 +21,24 @@ struct Place {
   bool named_resources = false;
 };
 
+/// Of a driver that has something to do beside its nodes, once in a cluster.
+struct ClusterHalf {
+  /// Does not wait for the API server.
+  Result<driver::Running> (*start)(driver::Environment environment);
+  /// `rules` of the ClusterRoles of its account, and of the account of the half on nodes, which has
+  /// the rights of any driver besides.
+  json::Value (*rules)();
+  json::Value (*node_rules)();
+};
+
 struct DriverKind {
   std::string_view name;    // in --drivers
   std::string_view driver;  // in the API
   std::string_view description;
   /// For this node. Does not wait for the API server. Errors name the folder.
   Result<driver::Running> (*start)(driver::Environment environment, const Place& place);
+  /// Such a driver can allocate claims of the classic model. Null: it has none.
+  const ClusterHalf* cluster = nullptr;
 };
 
 std::span<const DriverKind> driver_kinds();

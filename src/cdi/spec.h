@@ -104,6 +104,9 @@ Result<Spec> spec_from_value(const json::Value& value);
 
 /// The bytes that the library of other drivers writes: fields in their order, after a `---` line.
 std::string write_yaml(const Spec& spec);
+/// As that library wrote it up to its release 0.6: keys by the alphabet, the spec's own edits even
+/// where there are none.
+std::string write_sorted_yaml(const Spec& spec);
 std::string write_json(const Spec& spec);
 json::Value to_value(const ContainerEdits& edits);
 

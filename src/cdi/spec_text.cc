@@ -346,6 +346,10 @@ Value to_value(const ContainerEdits& edits) {
 
 std::string write_yaml(const Spec& spec) { return "---\n" + ordered_yaml(spec_value(spec, false)); }
 
+std::string write_sorted_yaml(const Spec& spec) {
+  return "---\n" + json::write_yaml(spec_value(spec, true));
+}
+
 std::string write_json(const Spec& spec) { return json::write(spec_value(spec, true), true); }
 
 }  // namespace dibs::cdi

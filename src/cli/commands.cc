@@ -343,6 +343,39 @@ Flags driver_flags(DriverFlags& flags) {
       });
 }
 
+Flags net_driver_flags(NetDriverFlags& flags) {
+  auto& node = flags.node;
+  auto& control = flags.control;
+  auto& process = flags.process;
+  return both(
+      with_variables({
+          {"--node-name", &node.node_name, "Node whose interfaces these are (needed for a node)"},
+          {"--kubelet-registrar-directory-path", &node.registry_dir,
+           "Where the node's agent finds plugins"},
+          {"--kubelet-plugins-directory-path", &node.plugins_dir, "Folder for folders of plugins"},
+          {"--cdi-root", &node.cdi_root, "Folder for CDI files"},
+          {"--host-device-path", &node.host_device_path,
+           "Library that containers get for rdmaAcc (default: none)"},
+          {"--pod-uid", &node.pod_uid, "Uid of the driver's pod, for rolling updates"},
+          {"--leader-election", &control.election.leader_election,
+           "With --controller: several instances may run, one of them works"},
+          {"--leader-election-namespace", &control.election.lease_namespace,
+           "Where their lease is"},
+          {"--healthcheck-port", &process.healthcheck_port,
+           "Port of the gRPC health service; below 0: none"},
+          {"--metrics-port", &process.metrics_port, "Port of /metrics; below 0: none"},
+      }),
+      {
+          {"--controller", &flags.controller,
+           "Run the half for the whole cluster, not that of a node"},
+          {"--allow-immediate", &control.allow_immediate,
+           "With --controller: allocate classic claims that wait for no pod, too"},
+          kubeconfig(process.kubeconfig),
+          context(process.context),
+          log_level(process.log_level),
+      });
+}
+
 Flag image_folder(ImageFlags& flags) {
   return {"--images", &flags.folder, "Folder of the image store (default: the machine's own)",
           env("DIBS_IMAGES")};
@@ -431,6 +464,8 @@ std::vector<Command> all_commands() {
           "Exit status: 0 placed or allocated, 1 not found or an error, 2 pending."),
       command("driver gpu", "Make-believe GPUs, network interfaces or CPUs", driver_flags,
               run_gpu_driver),
+      command("driver net", "Interfaces and addresses of the machines' networks, as Spiderpool",
+              net_driver_flags, run_net_driver),
       command("image import", "Take images from an archive or an OCI layout", import_flags,
               import_image),
       command("image list", "Show what is there", list_flags, list_images),

@@ -1,11 +1,13 @@
 #pragma once
-// `dibs driver gpu`: the example driver in a process of its own, beside any agent that speaks the
-// kubelet's plugin protocol.
+// Drivers in processes of their own, beside any agent that speaks the kubelet's plugin protocol:
+// `dibs driver gpu` is the example driver, `dibs driver net` a half of the network driver.
 
 #include <string>
 
 #include "driver/process.h"
 #include "drivers/gpu/gpu_driver.h"
+#include "drivers/net/control/control_half.h"
+#include "drivers/net/node/node_half.h"
 
 namespace dibs::cli {
 
@@ -17,7 +19,16 @@ struct DriverFlags {
   int api_burst = 10;
 };
 
-/// Returns the exit status.
+struct NetDriverFlags {
+  driver::ProcessOptions process = {};
+  /// The half for the whole cluster, not that of a node.
+  bool controller = false;
+  drivers::net::NodeHalfOptions node = {};
+  drivers::net::ControlHalfOptions control = {};
+};
+
+/// Both return the exit status.
 int run_gpu_driver(DriverFlags flags);
+int run_net_driver(NetDriverFlags flags);
 
 }  // namespace dibs::cli

@@ -259,7 +259,7 @@ TEST_F(ClusterTest, ends_what_had_begun_when_a_part_cannot) {
   auto started = Cluster::start(sim_world(sim, runtime::system_files()),
                                 *store::open_store("memory", {}), std::move(options));
   ASSERT_FALSE(started.ok());
-  EXPECT_EQ(started.error().message(), "--drivers \"nosuch\": must be gpu, net or cpu");
+  EXPECT_EQ(started.error().message(), "--drivers \"nosuch\": must be gpu, sim-net, cpu or net");
 
   // One that is found out when all others run already.
   options = everything(1);

@@ -54,6 +54,9 @@ client::InProcessIdentity account_identity(const std::string& name) {
 }
 
 std::string driver_account(std::string_view name) { return cat("dibs-driver-", name); }
+std::string cluster_account(std::string_view name) {
+  return cat("dibs-driver-", name, "-controller");
+}
 
 Result<std::vector<server::DriverAccount>> driver_accounts(const std::vector<std::string>& names,
                                                            std::string_view release) {
@@ -64,12 +67,15 @@ Result<std::vector<server::DriverAccount>> driver_accounts(const std::vector<std
       return Error::bad_request(
           cat("--drivers ", quoted(name), ": must be ", any_name_of(drivers::driver_kinds())));
     }
-    if (release == "1.27") {
+    if (release == "1.27" && kind->cluster == nullptr) {
       return Error::bad_request(cat("--drivers ", name,
                                     ": in release 1.27 drivers allocate claims themselves, which "
-                                    "this one cannot; examples/cats can"));
+                                    "this one cannot; net and examples/cats can"));
     }
     out.push_back({driver_account(name), std::string(kind->driver)});
+    if (kind->cluster == nullptr) continue;
+    out.back().rules = kind->cluster->node_rules();
+    out.push_back({cluster_account(name), "", kind->cluster->rules()});
   }
   return out;
 }
@@ -106,6 +112,7 @@ struct Nodes::State {
   std::unique_ptr<client::Informer> services;
   rpc::MemoryNetwork network;
   std::atomic<std::uint32_t> sim_addresses{0};
+  std::vector<Driver> cluster_halves;
   std::vector<Node> nodes;
   std::string explanation;
 
@@ -119,6 +126,7 @@ struct Nodes::State {
       services = std::make_unique<client::Informer>(*shared_client, runtime, std::move(how));
       services->start();
     }
+    for (const auto& name : options.drivers) DIBS_CHECK(start_cluster_half(name));
     nodes.reserve(options.count);
     for (unsigned i = 0; i < options.count; ++i) DIBS_CHECK(start_node(options.name_of(i)));
     return success();
@@ -166,6 +174,16 @@ struct Nodes::State {
     return node.agent->start();
   }
 
+  Result<> start_cluster_half(const std::string& name) {
+    const auto* half = find_named(drivers::driver_kinds(), name)->cluster;
+    if (half == nullptr) return success();
+    Driver& made = cluster_halves.emplace_back();
+    made.transport = connect(account_identity(cluster_account(name)));
+    made.client = std::make_unique<client::Client>(*made.transport);
+    DIBS_TRY(made.running, half->start({*made.client, runtime, files}));
+    return success();
+  }
+
   void start_drivers(Node& node, const std::string& name, const std::string& root) {
     for (const auto& driver : options.drivers) {
       if (const auto started = start_driver(node, driver, name, root); !started) {
@@ -203,6 +221,7 @@ struct Nodes::State {
     for (auto& node : nodes) {
       for (auto& driver : node.drivers) driver.running = {};
     }
+    for (auto& half : cluster_halves) half.running = {};
     if (pods) pods->stop();
     if (services) services->stop();
   }

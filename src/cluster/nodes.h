@@ -2,7 +2,8 @@
 // The nodes of a cluster in one process: agents and drivers.
 //
 // Each node speaks to the API as itself (system:node:NAME), so that it may do what a node may, and
-// nothing else; each driver as a service account of its own, on that node. Nodes are like machines:
+// nothing else; each driver as a service account of its own, on that node, and its half for the
+// whole cluster, where it has one (drivers/drivers.h), as another. Nodes are like machines:
 // each with its folders, its port, its watches and its drivers behind sockets; or they are a fleet,
 // which shares one watch, has no ports, and meets its drivers in memory.
 
@@ -44,6 +45,8 @@ struct NodesOptions {
 client::InProcessIdentity account_identity(const std::string& name);
 /// The account in kube-system of a driver named in `--drivers`.
 std::string driver_account(std::string_view name);
+/// That of its half which is one for the cluster.
+std::string cluster_account(std::string_view name);
 /// What the server has to know of these drivers. Errors name the flag.
 Result<std::vector<server::DriverAccount>> driver_accounts(const std::vector<std::string>& names,
                                                            std::string_view release);

@@ -1,13 +1,12 @@
 #include "driver/controller.h"
 
 #include "base/log.h"
-#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/event_recorder.h"
 #include "client/informer.h"
-#include "client/leader_election.h"
 #include "client/work_queue.h"
 #include "driver/claim_sync.h"
+#include "driver/leader.h"
 
 namespace dibs::driver {
 namespace {
@@ -166,44 +165,7 @@ class Worker {
 }  // namespace
 
 struct Controller::State {
-  State(Allocator& given, Environment& environment, ControllerOptions given_options)
-      : allocator(given),
-        api(environment.api),
-        runtime(environment.runtime),
-        options(std::move(given_options)) {}
-
-  Allocator& allocator;
-  client::Client& api;
-  runtime::Runtime& runtime;
-  const ControllerOptions options;
-  mutable Mutex mutex;
-  std::unique_ptr<Worker> worker DIBS_GUARDED_BY(mutex);
-  std::unique_ptr<client::LeaderElector> elector;
-
-  void begin() {
-    auto begun = std::make_unique<Worker>(allocator, api, runtime, options.driver_name);
-    log::info("the controller works", {{"driver", options.driver_name}});
-    const MutexLock lock(mutex);
-    worker = std::move(begun);
-  }
-
-  void end() {
-    std::unique_ptr<Worker> ended;
-    const MutexLock lock(mutex);
-    ended.swap(worker);
-  }
-
-  void elect() {
-    client::LeaderElectionOptions election;
-    election.name_space = options.lease_namespace;
-    election.name = options.lease_name.empty() ? options.driver_name : options.lease_name;
-    election.identity =
-        options.identity.empty() ? runtime::make_uuid(runtime.random) : options.identity;
-    elector = std::make_unique<client::LeaderElector>(
-        api, runtime, std::move(election),
-        client::LeaderCallbacks{.started = [this] { begin(); }, .stopped = [this] { end(); }});
-    elector->start();
-  }
+  std::unique_ptr<Leader> leader;
 };
 
 Controller::Controller() = default;
@@ -214,26 +176,26 @@ Result<std::unique_ptr<Controller>> Controller::start(Allocator& allocator, Envi
                                                       ControllerOptions options) {
   if (options.driver_name.empty()) return Error::invalid("a driver needs a name");
   std::unique_ptr<Controller> controller(new Controller());
-  controller->state_ = std::make_unique<State>(allocator, environment, std::move(options));
-  State& state = *controller->state_;
-  if (state.options.leader_election) {
-    state.elect();
-  } else {
-    state.begin();
-  }
+  controller->state_ = std::make_unique<State>();
+  client::Client& api = environment.api;
+  runtime::Runtime& runtime = environment.runtime;
+  const std::string driver = options.driver_name;
+  controller->state_->leader =
+      Leader::start(environment, options, [&allocator, &api, &runtime, driver] {
+        auto worker = std::make_shared<Worker>(allocator, api, runtime, driver);
+        log::info("the controller works", {{"driver", driver}});
+        return worker;
+      });
   return controller;
 }
 
 bool Controller::is_working() const {
-  const MutexLock lock(state_->mutex);
-  return state_->worker && state_->worker->synced();
+  return state_->leader->is_so(
+      [](const void* running) { return static_cast<const Worker*>(running)->synced(); });
 }
 
 void Controller::stop() {
-  if (!state_) return;
-  // The work ends before the lease is given back: `stopped` comes first.
-  if (state_->elector) state_->elector->stop();
-  state_->end();
+  if (state_) state_->leader->stop();
 }
 
 Result<Running> start_controller(std::unique_ptr<Allocator> allocator, Environment environment,

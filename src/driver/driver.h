@@ -30,6 +30,8 @@ struct PreparedDevice {
   std::string share_id = {};
   /// Become a CDI device of the claim; none is made when there are no edits.
   cdi::ContainerEdits edits = {};
+  /// What the claim's CDI file declares; "": the oldest that has all that is used.
+  std::string cdi_version = {};
   /// CDI devices that the driver takes care of itself, before the one of `edits`.
   std::vector<std::string> cdi_ids = {};
   /// {"attributes": …, "networkData": …} for the device's metadata file, where those are on.

@@ -24,6 +24,7 @@ PreparedClaimsOptions claims_options(const PluginOptions& options, MetadataFiles
   out.driver_name = options.driver_name;
   out.cdi_dir = options.cdi_dir;
   out.cdi_class = options.cdi_class;
+  out.cdi_per_claim = options.cdi_per_claim;
   out.checkpoint_path = cat(options.data_dir, "/checkpoint.json");
   out.checkpoint_api_version = options.checkpoint_api_version;
   out.guard_devices = options.guard_devices;

@@ -48,6 +48,9 @@ struct PluginOptions {
   std::string cdi_dir = "/var/run/cdi";
   /// CDI devices are named "k8s.<driver>/<class>=…".
   std::string cdi_class = "claim";
+  /// CDI files as drivers of the classic model write them: one device for the whole claim, named by
+  /// its uid, keys by the alphabet, readable by root alone.
+  bool cdi_per_claim = false;
   cdi::ContainerEdits common_edits = {};
   /// Of this instance's pod; set, two instances may overlap in a rolling update.
   std::string pod_uid = {};

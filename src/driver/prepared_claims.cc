@@ -16,6 +16,7 @@ using json::Value;
 
 constexpr std::string_view kCommon = "common";
 constexpr unsigned kFileMode = 0644;
+constexpr unsigned kPrivateMode = 0600;
 
 bool holds(const std::vector<CheckpointEntry>& entries, std::string_view uid) {
   return std::any_of(entries.begin(), entries.end(),
@@ -47,6 +48,7 @@ std::string PreparedClaims::file_of(std::string_view id) const {
 }
 
 std::string PreparedClaims::device_name(std::string_view uid, const PreparedDevice& device) const {
+  if (options_.cdi_per_claim) return std::string(uid);
   std::string name = cat(uid, "-", device.device);
   if (!device.share_id.empty()) append(name, "-", device.share_id);
   return name;
@@ -91,15 +93,23 @@ Result<> PreparedClaims::write_claim_file(const Claim& claim,
   cdi::Spec spec;
   spec.kind = cat(vendor(), "/", options_.cdi_class);
   for (const auto& prepared : devices) {
+    if (spec.version.empty()) spec.version = prepared.cdi_version;
     if (prepared.edits.empty()) continue;
+    if (options_.cdi_per_claim && !spec.devices.empty()) {
+      spec.devices.front().edits.append(prepared.edits);
+      continue;
+    }
     cdi::Device device;
     device.name = device_name(claim.id.uid, prepared);
     device.edits = prepared.edits;
     spec.devices.push_back(std::move(device));
   }
   if (spec.devices.empty()) return success();
-  spec.version = cdi::minimum_version(spec);
+  if (spec.version.empty()) spec.version = cdi::minimum_version(spec);
   DIBS_CHECK(cdi::validate(spec));
+  if (options_.cdi_per_claim) {
+    return files_.write(file_of(claim.id.uid), cdi::write_sorted_yaml(spec), kPrivateMode);
+  }
   return files_.write(file_of(claim.id.uid), cdi::write_yaml(spec), kFileMode);
 }
 
@@ -107,6 +117,9 @@ std::vector<Answer> PreparedClaims::answers(const Claim& claim,
                                             const std::vector<PreparedDevice>& devices) const {
   std::vector<Answer> out;
   std::set<std::string> with_metadata;
+  const bool of_claim = options_.cdi_per_claim &&
+                        std::any_of(devices.begin(), devices.end(),
+                                    [](const PreparedDevice& one) { return !one.edits.empty(); });
   for (const auto& prepared : devices) {
     Answer answer;
     answer.request = prepared.request.substr(0, prepared.request.find('/'));
@@ -118,7 +131,7 @@ std::vector<Answer> PreparedClaims::answers(const Claim& claim,
       answer.cdi_ids.insert(answer.cdi_ids.begin(),
                             cdi::qualified_name(vendor(), options_.cdi_class, kCommon));
     }
-    if (!prepared.edits.empty()) {
+    if (of_claim || !prepared.edits.empty()) {
       answer.cdi_ids.push_back(
           cdi::qualified_name(vendor(), options_.cdi_class, device_name(claim.id.uid, prepared)));
     }

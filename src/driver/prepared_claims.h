@@ -31,6 +31,8 @@ struct PreparedClaimsOptions {
   std::string cdi_dir = {};
   /// Of the CDI kind, "k8s.<driver>/<class>".
   std::string cdi_class = {};
+  /// One CDI device for the claim (PluginOptions::cdi_per_claim).
+  bool cdi_per_claim = false;
   std::string checkpoint_path = {};
   std::string checkpoint_api_version = {};
   /// Keep each claim's devices in the checkpoint and refuse a device that another claim has.

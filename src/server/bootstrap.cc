@@ -103,7 +103,8 @@ void add_own_parts(const Options& options, std::vector<Named>& out) {
   for (const std::string& account : options.accounts) add_account(account);
   for (const DriverAccount& driver : options.drivers) {
     add_account(driver.account);
-    add_roles(auth::driver_roles(driver.account, driver.driver));
+    if (!driver.driver.empty()) add_roles(auth::driver_roles(driver.account, driver.driver));
+    if (!driver.rules.empty()) add_roles(auth::account_roles(driver.account, driver.rules));
   }
   if (options.fleet) add_roles(auth::fleet_roles(kFleetUser));
 }

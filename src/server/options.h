@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/kinds/pod_security/pod_security.h"
+#include "json/value.h"
 #include "server/audit_log.h"
 
 namespace dibs::server {
@@ -17,7 +18,9 @@ inline constexpr std::string_view kFleetUser = "system:dibs:nodes";
 /// A driver that runs in this process.
 struct DriverAccount {
   std::string account;  // in kube-system
-  std::string driver;   // the name in its slices
+  std::string driver;   // the name in its slices; "": it has none
+  /// `rules` of a ClusterRole that it has besides; null: none.
+  json::Value rules = {};
 };
 
 struct Options {

@@ -174,6 +174,16 @@ std::vector<Value> driver_roles(std::string_view account, std::string_view drive
   return objects;
 }
 
+std::vector<Value> account_roles(std::string_view account, const Value& rules) {
+  std::vector<Value> objects;
+  read_into(objects,
+            cat("cluster-role dibs:account:", account, "\ncluster-binding dibs:account:", account,
+                " = account:kube-system/", account, "\n"),
+            DeviceModels::both);
+  objects.front().set("rules", rules);
+  return objects;
+}
+
 std::vector<Value> fleet_roles(std::string_view user) {
   std::vector<Value> objects;
   read_into(objects,

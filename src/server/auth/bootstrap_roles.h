@@ -23,6 +23,8 @@ json::Value brought_up_to_date(const json::Value& existing, const json::Value& w
 /// Of a driver in this process, which is `account` in kube-system: what the chart of a driver gives
 /// it, for the devices of `driver` alone, and the right to create its DeviceClass.
 std::vector<json::Value> driver_roles(std::string_view account, std::string_view driver);
+/// A ClusterRole of these rules for an account in kube-system, named as it.
+std::vector<json::Value> account_roles(std::string_view account, const json::Value& rules);
 /// Of `user`, who watches pods and services for all nodes of a fleet.
 std::vector<json::Value> fleet_roles(std::string_view user);
 
