@@ -43,6 +43,8 @@ class HostFacts {
   Result<NodeState> read();
   /// As Links::changed().
   bool changed();
+  /// How often to look though nothing changed.
+  Duration rescan() const { return options_.pools.rescan; }
 
  private:
   std::unique_ptr<Links> links_;

@@ -12,8 +12,9 @@
 //     selectors: {ifNames: [ens1f0np0]}
 //   masterNIC: {includeInterfaces: ["eth*"]}
 //
-// Between selectors all must hold, in one list any. The first pool that matches a virtual function
-// owns it. Pure.
+// Between selectors all must hold, in one list any. The first pool that matches a function owns it.
+// A physical function without virtual ones may be a member as a whole, but not one that the host
+// has addresses on: giving it away would cut the node off. Pure.
 
 #include <cstdint>
 #include <optional>
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/time.h"
 #include "drivers/net/model/node_state.h"
 
 namespace dibs::drivers::net {
@@ -61,10 +63,16 @@ struct PoolRule {
 
 struct PoolsConfig {
   std::vector<PoolRule> rules = {};
+  /// How often hardware is looked at: every 60 seconds, or `periodicUpdateInterval` where that is
+  /// less.
+  Duration rescan = std::chrono::seconds(60);
 };
 
 /// Errors (invalid) name the key: "resourceList[0].selectors.vendor: unknown key".
 Result<PoolsConfig> parse_pools_config(std::string_view text);
+
+/// Shell patterns.
+bool matches_any(const std::vector<std::string>& patterns, const std::string& name);
 
 /// The pools of a node with these interfaces.
 std::vector<ResourcePool> pools_of(const PoolsConfig& config,

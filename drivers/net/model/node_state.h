@@ -26,6 +26,8 @@ struct VirtualFunction {
   std::string driver = {};
   /// It has a netdev on the host: nobody uses it.
   bool available = false;
+  /// Its netdev is in another network namespace. Neither: its driver makes none (vfio).
+  bool in_use = false;
 
   friend bool operator==(const VirtualFunction&, const VirtualFunction&) = default;
 };
@@ -96,6 +98,8 @@ struct NodeState {
   std::vector<std::string> ovs_bridges = {};
   std::string rdma_netns_mode = {};  // "shared", "exclusive", or "" where the kernel does not say
   std::vector<ResourcePool> pools = {};  // in the order of the configuration
+  /// Why the facts are not those of now; "": they are.
+  std::string problem = {};
   /// When the facts were looked at last; not a fact itself.
   Time observed = {};
 
