@@ -35,11 +35,10 @@ inline constexpr Duration kStateLifetime = std::chrono::minutes(5);
 Result<Grant> fit(const NodeState* state, const std::vector<Need>& needs,
                   const ClaimParameter& parameter, const Used& used, Time now);
 
-/// Addresses with their prefixes ("172.18.0.11/16") of the node's device that carries the traffic
-/// of such a NIC: the bond or VLAN where it exists, else the master where there is no VLAN, else
-/// the physical function of `vf`. Nothing where nobody can tell.
-std::optional<std::vector<std::string>> host_addresses(const NodeState& state,
-                                                       const MultusConfig& config,
-                                                       std::string_view vf = {});
+/// The addresses, each as a subnet of its own ("172.18.0.11/32"), of the node's device that carries
+/// the traffic of such a NIC: the bond or VLAN where it exists, else the master where there is no
+/// VLAN, else the physical function of `vf`. Nothing where nobody can tell.
+std::optional<std::vector<Subnet>> host_subnets(const NodeState& state, const MultusConfig& config,
+                                                std::string_view vf = {});
 
 }  // namespace dibs::drivers::net
