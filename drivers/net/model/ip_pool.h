@@ -4,6 +4,7 @@
 // What upstream's webhooks refuse is an error here, with the field and in upstream's words. A pool
 // that is refused is not used; that it exists is not enough. Pure.
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -25,6 +26,23 @@ inline constexpr std::string_view kLabelPoolCidr = "ipam.spidernet.io/ippool-cid
 inline constexpr std::string_view kLabelSubnetCidr = "ipam.spidernet.io/subnet-cidr";
 inline constexpr std::string_view kLabelOwnerSubnet = "ipam.spidernet.io/owner-spider-subnet";
 
+// Of pools that a SpiderSubnet made: whom for.
+inline constexpr std::string_view kLabelApplicationGv = "ipam.spidernet.io/owner-application-gv";
+inline constexpr std::string_view kLabelApplicationKind =
+    "ipam.spidernet.io/owner-application-kind";
+inline constexpr std::string_view kLabelApplicationNamespace =
+    "ipam.spidernet.io/owner-application-namespace";
+inline constexpr std::string_view kLabelApplicationName =
+    "ipam.spidernet.io/owner-application-name";
+inline constexpr std::string_view kLabelApplicationUid = "ipam.spidernet.io/owner-application-uid";
+inline constexpr std::string_view kLabelInterface = "ipam.spidernet.io/interface";
+inline constexpr std::string_view kLabelVersion = "ipam.spidernet.io/ip-version";
+inline constexpr std::string_view kLabelReclaim = "ipam.spidernet.io/ippool-reclaim";
+/// In podAffinity.matchLabels of such a pool: all of them, and no others.
+inline constexpr std::array<std::string_view, 5> kApplicationLabels{
+    "ipam.spidernet.io/app-api-group", "ipam.spidernet.io/app-api-version",
+    "ipam.spidernet.io/app-kind", "ipam.spidernet.io/app-namespace", "ipam.spidernet.io/app-name"};
+
 struct Route {
   Subnet dst;
   Ip gw;
@@ -33,29 +51,34 @@ struct Route {
 
 /// What SpiderIPPool and SpiderSubnet have in common.
 struct AddressSpace {
-  std::string name;
-  std::string uid;
+  std::string name = {};
+  std::string uid = {};
+  std::string created = {};  // metadata.creationTimestamp
   int version = 4;
-  Subnet subnet;
-  IpSet ips;
-  IpSet excluded;
-  IpSet total;  // ips without excluded
-  std::optional<Ip> gateway;
-  std::vector<Route> routes;
+  Subnet subnet = {};
+  IpSet ips = {};
+  IpSet excluded = {};
+  IpSet total = {};  // ips without excluded
+  std::optional<Ip> gateway = {};
+  std::vector<Route> routes = {};
   bool terminating = false;
 };
 
 struct IpPool : AddressSpace {
-  std::optional<api::LabelSelector> pod_affinity;
-  std::optional<api::LabelSelector> namespace_affinity;
-  std::optional<api::LabelSelector> node_affinity;
-  std::vector<std::string> node_names;
-  std::vector<std::string> namespace_names;
-  std::vector<std::string> multus_names;  // "ns/name", or "name" of the install namespace
+  std::optional<api::LabelSelector> pod_affinity = {};
+  std::optional<api::LabelSelector> namespace_affinity = {};
+  std::optional<api::LabelSelector> node_affinity = {};
+  std::vector<std::string> node_names = {};
+  std::vector<std::string> namespace_names = {};
+  std::vector<std::string> multus_names = {};  // "ns/name", or "name" of the install namespace
   bool is_default = false;
   bool disabled = false;
-  std::string owner_subnet;  // of a pool that a SpiderSubnet controls
-  json::Value labels;
+  std::string owner_subnet = {};  // of a pool that a SpiderSubnet controls
+  json::Value labels = {};
+  /// Made by a SpiderSubnet for an application: podAffinity has the labels of the application and
+  /// is not compared with those of pods.
+  bool automatic = false;
+  json::Value application_labels = {};
 };
 
 struct IpSubnet : AddressSpace {};
@@ -84,9 +107,19 @@ struct PoolStatus {
   IpSet used() const;
 };
 
+/// The families that the cluster has.
+struct Families {
+  bool v4 = true;
+  bool v6 = true;
+};
+
 /// Judges the object alone. Errors are invalid, "spec.subnet: Invalid value: …", the first fault.
-Result<IpPool> parse_ip_pool(const json::Value& object);
-Result<IpSubnet> parse_ip_subnet(const json::Value& object);
+Result<IpPool> parse_ip_pool(const json::Value& object, const Families& families = {});
+Result<IpSubnet> parse_ip_subnet(const json::Value& object, const Families& families = {});
+
+/// The pools that may not be used because of others, with the reason: subnets overlap in part, or
+/// addresses do. The older pool stays; of two from the same second that with the lower name.
+std::map<std::string, std::string> refused_pools(const std::vector<const IpPool*>& pools);
 
 /// What is wrong beside others: overlapping subnets and addresses. A pool never conflicts with one
 /// of its own name. Of two pools that overlap, each names the other.
@@ -108,7 +141,8 @@ std::vector<std::string> use_faults(const IpPool& pool, const PoolStatus& status
 /// Of the whole object. Errors: allocatedIPs or settledIPs cannot be read.
 Result<PoolStatus> parse_pool_status(const json::Value& object);
 /// status as it is written: allocatedIPs (JSON in a string, absent when empty), settledIPs and
-/// admittedIPs (absent when empty), totalIPCount, allocatedIPCount, which counts both kinds.
+/// admittedIPs (absent when empty), totalIPCount, and allocatedIPCount, which is
+/// counted here from both kinds.
 json::Value to_status(const PoolStatus& status);
 /// The text of status.allocatedIPs; sorted by address text as Go's encoder does.
 std::string allocated_text(const std::map<Ip, PoolRecord>& allocated);
