@@ -90,6 +90,8 @@ class Composer {
  public:
   explicit Composer(std::string_view text) {
     yaml_parser_initialize(&parser_);
+    // A view of nothing may have no address, which the parser does not take.
+    if (text.empty()) text = "";
     yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()),
                                  text.size());
   }

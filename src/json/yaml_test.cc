@@ -139,6 +139,11 @@ TEST(YamlParse, collects_keys_that_occur_twice) {
   EXPECT_EQ((*parsed)["data"]["k"].as_string(), "2");
 }
 
+TEST(YamlParse, takes_a_view_of_nothing) {
+  EXPECT_TRUE(parse_yaml(std::string_view())->is_null());
+  EXPECT_TRUE(parse_yaml_stream(std::string_view())->empty());
+}
+
 TEST(YamlParse, reads_streams) {
   auto parsed = parse_yaml_stream("---\na: 1\n---\n---\n# none\n---\n- b\n...\n---\nc\n");
   ASSERT_TRUE(parsed.ok());
