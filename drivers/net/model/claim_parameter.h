@@ -7,6 +7,7 @@
 // which an object may use one name only. Pure.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "drivers/net/model/multus_config.h"
 #include "json/value.h"
 
 namespace dibs::drivers::net {
@@ -43,6 +45,14 @@ struct ClaimParameter {
 
 /// Of a null value: the parameters of a claim that refers to none. Errors (invalid) name the field.
 Result<ClaimParameter> parse_claim_parameter(const json::Value& object);
+
+/// The config of that key; nothing when there is none. A NetworkAttachmentDefinition alone counts
+/// (config_of_definition()).
+using FindConfig = std::function<std::optional<MultusConfig>(const std::string& key)>;
+
+/// Whether the NICs can be had at all, on whatever node: all of them exist, secondary ones are of
+/// one type, and have RDMA where the claim wants it. Errors: not_found names the config; invalid.
+Result<> check_nics(const ClaimParameter& parameter, const FindConfig& find);
 
 /// What a user should know though it is allowed: a CDI version that only some claims can have. ""
 /// when there is nothing.
