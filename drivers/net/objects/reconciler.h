@@ -43,7 +43,4 @@ class Reconciler {
   std::unique_ptr<State> state_;
 };
 
-/// "macvlan-conf.kube-system.cni.spidernet.io".
-std::string device_class_name(std::string_view config, std::string_view name_space);
-
 }  // namespace dibs::drivers::net

@@ -1,0 +1,12 @@
+# Writes OUT, a source file that holds the YAML texts of DIR as string literals.
+file(GLOB files ${DIR}/*.yaml)
+list(SORT files)
+set(out "#include \"drivers/net/objects/texts.h\"\n\nnamespace dibs::drivers::net {\n\n")
+string(APPEND out "const std::vector<Text>& texts() {\n  static const std::vector<Text> all = {\n")
+foreach(file IN LISTS files)
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} text)
+  string(APPEND out "    {\"${name}\", R\"yaml(${text})yaml\"},\n")
+endforeach()
+string(APPEND out "  };\n  return all;\n}\n\n}  // namespace dibs::drivers::net\n")
+file(WRITE ${OUT} "${out}")

@@ -1,0 +1,338 @@
+#include "drivers/net/objects/install.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/release.h"
+#include "client/resource_versions.h"
+#include "drivers/net/objects/test_objects.h"
+#include "json/parse.h"
+
+namespace dibs::drivers::net::test {
+namespace {
+
+std::string error_of(const Result<Value>& answer) {
+  return answer ? std::string() : answer.error().message();
+}
+
+const Value* column(const Value& definition, std::string_view name) {
+  for (const auto& column : definition["spec"]["versions"][0]["additionalPrinterColumns"].items()) {
+    if (column["name"].as_string() == name) return &column;
+  }
+  return nullptr;
+}
+
+TEST(Kinds, are_complete_and_hold_no_words_of_their_own) {
+  for (int release : {27, 30, 31, kNewestRelease}) {
+    const auto all = crds(release);
+    ASSERT_TRUE(all.ok()) << all.error().message();
+    EXPECT_EQ(all->size(), 9U);
+    for (const auto& definition : *all) {
+      const std::string text = json::write(definition);
+      EXPECT_EQ(text.find("\"include\""), std::string::npos) << text;
+      EXPECT_EQ(text.find("\"since\""), std::string::npos) << text;
+      EXPECT_TRUE(release >= 31 || text.find("isCIDR") == std::string::npos) << text;
+      EXPECT_TRUE(release >= 28 || text.find("\"fieldPath\"") == std::string::npos) << text;
+      if (definition["spec"]["group"].as_string() != kGroup) continue;
+      EXPECT_EQ(definition["spec"]["names"]["categories"], Value::array({"spiderpool"}));
+    }
+  }
+}
+
+TEST(Install, brings_kinds_classes_and_rights_in_every_release) {
+  for (const char* release : {"1.27", "1.30", "1.32", "1.34", "1.36", ""}) {
+    SCOPED_TRACE(release);
+    ObjectsWorld world(release);
+
+    world.install_all();
+
+    std::set<std::string> names;
+    for (const auto& definition : world.list(kDefinitions, "")) {
+      names.insert(definition["spec"]["names"]["shortNames"][0].str());
+    }
+    EXPECT_EQ(names, (std::set<std::string>{"scp", "smc", "sp", "ss", "sr", "se", "scc", "sns",
+                                            "net-attach-def"}));
+    const bool classic = std::string(release) == "1.27" || std::string(release) == "1.30";
+    const Value resource_class = world.get({"resource.k8s.io", "v1alpha2", "resourceclasses"}, "",
+                                           "netresources.spidernet.io");
+    if (classic) {
+      EXPECT_EQ(resource_class["driverName"].as_string(), "netresources.spidernet.io");
+    } else {
+      client::ResourceClient resources(*world.api);
+      for (const char* name :
+           {"cni.spidernet.io", "dra-static-nic.spidernet.io", "dra-dynamic-nic.spidernet.io"}) {
+        EXPECT_TRUE(resources.get(kDeviceClasses, "", name).ok()) << name;
+      }
+    }
+    const Value coordinator = world.get(kCoordinators, "", "default");
+    EXPECT_EQ(coordinator["spec"]["hijackCIDR"], Value::array({"169.254.0.0/16"}));
+    EXPECT_EQ(coordinator["spec"]["mode"].as_string(), "auto");
+  }
+}
+
+TEST(Install, lets_nodes_get_definitions_and_nothing_more) {
+  ObjectsWorld world;
+  world.install_all();
+  world.create(kNetAttachDefs, "kube-system",
+               "{'apiVersion': 'k8s.cni.cncf.io/v1', 'kind': 'NetworkAttachmentDefinition', "
+               "'metadata': {'name': 'n'}, 'spec': {'config': '{}'}}");
+  const auto way = world.connect({"system:node:node-0", {"system:nodes"}});
+  client::Client node(*way);
+
+  EXPECT_TRUE(node.get(kNetAttachDefs, "kube-system", "n").ok());
+  EXPECT_EQ(node.list(kNetAttachDefs, "").error().code(), Code::forbidden);
+  EXPECT_EQ(node.remove(kNetAttachDefs, "kube-system", "n").error().code(), Code::forbidden);
+}
+
+TEST(Install, changes_nothing_the_second_time_and_leaves_a_users_settings) {
+  ObjectsWorld world;
+  world.install_all();
+  world.patch(kCoordinators, "", "default", "{'spec': {'hijackCIDR': ['10.0.0.0/8']}}");
+  std::map<std::string, std::string> before;
+  for (const auto& definition : world.list(kDefinitions, "")) {
+    before[std::string(client::name_of(definition))] =
+        definition["metadata"]["resourceVersion"].str();
+  }
+
+  world.install_all();
+
+  for (const auto& definition : world.list(kDefinitions, "")) {
+    EXPECT_EQ(definition["metadata"]["resourceVersion"].str(),
+              before[std::string(client::name_of(definition))])
+        << client::name_of(definition);
+  }
+  EXPECT_EQ(world.get(kCoordinators, "", "default")["spec"]["hijackCIDR"],
+            Value::array({"10.0.0.0/8"}));
+}
+
+TEST(Install, brings_an_older_kind_up_to_date_and_leaves_the_definitions_of_others) {
+  ObjectsWorld world;
+  const auto older = [](const char* plural, const char* kind, const char* group,
+                        const char* version) {
+    return from_text(
+        cat("{'apiVersion': 'apiextensions.k8s.io/v1', 'kind': 'CustomResourceDefinition', "
+            "'metadata': {'name': '",
+            plural, ".", group, "'}, 'spec': {'group': '", group, "', 'scope': 'Namespaced', ",
+            "'names': {'plural': '", plural, "', 'kind': '", kind, "'}, 'versions': [{'name': '",
+            version,
+            "', 'served': true, 'storage': true, 'schema': {'openAPIV3Schema': {'type': 'object', "
+            "'properties': {'spec': {'type': 'object', 'properties': {'rdmaAcc': {'type': "
+            "'boolean'}, 'config': {'type': 'string'}}}}}}}]}}"));
+  };
+  ASSERT_TRUE(world.api
+                  ->create(kDefinitions, "",
+                           older("spiderclaimparameters", "SpiderClaimParameter",
+                                 "spiderpool.spidernet.io", "v2beta1"))
+                  .ok());
+  ASSERT_TRUE(world.api
+                  ->create(kDefinitions, "",
+                           older("network-attachment-definitions", "NetworkAttachmentDefinition",
+                                 "k8s.cni.cncf.io", "v1"))
+                  .ok());
+
+  world.install_all();
+
+  const Value own = world.get(kDefinitions, "", "spiderclaimparameters.spiderpool.spidernet.io");
+  EXPECT_EQ(own["spec"]["names"]["shortNames"], Value::array({"scp"}));
+  EXPECT_TRUE(world.make_parameter("p", ", 'spec': {'enableRdma': true}").ok());
+  EXPECT_TRUE(world.get(kClaimParameters, "default", "p")["spec"]["enableRdma"].as_bool());
+  const Value other = world.get(kDefinitions, "", "network-attachment-definitions.k8s.cni.cncf.io");
+  EXPECT_TRUE(other["spec"]["names"]["shortNames"].is_null());
+}
+
+TEST(Install, goes_on_where_it_was_killed) {
+  for (int writes = 0;; ++writes) {
+    ObjectsWorld world;
+    DyingWay dying(world.way(), writes, writes % 2 == 0);
+    client::Client client(dying);
+    for (int i = 0; i < 10 && !dying.died() && !install(client).ok(); ++i) world.settle();
+
+    world.install_all();
+
+    EXPECT_EQ(world.list(kDefinitions, "").size(), 9U);
+    EXPECT_FALSE(world.get(kCoordinators, "", "default").is_null());
+    if (!dying.died()) break;
+    ASSERT_LT(writes, 40);
+  }
+}
+
+TEST(Install, works_with_the_rights_that_it_asks_for) {
+  ObjectsWorld world;
+  const auto make_account = [&](const std::string& name, const Value& rules) {
+    Value role =
+        from_text(cat("{'apiVersion': 'rbac.authorization.k8s.io/v1', 'kind': 'ClusterRole', "
+                      "'metadata': {'name': '",
+                      name, "'}}"));
+    role.set("rules", rules);
+    ASSERT_TRUE(
+        world.api->create({"rbac.authorization.k8s.io", "v1", "clusterroles"}, "", role).ok());
+    world.create({"rbac.authorization.k8s.io", "v1", "clusterrolebindings"}, "",
+                 cat("{'metadata': {'name': '", name,
+                     "'}, 'roleRef': {'apiGroup': 'rbac.authorization.k8s.io', 'kind': "
+                     "'ClusterRole', 'name': '",
+                     name,
+                     "'}, 'subjects': [{'kind': 'ServiceAccount', 'namespace': "
+                     "'kube-system', 'name': '",
+                     name, "'}]}"));
+  };
+  make_account("controller", controller_rules());
+  make_account("node", node_rules());
+  const auto way = world.connect({"system:serviceaccount:kube-system:controller", {}});
+  client::Client controller(*way);
+
+  auto installed = install(controller);
+  for (int i = 0; i < 10 && !installed; ++i) {
+    ASSERT_EQ(installed.error().code(), Code::unavailable) << installed.error().message();
+    world.settle();
+    installed = install(controller);
+  }
+
+  EXPECT_TRUE(installed.ok());
+  EXPECT_TRUE(install(controller).ok());
+  const auto node_way = world.connect({"system:serviceaccount:kube-system:node", {}});
+  client::Client node(*node_way);
+  EXPECT_TRUE(node.list(kIpPools, "").ok());
+  EXPECT_EQ(node.remove(kIpPools, "", "p").error().code(), Code::forbidden);
+  EXPECT_EQ(node.list(kDefinitions, "").error().code(), Code::forbidden);
+}
+
+TEST(Kinds, print_the_columns_that_they_should) {
+  const auto all = crds(kNewestRelease);
+  ASSERT_TRUE(all.ok());
+  for (const auto& definition : *all) {
+    if (definition["spec"]["names"]["kind"].as_string() != "SpiderIPPool") continue;
+    for (const char* name :
+         {"VERSION", "SUBNET", "ALLOCATED-IP-COUNT", "TOTAL-IP-COUNT", "DEFAULT"}) {
+      ASSERT_NE(column(definition, name), nullptr) << name;
+      EXPECT_EQ((*column(definition, name))["priority"].as_int(), 0) << name;
+    }
+    for (const char* name : {"DISABLE", "NodeName", "MultusName", "APP-NAMESPACE"}) {
+      ASSERT_NE(column(definition, name), nullptr) << name;
+      EXPECT_EQ((*column(definition, name))["priority"].as_int(), 10) << name;
+    }
+  }
+}
+
+TEST(Kinds, take_what_the_document_says_word_for_word) {
+  for (const char* release : {"1.27", "1.30", ""}) {
+    ObjectsWorld world(release);
+    world.install_all();
+
+    EXPECT_EQ(error_of(world.make_parameter("demo", "")), "");
+    EXPECT_EQ(error_of(world.make_config("macvlan-conf",
+                                         "'cniType': 'macvlan', 'macvlan': {'master': ['eth0']}")),
+              "");
+    EXPECT_EQ(error_of(world.make_pool("ippool-test",
+                                       "'ips': ['172.18.30.131-172.18.30.140'], 'subnet': "
+                                       "'172.18.0.0/16', 'gateway': '172.18.0.1', 'multusName': "
+                                       "['kube-system/macvlan-conf']")),
+              "");
+    const Value pool = world.get(kIpPools, "", "ippool-test");
+    EXPECT_FALSE(pool["spec"]["default"].as_bool(true));
+    EXPECT_FALSE(pool["spec"]["disable"].as_bool(true));
+  }
+}
+
+TEST(Kinds, refuse_a_config_in_the_words_of_the_original) {
+  ObjectsWorld world;
+  world.install_all();
+  const auto refusal = [&](const std::string& spec) {
+    return error_of(world.make_config("c", spec));
+  };
+  const std::string invalid = "SpiderMultusConfig.spiderpool.spidernet.io \"c\" is invalid: ";
+
+  EXPECT_EQ(refusal("'cniType': 'macvlan'"),
+            invalid + "spec: Required value: no spec.macvlanConfig specified");
+  EXPECT_EQ(refusal("'cniType': 'macvlan', 'macvlan': {'master': ['a']}, 'ovs': {'bridge': 'b'}"),
+            invalid +
+                "spec.cniType: Forbidden: the cniType macvlan only supports "
+                "spec.macvlanConfig, please remove other CNI configs");
+  EXPECT_NE(
+      refusal("'cniType': 'macvlan', 'macvlan': {'master': []}").find("master can't be empty"),
+      std::string::npos);
+  EXPECT_NE(refusal("'cniType': 'macvlan', 'macvlan': {'master': ['a', 'b']}")
+                .find("the bond property is nil with multiple Interfaces"),
+            std::string::npos);
+  EXPECT_NE(refusal("'cniType': 'sriov', 'sriov': {}")
+                .find("no spec.sriovConfig[resourceName] specified"),
+            std::string::npos);
+  EXPECT_NE(refusal("'cniType': 'macvlan', 'macvlan': {'master': ['a'], 'vlanID': 4095}"), "");
+  EXPECT_NE(refusal("'cniType': 'bridge'"), "");
+  EXPECT_NE(refusal("'cniType': 'vlan', 'vlan': {'master': ['a'], 'vlanMode': 'auto'}"), "");
+  EXPECT_NE(refusal("'cniType': 'custom', 'coordinator': {'mode': 'auto'}"), "");
+  EXPECT_NE(refusal("'cniType': 'ipvlan', 'ipvlan': {'master': ['a']}, "
+                    "'coordinator': {'podMACPrefix': '0b:00'}")
+                .find("not a unicast MAC"),
+            std::string::npos);
+  EXPECT_NE(refusal("'cniType': 'ipvlan', 'ipvlan': {'master': ['a']}, "
+                    "'coordinator': {'hijackCIDR': ['x.y']}")
+                .find("invalid IP address or CIDR"),
+            std::string::npos);
+  EXPECT_EQ(refusal("'cniType': 'sriov', 'sriov': {'resourceName': 'a/b'}"), "");
+}
+
+TEST(Kinds, refuse_a_pool_in_the_words_of_the_original) {
+  ObjectsWorld world;
+  world.install_all();
+  const auto refusal = [&](const std::string& spec) {
+    return error_of(world.make_pool("p", spec));
+  };
+  const std::string invalid = "SpiderIPPool.spiderpool.spidernet.io \"p\" is invalid: ";
+
+  EXPECT_NE(refusal("'subnet': '172.18.30.1/16'")
+                .find("unformatted subnet 172.18.30.1/16, please change it to"),
+            std::string::npos);
+  EXPECT_NE(refusal("'subnet': '172.18.0.0/16', 'ips': ['10.0.0.1-10.0.0.3']")
+                .find("not pertains to the 'spec.subnet' 172.18.0.0/16 of IPPool"),
+            std::string::npos);
+  EXPECT_NE(refusal("'subnet': '172.18.0.0/16', 'gateway': '10.0.0.1'").find("spec.gateway"),
+            std::string::npos);
+  EXPECT_NE(refusal("'subnet': '172.18.0.0/16', 'routes': [{'dst': '0.0.0.0/0', 'gw': "
+                    "'172.18.0.1'}]")
+                .find("please specify 'spec.gateway' to configure the default route"),
+            std::string::npos);
+  EXPECT_NE(refusal("'subnet': '172.18.0.0/16', 'routes': [{'dst': '10.0.0.0/8', 'gw': "
+                    "'172.18.0.1'}, {'dst': '10.0.0.0/8', 'gw': '172.18.0.2'}]")
+                .find("duplicate route with the same dst"),
+            std::string::npos);
+  EXPECT_NE(refusal("'subnet': '172.18.0.0/16', 'podAffinity': {}")
+                .find("empty podAffinity is invalid for SpiderIPPool"),
+            std::string::npos);
+  EXPECT_NE(refusal("'ips': []"), "");
+  EXPECT_NE(refusal("'subnet': '172.18.0.0/16', 'ips': ['172.18.0.0/24']"), "");
+  ASSERT_EQ(refusal("'subnet': 'fd00::/64', 'ips': ['fd00::1-fd00::9'], 'gateway': 'fd00::a'"), "");
+
+  Value pool = world.get(kIpPools, "", "p");
+  pool.mut("spec").set("subnet", "fd01::/64");
+  EXPECT_NE(error_of(world.api->update(kIpPools, "", pool))
+                .find("spec.subnet: Forbidden: is not changeable"),
+            std::string::npos);
+}
+
+TEST(Kinds, refuse_parameters_that_contradict_themselves) {
+  ObjectsWorld world;
+  world.install_all();
+
+  EXPECT_NE(error_of(world.make_parameter(
+                         "a",
+                         ", 'spec': {'staticNics': [{'multusConfigName': '', 'namespace': "
+                         "'n'}]}"))
+                .find("value should not be empty"),
+            std::string::npos);
+  EXPECT_NE(error_of(world.make_parameter(
+                         "a",
+                         ", 'spec': {'multusNames': ['m'], 'secondaryNics': [{'multusName': "
+                         "'m', 'namespace': 'n'}]}"))
+                .find("only one of secondaryNics, staticNics and multusNames may be given"),
+            std::string::npos);
+  EXPECT_NE(error_of(world.make_parameter("a", ", 'spec': {'resources': {'a/b': 'x'}}")), "");
+  EXPECT_EQ(error_of(world.make_parameter(
+                "a",
+                ", 'spec': {'resources': {'a/b': 1}, 'netResources': {'a/b': '1'}, "
+                "'rdma': true, 'ippools': ['p']}")),
+            "");
+}
+
+}  // namespace
+}  // namespace dibs::drivers::net::test
