@@ -42,7 +42,7 @@ struct SelectionOptions {
   bool multus_name_selects = true;  // rule 6
   SubnetMatch subnet_match = SubnetMatch::automatic;
   std::string install_namespace = "kube-system";
-  std::string cluster_network;  // "ns/name" of eth0 where the pod does not say
+  std::string cluster_network = {};  // "ns/name" of eth0 where the pod does not say
 };
 
 /// What is known when a pool is chosen. Pools that were refused stand in `refused` with the reason,
@@ -50,24 +50,24 @@ struct SelectionOptions {
 using Pools = std::map<std::string, std::shared_ptr<const IpPool>, std::less<>>;
 struct Setting {
   const Pools* pools = nullptr;
-  std::map<std::string, std::string, std::less<>> refused;
-  json::Value pod;
-  json::Value name_space;  // the object; null is one without labels and annotations
-  std::string node;
-  json::Value node_labels;
-  Application application;  // of the pod: what auto-created pools are compared with
-  SelectionOptions options;
+  std::map<std::string, std::string, std::less<>> refused = {};
+  json::Value pod = {};
+  json::Value name_space = {};  // the object; null is one without labels and annotations
+  std::string node = {};
+  json::Value node_labels = {};
+  Application application = {};  // of the pod: what auto-created pools are compared with
+  SelectionOptions options = {};
 };
 
 /// What an interface brings along.
 struct NicAsk {
-  std::string interface;
-  std::string multus;                               // "ns/name"
-  std::vector<std::string> ipv4_pools, ipv6_pools;  // of the configuration: rule 4
-  std::vector<Subnet> host_subnets;                 // of the device that carries it on this node
+  std::string interface = {};
+  std::string multus = {};                                    // "ns/name"
+  std::vector<std::string> ipv4_pools = {}, ipv6_pools = {};  // of the configuration: rule 4
+  std::vector<Subnet> host_subnets = {};  // of the device that carries it on this node
   bool host_known = false;           // false: nothing is known of the device, subnets do not count
   bool match_master_subnet = false;  // of the configuration: as SubnetMatch::strict
-  std::vector<std::string> only_pools;  // spec.ippools of the claim
+  std::vector<std::string> only_pools = {};  // spec.ippools of the claim
   bool clean_gateway = false;
 };
 
@@ -84,6 +84,8 @@ Result<Candidates> select_pools(const Setting& setting, const NicAsk& nic, std::
 /// Why the pool cannot serve the interface; "" where it can.
 std::string filter_reason(const Setting& setting, const NicAsk& nic, const IpPool& pool,
                           int version);
+/// Does spec.multusName of the pool name the configuration of the interface?
+bool names_multus(const Setting& setting, const NicAsk& nic, const IpPool& pool);
 /// Stable: pools that are as particular stay in their order.
 void rank_pools(std::vector<std::shared_ptr<const IpPool>>& pools);
 

@@ -79,22 +79,6 @@ std::string conflict(const IpPool& pool, const IpPool& other) {
   return other.subnet.overlaps(pool.subnet) ? overlapping_subnet(pool, other, "IPPool") : "";
 }
 
-/// Pools of one subnet, and all their addresses.
-struct Neighbours {
-  std::vector<const IpPool*> pools;
-  IpSet total;
-};
-
-std::string conflict_among(const IpPool& pool, const Neighbours& neighbours) {
-  const IpPool& any = *neighbours.pools.front();
-  if (!any.subnet.overlaps(pool.subnet)) return {};
-  if (any.subnet == pool.subnet && !neighbours.total.intersects(pool.total)) return {};
-  for (const IpPool* other : neighbours.pools) {
-    if (std::string text = conflict(pool, *other); !text.empty()) return text;
-  }
-  return {};
-}
-
 void subnet_changes(const AddressSpace& old, const AddressSpace& space,
                     std::vector<std::string>& faults) {
   if (old.version != space.version) {
@@ -123,29 +107,6 @@ Result<IpPool> parse_ip_pool(const json::Value& object, const Families& families
   DIBS_TRY(pool.is_default, read_flag(spec, "default", path));
   DIBS_TRY(pool.disabled, read_flag(spec, "disable", path));
   return pool;
-}
-
-std::map<std::string, std::string> refused_pools(const std::vector<const IpPool*>& pools) {
-  std::vector<const IpPool*> ordered = pools;
-  std::sort(ordered.begin(), ordered.end(), [](const IpPool* a, const IpPool* b) {
-    return std::tie(a->created, a->name) < std::tie(b->created, b->name);
-  });
-  std::map<std::string, std::string> refused;
-  std::map<Ip, Neighbours> subnets;  // by the base; those of accepted pools are equal or disjoint
-  for (const IpPool* pool : ordered) {
-    std::string text;
-    auto at = subnets.upper_bound(pool->subnet.range().last);
-    // Before the end of this subnet: that which holds it, or the last one inside it.
-    if (at != subnets.begin()) text = conflict_among(*pool, std::prev(at)->second);
-    if (!text.empty()) {
-      refused.emplace(pool->name, std::move(text));
-      continue;
-    }
-    Neighbours& mine = subnets[pool->subnet.base];
-    mine.pools.push_back(pool);
-    mine.total.add(pool->total);
-  }
-  return refused;
 }
 
 std::vector<std::string> conflicts(const IpPool& pool, const std::vector<IpPool>& others) {

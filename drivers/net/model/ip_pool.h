@@ -117,10 +117,6 @@ struct Families {
 Result<IpPool> parse_ip_pool(const json::Value& object, const Families& families = {});
 Result<IpSubnet> parse_ip_subnet(const json::Value& object, const Families& families = {});
 
-/// The pools that may not be used because of others, with the reason: subnets overlap in part, or
-/// addresses do. The older pool stays; of two from the same second that with the lower name.
-std::map<std::string, std::string> refused_pools(const std::vector<const IpPool*>& pools);
-
 /// What is wrong beside others: overlapping subnets and addresses. A pool never conflicts with one
 /// of its own name. Of two pools that overlap, each names the other.
 std::vector<std::string> conflicts(const IpPool& pool, const std::vector<IpPool>& others);
