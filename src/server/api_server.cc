@@ -380,7 +380,7 @@ void ApiServer::Parts::answer(const ContextPtr& context, const ExchangePtr& exch
   if (reply->pieces) {
     requests.count(*context, reply->response.status, runtime.clock.now() - context->now);
     if (const auto entry = std::exchange(context->audit, nullptr)) {
-      if (entry->wants_body()) entry->annotate("audit.k8s.io/truncated", "true");
+      if (entry->wants_body()) entry->leave_out_bodies();
       entry->answered(*context, reply->response);
       reply->response.headers.set("Audit-Id", entry->id());
     }

@@ -178,7 +178,7 @@ void AuditEntry::take_request(const Context& context) {
       if (!reference.contains(key) && !text.empty()) reference.set(key, text);
     }
   }
-  if (!is_wanted) return;
+  if (!is_wanted || truncated_) return;
   if (choice_.omit_managed_fields) drop_managers(object);
   event_.set("requestObject", std::move(object));
 }
@@ -198,7 +198,7 @@ void AuditEntry::set_status(const Response& response) {
   }
   status.set("code", response.status);
   event_.set("responseStatus", std::move(status));
-  if (!is_wanted || !object.is_object()) return;
+  if (!is_wanted || truncated_ || !object.is_object()) return;
   if (choice_.omit_managed_fields) drop_managers(object);
   event_.set("responseObject", std::move(object));
 }
@@ -225,9 +225,26 @@ void AuditEntry::not_known(const Context& context, const Response& response) {
   tell(AuditStage::response_started);
 }
 
+void AuditEntry::leave_out_bodies() {
+  if (choice_.level < AuditLevel::request) return;
+  truncated_ = true;
+  for (const char* body : {"requestObject", "responseObject"}) event_.set(body, nullptr);
+  annotate("audit.k8s.io/truncated", "true");
+}
+
 void AuditEntry::tell(AuditStage stage) {
   if (!choice_.tells(stage)) return;
   event_.set("stage", name_of(stage));
+  std::string told = line(stage);
+  if (told.size() > kMostBytes) {
+    leave_out_bodies();
+    told = line(stage);
+  }
+  auditor_.events_.one().add();
+  auditor_.log_->add(told);
+}
+
+std::string AuditEntry::line(AuditStage stage) const {
   std::string line;
   line.reserve(1024);
   line += '{';
@@ -246,8 +263,7 @@ void AuditEntry::tell(AuditStage stage) {
     json::write_to(line, event_["annotations"], true);
   }
   line += "}\n";
-  auditor_.events_.one().add();
-  auditor_.log_->add(line);
+  return line;
 }
 
 Auditor::Auditor(AuditPolicy policy, std::unique_ptr<AuditLog> log, runtime::Runtime& runtime,

@@ -33,8 +33,13 @@ class AuditEntry {
   ~AuditEntry();
 
   const std::string& id() const { return id_; }
+  /// Of one event, with the bodies in it; a longer one goes without them, and says so.
+  static constexpr std::size_t kMostBytes = std::size_t{10} << 20;
+
   /// The whole answer is to be told, too.
   bool wants_body() const { return choice_.level == AuditLevel::request_response; }
+  /// Before answered(), of an answer that is known to be too long.
+  void leave_out_bodies();
   void received() { tell(AuditStage::request_received); }
   void impersonates(const auth::UserInfo& user);
   /// The first value of a key counts.
@@ -50,13 +55,15 @@ class AuditEntry {
   void tell(AuditStage stage);
   void take_request(const Context& context);
   void set_status(const Response& response);
+  std::string line(AuditStage stage) const;
 
   Auditor& auditor_;
   const AuditChoice choice_;
   const bool is_long_;
   std::string id_;
   Value event_;
-  bool open_ = false;  // started, and not complete
+  bool truncated_ = false;  // bodies are left out
+  bool open_ = false;       // started, and not complete
 };
 
 using AuditEntryPtr = std::shared_ptr<AuditEntry>;

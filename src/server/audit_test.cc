@@ -124,6 +124,54 @@ TEST_F(AuditTest, tells_bodies_where_the_policy_wants_them) {
   EXPECT_THAT(read_file(path_), testing::Not(HasSubstr("\"resource\":\"secrets\"")));
 }
 
+/// Eleven objects of a million bytes: more than an event may have.
+void add_eleven_million_bytes(TestServer& server) {
+  for (int i = 0; i < 11; ++i) {
+    server.add_config_map(cat("m", i), cat("{'k':'", std::string(1'000'000, 'x'), "'}"));
+  }
+}
+
+TEST_F(AuditTest, does_without_bodies_that_are_too_long_and_says_so) {
+  {
+    TestServer server(
+        with("omitStages: [RequestReceived]\nrules:\n"
+             "- {level: RequestResponse, verbs: [list, deletecollection]}\n"));
+    add_eleven_million_bytes(server);
+    // Whole, in pieces; and as values, which clients in the process take.
+    EXPECT_EQ(server.get(kConfigMaps).status, 200);
+    calls::Request near{make_request("GET", kConfigMaps)};
+    near.takes_values = true;
+    EXPECT_EQ(server.send(std::move(near)).status, 200);
+    EXPECT_EQ(server.get(cat(kConfigMaps, "?limit=2")).status, 200);
+    EXPECT_EQ(server.remove(kConfigMaps, R"({"gracePeriodSeconds":0})").status, 200);
+  }
+  const auto told = events();
+  EXPECT_THAT(brief(told),
+              ElementsAre("ResponseComplete list 200", "ResponseComplete list 200",
+                          "ResponseComplete list 200", "ResponseComplete deletecollection 200"));
+  for (const std::size_t i : {0, 1, 3}) {
+    EXPECT_EQ(told[i]["level"].str(), "RequestResponse") << i;
+    EXPECT_EQ(told[i]["annotations"]["audit.k8s.io/truncated"].str(), "true") << i;
+    EXPECT_TRUE(told[i]["requestObject"].is_null()) << i;
+    EXPECT_TRUE(told[i]["responseObject"].is_null()) << i;
+    EXPECT_EQ(told[i]["objectRef"]["resource"].str(), "configmaps") << i;
+  }
+  EXPECT_FALSE(told[2]["annotations"].contains("audit.k8s.io/truncated"));
+  EXPECT_EQ(told[2]["responseObject"]["items"].size(), 2U);
+}
+
+TEST_F(AuditTest, has_nothing_to_leave_out_where_bodies_are_not_told) {
+  {
+    TestServer server(
+        with("omitStages: [RequestReceived]\nrules: [{level: Request, verbs: [list]}]"));
+    add_eleven_million_bytes(server);
+    server.get(kConfigMaps);
+  }
+  const auto told = events();
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_FALSE(told[0]["annotations"].contains("audit.k8s.io/truncated"));
+}
+
 TEST_F(AuditTest, tells_of_strangers_impersonators_and_the_refused) {
   {
     TestServer server(with("rules: [{level: Metadata}]\nomitStages: [RequestReceived]"));

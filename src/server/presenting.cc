@@ -311,9 +311,6 @@ constexpr std::size_t kPiece = 256 * 1024;
 /// Stored bytes of a list from which its text is made in pieces.
 constexpr std::size_t kInPieces = 1024 * 1024;
 
-/// From so many on the audit log does without a list, as Kubernetes' own does where it truncates.
-constexpr std::size_t kMostAudited = 10 * 1024 * 1024;
-
 /// The text of a list, item by item.
 class ListPieces final : public Pieces {
  public:
@@ -449,7 +446,7 @@ Result<ListAnswer> present_list(const Context& context, const Resource& resource
   }
   std::size_t total = 0;
   for (const auto& record : records) total += record->value->size();
-  const bool told = context.audit && context.audit->wants_body() && total < kMostAudited;
+  const bool told = context.audit && context.audit->wants_body() && total < AuditEntry::kMostBytes;
   const bool in_pieces = total >= kInPieces && !told;
   const bool compact = context.answer.media == Media::json && !context.answer.pretty;
   if (!in_pieces && (!compact || (records.empty() && context.answer.form != Form::object))) {
