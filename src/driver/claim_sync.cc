@@ -149,6 +149,8 @@ Result<Value> ClaimSync::write(const Value& claim, bool status) {
 
 /// Deallocates, in the order that survives being killed after any step.
 Result<> ClaimSync::release(Value claim) {
+  const std::string key = client::key_of(claim);
+  releasing_.insert(key);
   const bool allocated = is_allocated(claim);
   auto undone = guarded([&] { return allocator_.deallocate(claim); });
   if (!undone) return undone.error().within(allocated ? "deallocate" : "stop allocation");
@@ -172,6 +174,7 @@ Result<> ClaimSync::release(Value claim) {
   if (!written && written.error().code() != Code::not_found) {
     return written.error().within("remove finalizer");
   }
+  releasing_.erase(key);
   return success();
 }
 
@@ -221,6 +224,7 @@ Result<> ClaimSync::look_up(PendingClaim& pending, bool tell_claim) {
 
 Result<Next> ClaimSync::claim(const std::string& key) {
   const auto claim = claims_.newest(key);
+  if (!claim) releasing_.erase(key);
   if (!claim || !is_classic(*claim)) return Next::done;
   const Value& status = (*claim)["status"];
   if (!status["reservedFor"].empty()) return Next::done;
@@ -232,6 +236,7 @@ Result<Next> ClaimSync::claim(const std::string& key) {
   }
   if (is_allocated(*claim)) return Next::done;
   if (unsettled_.contains(key)) DIBS_CHECK(settle());
+  if (releasing_.contains(key) && has_finalizer(*claim)) DIBS_CHECK(release(*claim));
   if ((*claim)["spec"]["allocationMode"].as_string() != "Immediate") return Next::done;
   PendingClaim pending;
   DIBS_TRY(pending.resource_class, own_class(*claim));

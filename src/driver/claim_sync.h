@@ -10,7 +10,8 @@
 // deallocated. Whether a write of an allocation happened can be unknown: its answer got lost, or
 // who sent it was killed. Such a claim, which has the finalizer and no allocation, is settled
 // before anything else is allocated: deallocated, and the finalizer taken away, after which a write
-// that is still on its way finds another version and fails. So no device is given away twice.
+// that is still on its way finds another version and fails. So no device is given away twice. What
+// was begun to be freed is freed to its end, though after the first write nothing else asks for it.
 //
 // For one worker: nothing here is thread-safe.
 
@@ -96,7 +97,9 @@ class ClaimSync {
   ObjectFinder objects_;
   OwnWrites claims_;
   OwnWrites contexts_;
-  std::set<std::string> unsettled_;  // keys of claims
+  // Keys of claims.
+  std::set<std::string> unsettled_;  // may be allocated
+  std::set<std::string> releasing_;  // begun, and not ended
 };
 
 /// At most 128 of `nodes` that are among `asked`, each once; `kept` stays if it is one of them.

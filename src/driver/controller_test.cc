@@ -511,6 +511,41 @@ TEST_P(ControllerTest, a_kill_at_any_write_loses_nothing_and_gives_nothing_away_
   }
 }
 
+/// What is being freed is freed to its end, whichever write gets lost.
+TEST_P(ControllerTest, a_write_that_is_lost_is_made_good) {
+  for (const bool arrives : {false, true}) {
+    bool lost = true;
+    for (int writes = 0; lost && writes < 20; ++writes) {
+      SCOPED_TRACE(cat(arrives ? "answer" : "write", " ", writes, " lost"));
+      ControllerWorld place(GetParam());
+      DyingTransport way(place.way(), writes, arrives, true);
+      client::Client client(way);
+      Boxes some;
+      auto controller = *Controller::start(some, place.environment_over(client),
+                                           {.driver_name = std::string(kDriver)});
+      place.make_class();
+      place.make_claim("now", "Immediate");
+      place.make_claim("c");
+      place.make_pod("p", {"c"});
+      place.make_context("p", "node-1", {"node-0", "node-1"});
+      place.settle(std::chrono::minutes(2));
+      EXPECT_EQ(place.boxes_in_use().size(), 2u);
+      place.remove(kContexts, "default", "p");
+      place.patch(kClaims2, "default", "c", "{'status': {'reservedFor': null}}", "status");
+      place.patch(kClaims2, "default", "c", "{'status': {'deallocationRequested': true}}",
+                  "status");
+      place.remove(kClaims2, "default", "now");
+      place.settle(std::chrono::minutes(2));
+      lost = way.died();
+
+      EXPECT_EQ(place.claim("c")["status"], from_text("{}"));
+      EXPECT_TRUE(place.claim("c")["metadata"]["finalizers"].is_null());
+      EXPECT_TRUE(place.claim("now").is_null());
+    }
+    EXPECT_FALSE(lost) << "the story has more writes";
+  }
+}
+
 /// The write of an allocation reaches the server long after who sent it was killed.
 TEST_P(ControllerTest, a_write_that_comes_late_is_refused) {
   world.make_class();

@@ -217,20 +217,21 @@ class ControllerWorld : public TestWorld {
 };
 
 /// A way to the server that dies at a write: from then on nothing gets through, as for a process
-/// that is killed. The write itself may still arrive (`arrives`), with its answer lost.
+/// that is killed. The write itself may still arrive (`arrives`), with its answer lost. One that
+/// `recovers` loses nothing else, as when the server was killed.
 class DyingTransport : public client::Transport {
  public:
-  DyingTransport(client::Transport& inner, int writes, bool arrives)
-      : inner_(inner), left_(writes), arrives_(arrives) {}
+  DyingTransport(client::Transport& inner, int writes, bool arrives, bool recovers = false)
+      : inner_(inner), left_(writes), arrives_(arrives), recovers_(recovers) {}
 
-  bool died() const { return dead_; }
+  bool died() const { return last_.has_value(); }
   /// The write that it died at.
   const std::optional<client::Request>& last() const { return last_; }
 
   Result<client::Response> send(client::Request request) override {
     if (dead_) return lost();
     if (is_counted(request) && left_-- == 0) {
-      dead_ = true;
+      dead_ = !recovers_;
       last_ = request;
       if (arrives_) (void)inner_.send(std::move(request));
       return lost();
@@ -257,6 +258,7 @@ class DyingTransport : public client::Transport {
   client::Transport& inner_;
   int left_;
   const bool arrives_;
+  const bool recovers_;
   bool dead_ = false;
   std::optional<client::Request> last_;
 };
