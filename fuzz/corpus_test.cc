@@ -67,7 +67,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Corpus{"cel_evaluate", fuzz_cel_evaluate}, Corpus{"cdi", fuzz_cdi},
                     Corpus{"image", fuzz_image}, Corpus{"cni", fuzz_cni},
                     Corpus{"plugin", fuzz_plugin}, Corpus{"driver", fuzz_driver},
-                    Corpus{"checkpoint", fuzz_checkpoint}, Corpus{"stored", fuzz_stored}),
+                    Corpus{"checkpoint", fuzz_checkpoint}, Corpus{"stored", fuzz_stored},
+                    Corpus{"net_objects", fuzz_net_objects}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -41,9 +41,18 @@ const Type* find_type(std::string_view name) {
 
 void check_interface(const FieldReader& in, std::string_view key, std::string_view name) {
   if (name.empty() || name.size() > kLongestInterface || name == "." || name == ".." ||
-      name.find_first_of("/ \t\n\r\v\f") != std::string_view::npos) {
+      name.find_first_of("/: \t\n\r\v\f") != std::string_view::npos) {
     in.fail(key, cat("Invalid value: ", quoted(name), ": no name of a network interface"));
   }
+}
+
+/// "spidernet.io/sriov_a"; "" where it may be absent.
+std::string resource(const FieldReader& in, std::string_view key) {
+  std::string name = in.text(key);
+  if (!name.empty() && !is_qualified_name(name).empty()) {
+    in.fail(key, cat("Invalid value: ", quoted(name), ": no name of a resource"));
+  }
+  return name;
 }
 
 int vlan(const FieldReader& in, std::string_view key) {
@@ -97,7 +106,7 @@ void read_parent(const FieldReader& in, MultusConfig& out) {
   out.vlan_id = vlan(in, "vlanID");
   read_bond(in, out);
   out.mtu = in.small_number("mtu");
-  out.rdma_resource_name = in.text("rdmaResourceName");
+  out.rdma_resource_name = resource(in, "rdmaResourceName");
   out.enable_rdma = in.flag("enableRdma") || !out.rdma_resource_name.empty();
   if (out.cni_type == "vlan" && !in.text("vlanMode").empty() && in.text("vlanMode") != "manual") {
     in.fail("vlanMode", cat("Unsupported value: ", quoted(in.text("vlanMode")),
@@ -120,7 +129,7 @@ void read_sriov(const FieldReader& in, MultusConfig& out) {
     in.fail("", cat("Invalid value: ", out.min_tx_rate,
                     ": minTxRateMbps must be less than maxTxRateMbps"));
   }
-  out.resource_name = in.text("resourceName");
+  out.resource_name = resource(in, "resourceName");
   if (out.resource_name.empty()) {
     in.fail("", "Required value: no spec.sriovConfig[resourceName] specified");
   }
@@ -129,7 +138,7 @@ void read_sriov(const FieldReader& in, MultusConfig& out) {
 }
 
 void read_ib_sriov(const FieldReader& in, MultusConfig& out) {
-  out.resource_name = in.text("resourceName");
+  out.resource_name = resource(in, "resourceName");
   if (out.resource_name.empty()) {
     in.fail("", "Required value: no spec.ibsriovConfig[resourceName] specified");
   }

@@ -202,7 +202,8 @@ TEST(MultusConfig, is_refused_where_it_would_have_no_effect) {
         "'cniType': 'custom', 'chainCNIJsonData': ['{\\\"type\\\": \\\"x\\\"}']",
         "'cniType': 'ipoib', 'ipoib': {'master': 'ib0'}, 'chainCNIJsonData': ['{}']",
         "'cniType': 'ovs', 'ovs': {'bridge': 'b', 'trunk': [{'minID': 5, 'maxID': 4}]}",
-        "'cniType': 'bridge'"}) {
+        "'cniType': 'macvlan', 'macvlan': {'master': ['eth0:1']}",
+        "'cniType': 'sriov', 'sriov': {'resourceName': 'a || true'}", "'cniType': 'bridge'"}) {
     EXPECT_NE(error_of(spec), "") << spec;
   }
 }

@@ -90,6 +90,21 @@ TEST(Reconciler, narrows_the_class_to_the_subnets_of_named_pools) {
       std::string_view::npos);
 }
 
+TEST(Reconciler, lets_no_name_become_an_expression) {
+  ReconcilerWorld world;
+  // The kernel allows such an interface.
+  ASSERT_TRUE(world
+                  .make_config("c",
+                               "'cniType': 'macvlan', 'macvlan': {'master': "
+                               "['\\\"||true||\\\"']}")
+                  .ok());
+  world.settle();
+
+  EXPECT_EQ(world.device_class("c")["spec"]["selectors"][1]["cel"]["expression"].as_string(),
+            "'name' in device.attributes['dra.spidernet.io'] && "
+            "device.attributes['dra.spidernet.io'].name == \"\\\"||true||\\\"\"");
+}
+
 TEST(Reconciler, follows_changes_and_mends_what_others_changed) {
   ReconcilerWorld world;
   ASSERT_TRUE(world.make_config("c", kMacvlan).ok());
