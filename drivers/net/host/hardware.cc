@@ -123,7 +123,8 @@ std::optional<int> Hardware::numa_node(const std::string& folder) const {
 
 std::string Hardware::pci_id(const std::string& path) const {
   const std::string text = to_lower(sysfs_.read(path).value_or(""));
-  return looks_like("0xxxxx", text) ? text.substr(2) : "";
+  const bool is_id = text.starts_with("0x") && looks_like("xxxx", text.substr(2));
+  return is_id ? text.substr(2) : "";
 }
 
 std::string Hardware::driver_of(const std::string& pci_folder) const {

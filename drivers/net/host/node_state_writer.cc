@@ -45,7 +45,8 @@ struct NodeStateWriter::State : std::enable_shared_from_this<State> {
   Duration next_look{0};
   Duration next_write{0};
   Duration pause{0};
-  std::string last_error;
+  std::string look_error;
+  std::string write_error;
 
   void schedule(Duration delay) {
     const MutexLock lock(mutex);
@@ -69,7 +70,7 @@ struct NodeStateWriter::State : std::enable_shared_from_this<State> {
   void look(Duration now) {
     auto state = facts->read();
     next_look = now + (state ? facts->rescan() : kTick);
-    if (!state) tell(state.error());
+    tell(look_error, state ? nullptr : &state.error());
     NodeState current;
     bool differs = false;
     {
@@ -99,24 +100,27 @@ struct NodeStateWriter::State : std::enable_shared_from_this<State> {
     const bool differs = !written || !same_facts(*written, *state);
     const bool old = written && state->observed - written->observed >= kHeartbeat;
     if (!differs && !old) return;
-    if (auto result = write(*state); !result) {
-      tell(result.error());
+    const auto result = write(*state);
+    tell(write_error, result ? nullptr : &result.error());
+    if (!result) {
       pause = std::clamp<Duration>(pause * 2, kTick, kLongestPause);
       next_write = now + pause;
       return;
     }
     pause = Duration(0);
-    last_error.clear();
     written = state;
     const MutexLock lock(mutex);
     is_written = seen && same_facts(*seen, *written);
   }
 
-  /// The same failure over and over is told once.
-  void tell(const Error& error) {
-    if (error.message() == last_error) return;
-    last_error = error.message();
-    if (options.background_error) options.background_error(error.within("SpiderNodeState"));
+  /// The same failure over and over is told once. Null: it went well.
+  void tell(std::string& last, const Error* error) {
+    const std::string message = error == nullptr ? "" : error->message();
+    if (message == last) return;
+    last = message;
+    if (error != nullptr && options.background_error) {
+      options.background_error(error->within("SpiderNodeState"));
+    }
   }
 
   Result<> write(const NodeState& state) {
