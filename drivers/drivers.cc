@@ -17,21 +17,9 @@ Result<driver::Running> start_profile(Environment environment, const Place& plac
   return start_gpu_driver(std::move(environment), options);
 }
 
-json::Value net_rules() {
-  const auto rule = [](const char* group, const char* resource) {
-    const auto list = [](const char* text) { return json::Value::array({text}); };
-    return json::Value::object(
-        {{"verbs", list("*")}, {"apiGroups", list(group)}, {"resources", list(resource)}});
-  };
-  return json::Value::array({rule("resource.k8s.io", "*"), rule("spiderpool.spidernet.io", "*"),
-                             rule("k8s.cni.cncf.io", "*"), rule("", "pods"), rule("", "events"),
-                             rule("apiextensions.k8s.io", "*"), rule("", "nodes"),
-                             rule("", "namespaces")});
-}
-
 constexpr ClusterHalf kNet = {
     [](Environment environment) { return net::start_control_half(std::move(environment), {}); },
-    net_rules, net_rules};
+    net::controller_rules, net::node_rules};
 
 constexpr DriverKind kDrivers[] = {
     {"gpu", "gpu.example.com", "make-believe GPUs",

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "client/informer.h"
 #include "client/work_queue.h"
+#include "driver/device_status.h"
 
 namespace dibs::drivers {
 namespace {
@@ -11,32 +12,6 @@ using client::WorkOutcome;
 using json::Value;
 
 const client::Gvr kClaims = {"resource.k8s.io", "v1", "resourceclaims"};
-
-std::size_t index_of_device(const Value& devices, const Value& result) {
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i]["driver"] == result["driver"] && devices[i]["pool"] == result["pool"] &&
-        devices[i]["device"] == result["device"] && devices[i]["shareID"] == result["shareID"]) {
-      return i;
-    }
-  }
-  return devices.size();
-}
-
-void set_condition(Value& device, std::string_view type, Time now) {
-  const Value condition = Value::object({{"type", type},
-                                         {"status", "True"},
-                                         {"lastTransitionTime", format_rfc3339(now)},
-                                         {"reason", "Ready"},
-                                         {"message", "Device is ready"}});
-  const Value& conditions = device["conditions"];
-  for (std::size_t i = 0; i < conditions.size(); ++i) {
-    if (conditions[i]["type"].as_string() != type) continue;
-    if (conditions[i]["status"].as_string() == "True") return;
-    device.mut("conditions").mut(i) = condition;
-    return;
-  }
-  device.mut("conditions").push(condition);
-}
 
 }  // namespace
 
@@ -47,16 +22,11 @@ Value with_conditions(const Value& claim, std::string_view driver_name, std::str
     if (result["driver"].as_string() != driver_name) continue;
     if (!pool.empty() && result["pool"].as_string() != pool) continue;
     for (const auto& type : result["bindingConditions"].items()) {
-      Value devices = out["status"]["devices"];
-      const std::size_t index = index_of_device(devices, result);
-      if (index == devices.size()) {
-        Value device = Value::object(
-            {{"driver", result["driver"]}, {"pool", result["pool"]}, {"device", result["device"]}});
-        if (result.contains("shareID")) device.set("shareID", result["shareID"]);
-        devices.push(std::move(device));
-      }
-      set_condition(devices.mut(index), type.as_string(), now);
-      out.mut("status").set("devices", std::move(devices));
+      Value& device =
+          driver::device_status(out, driver_name, result["pool"].as_string(),
+                                result["device"].as_string(), result["shareID"].as_string());
+      if (driver::has_condition(device, type.as_string())) continue;
+      driver::set_condition(device, {type.str(), true, "Ready", "Device is ready"}, now);
     }
   }
   return out;

@@ -95,10 +95,10 @@ class Shelter : public driver::Allocator {
     return out;
   }
 
-  Result<driver::NodeLists> unsuitable_nodes(const Value&,
-                                             const std::vector<driver::PendingClaim>& claims,
-                                             const std::vector<std::string>& nodes,
-                                             const driver::Taken& taken) override {
+  Result<driver::Unsuitable> unsuitable_nodes(const Value&,
+                                              const std::vector<driver::PendingClaim>& claims,
+                                              const std::vector<std::string>& nodes,
+                                              const driver::Taken& taken) override {
     const auto used = used_by(taken);
     std::vector<std::string> unsuitable;
     for (const auto& node : nodes) {
@@ -109,7 +109,7 @@ class Shelter : public driver::Allocator {
         break;
       }
     }
-    return driver::NodeLists(claims.size(), unsuitable);
+    return driver::Unsuitable{driver::NodeLists(claims.size(), unsuitable)};
   }
 
  private:

@@ -57,6 +57,7 @@ Result<WhyStory> answer(const WhyFlags& flags) {
     DIBS_TRY(world.release, client::server_release(client));
   }
   DIBS_TRY(world.objects, fetch_objects(client));
+  world.objects.events = fetch_warnings(client, name_space);
   world.now = runtime.runtime().clock.now();
   const json::Value* found = find_object(subject.claim ? world.objects.claims : world.objects.pods,
                                          name_space, subject.name);

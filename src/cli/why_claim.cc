@@ -380,7 +380,12 @@ std::vector<std::string> missing_conditions(const Value& claim) {
     }
     std::vector<std::string> failed;
     for (const Value& type : result["bindingFailureConditions"].items()) {
-      if (holds(type)) failed.push_back(type.str());
+      if (!holds(type)) continue;
+      failed.push_back(type.str());
+      for (const Value& condition : (*status)["conditions"].items()) {
+        if (condition["type"] != type || condition["message"].as_string().empty()) continue;
+        append(failed.back(), " (", condition["message"].as_string(), ")");
+      }
     }
     const std::string_view device = result["device"].as_string();
     if (!failed.empty()) {

@@ -79,6 +79,7 @@ void WhyObjects::add(const Value& object) {
                            : kind == "PodSchedulingContext"    ? &contexts
                            : kind == "ResourceClaimParameters" ? &claim_parameters
                            : kind == "ResourceClassParameters" ? &class_parameters
+                           : kind == "Event"                   ? &events
                                                                : nullptr;
   if (to != nullptr) to->push_back(object);
 }
@@ -106,6 +107,13 @@ Result<WhyObjects> fetch_objects(client::Client& client) {
   // Last, so that a pod that is there has its claims above.
   DIBS_TRY(made.pods, list_all(client, {"", "v1", "pods"}));
   return made;
+}
+
+std::vector<Value> fetch_warnings(client::Client& client, const std::string& name_space) {
+  client::ListOptions options;
+  options.field_selector = "type=Warning";
+  auto listed = client.list({"", "v1", "events"}, name_space, options);
+  return listed ? std::move(listed->items) : std::vector<Value>();
 }
 
 bool is_classic(const Value& claim) { return claim["spec"]["resourceClassName"].is_string(); }

@@ -34,6 +34,8 @@ struct WhyObjects {
   std::vector<json::Value> contexts;  // PodSchedulingContexts
   std::vector<json::Value> claim_parameters;
   std::vector<json::Value> class_parameters;
+  /// Warnings of the namespace in question, as core/v1 has them.
+  std::vector<json::Value> events;
 
   /// Sorts an object in by its kind; others are left out.
   void add(const json::Value& object);
@@ -42,6 +44,9 @@ struct WhyObjects {
 /// Lists everything, by the newest version of resource.k8s.io that the server has. Errors: the
 /// server's, naming what was asked for.
 Result<WhyObjects> fetch_objects(client::Client& client);
+
+/// Warnings in a namespace; none where they may not be seen.
+std::vector<json::Value> fetch_warnings(client::Client& client, const std::string& name_space);
 
 /// Devices for the claim come from its driver, not from slices.
 bool is_classic(const json::Value& claim);

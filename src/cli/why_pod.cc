@@ -158,6 +158,9 @@ class PodStory {
       tell_placed();
     } else {
       tell_pending();
+      const auto words = words_of_drivers(world_, object_);
+      tell_words(words, made_.page);
+      made_.document.set("driverEvents", words_document(words));
     }
     Value claims = Value::array();
     for (const std::string& name : claim_names(object_, world_.release)) {

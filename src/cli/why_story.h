@@ -51,6 +51,20 @@ void tell_talk(const scheduler::Explanation& found, WhyPage& page);
 /// {potentialNodes, selectedNode, claims}.
 json::Value talk_document(const scheduler::Explanation& found);
 
+// What drivers have said in events (why_events.cc).
+
+struct DriverWord {
+  std::string driver;
+  std::string reason;
+  std::string text;
+  std::string time;  // RFC 3339
+};
+/// About the pod, its claims and its talk with drivers: of each driver and reason the last, the
+/// latest first.
+std::vector<DriverWord> words_of_drivers(const WhyWorld& world, const json::Value& pod);
+void tell_words(const std::vector<DriverWord>& words, WhyPage& page);
+json::Value words_document(const std::vector<DriverWord>& words);
+
 // Pieces that both tell.
 
 /// What a claim got: its devices by request, and what they had to match.

@@ -436,6 +436,38 @@ TEST(WhyClaim, is_pending_without_a_pod_or_with_it) {
   EXPECT_EQ(used.document["pods"][0]["name"].as_string(), "p");
 }
 
+TEST(WhyPod, repeats_what_its_drivers_said_last) {
+  World world;
+  world.add_node("node-1");
+  world.add_pod("p", kUses);
+  world.add_claim("c", 1);
+  const auto event = [&](const char* about, const char* reason, const char* message,
+                         const char* speaker, const char* time, const char* type = "Warning") {
+    world.add(cat("{'kind':'Event','type':'", type, "','reason':'", reason, "','message':'",
+                  message, "','involvedObject':{'uid':'", about, "'},'source':{'component':'",
+                  speaker, "'},'lastTimestamp':'", time, "'}"));
+  };
+  const char* net = "resource driver net.example.com";
+  event("p", "UnsuitableNodes", "node-1: no interface eth1", net, "2026-01-01T00:00:01Z");
+  event("p", "UnsuitableNodes", "node-1: no interface eth2", net, "2026-01-01T00:00:02Z");
+  event("c", "NetworkNotFound", "there is no network a/b", net, "2026-01-01T00:00:03Z");
+  event("p", "FailedScheduling", "of the scheduler", "default-scheduler", "2026-01-01T00:00:04Z");
+  event("other", "UnsuitableNodes", "of another pod", net, "2026-01-01T00:00:05Z");
+  event("p", "Fine", "no warning", net, "2026-01-01T00:00:06Z", "Normal");
+
+  const WhyStory story = world.pod("p");
+  EXPECT_THAT(story.page.text(),
+              HasSubstr("what its drivers have said last\n"
+                        "  net.example.com (NetworkNotFound, 2026-01-01T00:00:03Z): there is no "
+                        "network a/b\n"
+                        "  net.example.com (UnsuitableNodes, 2026-01-01T00:00:02Z): node-1: no "
+                        "interface eth2\n"));
+  EXPECT_THAT(story.page.text(), testing::Not(HasSubstr("of the scheduler")));
+  EXPECT_THAT(story.page.text(), testing::Not(HasSubstr("of another pod")));
+  ASSERT_EQ(story.document["driverEvents"].size(), 2u);
+  EXPECT_EQ(story.document["driverEvents"][1]["message"], "node-1: no interface eth2");
+}
+
 TEST(WhyPage, keeps_to_its_columns) {
   WhyPage page;
   page.line(2, std::string(60, 'a') + " " + std::string(60, 'b') + " " + std::string(120, 'c'));

@@ -10,6 +10,7 @@
 // An allocator needs no memory of its own: each call is told what is allocated (`taken`), writes
 // that are on their way included. Calls come one at a time and may block.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct PendingClaim {
   /// Its name in the pod's spec.resourceClaims; "" when it is allocated for no pod in particular.
   std::string entry = {};
   json::Value claim = {};
+  /// Whom it is allocated for; null when for no pod in particular.
+  json::Value pod = {};
   json::Value resource_class = {};
   /// What class_parameters() and claim_parameters() returned.
   json::Value class_parameters = {};
@@ -48,6 +51,15 @@ using Taken = std::vector<json::Value>;
 /// Nodes by name, one list per claim.
 using NodeLists = std::vector<std::vector<std::string>>;
 
+struct Unsuitable {
+  NodeLists nodes = {};
+  /// Why, by node; may be empty. Where no node is left the pod's events say it.
+  std::map<std::string, std::string> reasons = {};
+};
+/// "node-a: no such cat; node-b, node-c: …": nodes with the same reason together, so that it is
+/// short enough for an event.
+std::string describe_reasons(const std::map<std::string, std::string>& reasons);
+
 class Allocator {
  public:
   virtual ~Allocator() = default;
@@ -69,10 +81,10 @@ class Allocator {
   virtual Result<> deallocate(const json::Value& claim);
 
   /// Those of `nodes` on which the claim cannot be served now, together with the others.
-  virtual Result<NodeLists> unsuitable_nodes(const json::Value& pod,
-                                             const std::vector<PendingClaim>& claims,
-                                             const std::vector<std::string>& nodes,
-                                             const Taken& taken) = 0;
+  virtual Result<Unsuitable> unsuitable_nodes(const json::Value& pod,
+                                              const std::vector<PendingClaim>& claims,
+                                              const std::vector<std::string>& nodes,
+                                              const Taken& taken) = 0;
 };
 
 }  // namespace dibs::driver

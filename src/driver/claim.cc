@@ -51,6 +51,11 @@ Result<> check_part(std::string_view what, std::string_view text) {
 
 }  // namespace
 
+ClaimName claim_name(const Value& claim) {
+  const Value& metadata = claim["metadata"];
+  return {metadata["namespace"].str(), metadata["name"].str(), metadata["uid"].str()};
+}
+
 Result<> check_name(const ClaimName& claim) {
   DIBS_CHECK(check_part("namespace", claim.name_space));
   DIBS_CHECK(check_part("name", claim.name));

@@ -19,6 +19,8 @@ struct ClaimName {
   std::string uid = {};
 };
 
+ClaimName claim_name(const json::Value& claim);
+
 /// An error (invalid) where a part is none that an API server gives: files are named after them.
 Result<> check_name(const ClaimName& claim);
 

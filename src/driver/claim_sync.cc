@@ -130,11 +130,11 @@ bool ClaimSync::has_finalizer(const Value& claim) const {
   return false;
 }
 
-void ClaimSync::warn(const Value& object, const std::string& note) {
+void ClaimSync::warn(const Value& object, const std::string& note, const char* reason) {
   client::EventInput event;
   event.regarding = client::object_reference(object);
   event.warning = true;
-  event.reason = "Failed";
+  event.reason = reason;
   event.note = note;
   events_.record(std::move(event));
 }
@@ -284,6 +284,7 @@ Result<std::optional<PendingClaim>> ClaimSync::pending(const Value& pod, const V
   if (out.resource_class.is_null()) return Found();
   out.entry = entry["name"].str();
   out.claim = *claim;
+  out.pod = pod;
   if (auto found = look_up(out, true); !found) {
     warn(pod, cat("claim ", client::name_of(*claim), ": ", found.error().message()));
     return found.error();
@@ -317,10 +318,18 @@ Result<NodeLists> ClaimSync::ask_unsuitable(const Value& pod,
   if (nodes.empty()) return NodeLists(claims.size());
   if (!selected.empty() && !contains(nodes, selected)) nodes.push_back(selected);
   const Taken taken = allocated();
-  auto lists = guarded([&] { return allocator_.unsuitable_nodes(pod, claims, nodes, taken); });
-  if (!lists) return lists.error().within("checking potential nodes");
-  lists->resize(claims.size());
-  for (auto& list : *lists) list = cut_nodes(list, nodes, selected);
+  auto answer = guarded([&] { return allocator_.unsuitable_nodes(pod, claims, nodes, taken); });
+  if (!answer) return answer.error().within("checking potential nodes");
+  NodeLists lists = std::move(answer->nodes);
+  lists.resize(claims.size());
+  for (auto& list : lists) list = cut_nodes(list, nodes, selected);
+  const bool hopeless = std::all_of(nodes.begin(), nodes.end(), [&](const std::string& node) {
+    return std::any_of(lists.begin(), lists.end(),
+                       [&](const auto& list) { return contains(list, node); });
+  });
+  if (hopeless && !answer->reasons.empty()) {
+    warn(pod, describe_reasons(answer->reasons), "UnsuitableNodes");
+  }
   return lists;
 }
 

@@ -86,7 +86,7 @@ class ClaimSync {
   Result<> allocate(std::vector<PendingClaim> claims, const std::string& node, const Value& user);
   Result<> record(const Value& claim, const Result<Allocation>& answer, const Value& user);
   Result<> tell(Value context, const Wanted& wanted, const NodeLists& lists);
-  void warn(const Value& object, const std::string& note);
+  void warn(const Value& object, const std::string& note, const char* reason = "Failed");
 
   Allocator& allocator_;
   client::Client& api_;

@@ -76,6 +76,13 @@ class Worker {
     queue_.stop();
   }
 
+  void look_again() {
+    look_at_contexts();
+    for (const auto& claim : claims_.list()) {
+      if (!claim["status"]["allocation"].is_object()) queue_.add(key(kClaimKey, claim));
+    }
+  }
+
   bool synced() const { return claims_.synced() && classes_.synced() && contexts_.synced(); }
 
  private:
@@ -103,13 +110,6 @@ class Worker {
   /// Something is free again: whoever waits may get it.
   void look_at_contexts() {
     for (const auto& context : contexts_.list()) queue_.add(key(kContextKey, context));
-  }
-
-  void look_again() {
-    look_at_contexts();
-    for (const auto& claim : claims_.list()) {
-      if (!claim["status"]["allocation"].is_object()) queue_.add(key(kClaimKey, claim));
-    }
   }
 
   WorkOutcome work(const std::string& key) {
@@ -191,7 +191,14 @@ Result<std::unique_ptr<Controller>> Controller::start(Allocator& allocator, Envi
 
 bool Controller::is_working() const {
   return state_->leader->is_so(
-      [](const void* running) { return static_cast<const Worker*>(running)->synced(); });
+      [](void* running) { return static_cast<Worker*>(running)->synced(); });
+}
+
+void Controller::look_again() {
+  state_->leader->is_so([](void* running) {
+    static_cast<Worker*>(running)->look_again();
+    return true;
+  });
 }
 
 void Controller::stop() {

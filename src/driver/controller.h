@@ -48,6 +48,8 @@ class Controller {
 
   /// It leads, and knows all there is.
   bool is_working() const;
+  /// Something changed that the allocator goes by: whoever waits is looked at soon.
+  void look_again();
 
   void stop();
 

@@ -97,6 +97,36 @@ TEST_P(ControllerTest, tells_which_nodes_cannot_serve_the_pod) {
   EXPECT_EQ(world.context("p")["status"]["resourceClaims"], from_text("[{'name': 'c'}]"));
 }
 
+TEST_P(ControllerTest, says_in_the_pods_events_why_no_node_will_do) {
+  boxes.per_node = {{"node-0", 0}, {"node-1", 0}};
+  world.make_class();
+  world.make_claim("c");
+  world.make_pod("p", {"c"});
+  world.make_context("p", "", {"node-0", "node-1"});
+  auto controller = start();
+  EXPECT_THAT(world.events("default", "p"),
+              Contains("Warning UnsuitableNodes node-0, node-1: no box is free"));
+
+  // Whoever waits is looked at again as soon as the driver wants it.
+  boxes.per_node["node-0"] = 1;
+  controller->look_again();
+  world.settle();
+  EXPECT_EQ(world.context("p")["status"]["resourceClaims"],
+            from_text("[{'name': 'c', 'unsuitableNodes': ['node-1']}]"));
+}
+
+TEST(Reasons, stand_once_for_all_nodes_that_have_them) {
+  EXPECT_EQ(describe_reasons({}), "");
+  EXPECT_EQ(describe_reasons({{"a", "x"}, {"b", "y"}, {"c", "x"}}), "a, c: x; b: y");
+  EXPECT_EQ(describe_reasons({{"a", "x"}, {"b", "x"}, {"c", "x"}, {"d", "x"}, {"e", "x"}}),
+            "a, b, c and 2 more: x");
+  std::map<std::string, std::string> many;
+  for (int i = 0; i < 100; ++i) many[cat("node-", i)] = cat(std::string(90, 'x'), i);
+  const std::string text = describe_reasons(many);
+  EXPECT_LT(text.size(), 1024u);
+  EXPECT_THAT(text, testing::EndsWith(" more reasons"));
+}
+
 TEST_P(ControllerTest, allocates_and_reserves_for_the_selected_node_in_one_write) {
   world.make_class();
   world.make_claim("c");

@@ -60,7 +60,8 @@ class Driver {
  public:
   virtual ~Driver() = default;
 
-  /// All there is now. Call Plugin::publish() when it changes.
+  /// All there is now. Call Plugin::publish() when it changes. Error unavailable: that is not known
+  /// yet, and what was published before stays.
   virtual Result<std::vector<Pool>> devices() = 0;
 
   /// Makes the claim's devices ready. Must be repeatable: it is called again when an answer got

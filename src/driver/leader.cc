@@ -50,7 +50,7 @@ std::unique_ptr<Leader> Leader::start(const Environment& environment,
   return leader;
 }
 
-bool Leader::is_so(const std::function<bool(const void* running)>& question) const {
+bool Leader::is_so(const std::function<bool(void* running)>& question) const {
   const MutexLock lock(state_->mutex);
   return state_->running && question(state_->running.get());
 }

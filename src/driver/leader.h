@@ -25,7 +25,7 @@ class Leader {
   Leader& operator=(const Leader&) = delete;
 
   /// Asks what runs; false while another process leads.
-  bool is_so(const std::function<bool(const void* running)>& question) const;
+  bool is_so(const std::function<bool(void* running)>& question) const;
   /// It ends before the lease is given back.
   void stop();
 

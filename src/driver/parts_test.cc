@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "driver/claim.h"
+#include "driver/device_status.h"
 #include "driver/dra_service.h"
 #include "driver/process.h"
 #include "driver/process_servers.h"
@@ -90,6 +91,24 @@ TEST(Claim, requests_that_lead_elsewhere_are_errors) {
   EXPECT_TRUE(read("r/alternative").ok());
   EXPECT_FALSE(read("").ok());
   EXPECT_FALSE(read("../r").ok());
+}
+
+TEST(DeviceStatus, has_one_entry_per_device_and_one_condition_per_type) {
+  json::Value claim = json::Value::object();
+  const Time now = *parse_rfc3339("2026-01-01T00:00:00Z");
+  set_condition(device_status(claim, "d", "p", "a"), {"Ready", false, "Waits", "not yet"}, now);
+  set_condition(device_status(claim, "d", "p", "b", "share"), {"Ready", true, "Done", ""}, now);
+  const Time later = *parse_rfc3339("2026-01-01T00:01:00Z");
+  set_condition(device_status(claim, "d", "p", "a"), {"Ready", false, "Waits", "still"}, later);
+  EXPECT_EQ(claim["status"]["devices"].size(), 2u);
+  const json::Value& first = claim["status"]["devices"][0]["conditions"];
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0]["message"], "still");
+  EXPECT_EQ(first[0]["lastTransitionTime"], "2026-01-01T00:00:00Z");
+  set_condition(device_status(claim, "d", "p", "a"), {"Ready", true, "Done", ""}, later);
+  EXPECT_EQ(claim["status"]["devices"][0]["conditions"][0]["lastTransitionTime"],
+            "2026-01-01T00:01:00Z");
+  EXPECT_EQ(claim["status"]["devices"][1]["shareID"], "share");
 }
 
 TEST(Sockets, names_follow_driver_and_pod) {

@@ -153,7 +153,10 @@ Result<std::unique_ptr<Plugin>> Plugin::start(Driver& driver, Environment enviro
   state.sockets = std::move(sockets);
   DIBS_CHECK(state.prepare_folders(environment.files, !environment.serve));
   DIBS_CHECK(state.listen(environment.serve ? environment.serve : Serve(rpc::serve_unix)));
-  DIBS_CHECK(plugin->publish());
+  if (auto published = plugin->publish();
+      !published && published.error().code() != Code::unavailable) {
+    return published.error();
+  }
   return plugin;
 }
 

@@ -23,6 +23,7 @@ using testing::IsEmpty;
 class Lamps : public Driver {
  public:
   Result<std::vector<Pool>> devices() override {
+    if (unknown) return Error::unavailable("not counted yet");
     std::vector<Device> list;
     for (int i = 0; i < lamps; ++i) list.push_back(Device(cat("lamp-", i)).attribute("index", i));
     return std::vector<Pool>{make_pool("node-0", std::move(list))};
@@ -34,6 +35,7 @@ class Lamps : public Driver {
     std::vector<PreparedDevice> out;
     for (const auto& device : claim.devices) {
       out.push_back(prepared(device, env_edits({cat("LAMP=", device.device)})));
+      out.back().cdi_version = cdi_version;
     }
     return out;
   }
@@ -44,6 +46,8 @@ class Lamps : public Driver {
   }
 
   int lamps = 2;
+  std::string cdi_version;
+  bool unknown = false;
   bool broken = false;
   bool throws = false;
   std::vector<std::string> calls;
@@ -147,6 +151,59 @@ TEST_F(PluginTest, prepares_once_and_answers_again) {
     EXPECT_EQ(gone.claims().at(claim.uid).error(), "");
     EXPECT_THAT(cdi_files(), IsEmpty());
   }
+}
+
+TEST_F(PluginTest, writes_one_cdi_device_per_claim_as_classic_drivers_do) {
+  PluginOptions options = TestWorld::options(kDriver);
+  options.cdi_per_claim = true;
+  options.guard_devices = false;
+  auto plugin = start(options);
+  const ClaimName claim = TestWorld::name_of(world.make_claim(
+      "a",
+      "{'devices': {'results': [{'request': 'r', 'driver': 'lamps.example.com', 'pool': 'node-0', "
+      "'device': 'lamp-0'}, {'request': 'r', 'driver': 'lamps.example.com', 'pool': 'node-0', "
+      "'device': 'lamp-1'}]}}"));
+  lamps.cdi_version = "0.6.0";
+  const auto response = world.prepare(*plugin, {claim});
+  const std::string id = cat("k8s.lamps.example.com/claim=", claim.uid);
+  ASSERT_EQ(response.claims().at(claim.uid).devices_size(), 2);
+  for (const auto& device : response.claims().at(claim.uid).devices()) {
+    ASSERT_EQ(device.cdi_device_ids_size(), 1);
+    EXPECT_EQ(device.cdi_device_ids(0), id);
+  }
+  const auto text =
+      world.files->read(cat("/node/cdi/k8s.lamps.example.com-claim_", claim.uid, ".yaml"));
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(*text, cat("---\n"
+                       "cdiVersion: 0.6.0\n"
+                       "containerEdits: {}\n"
+                       "devices:\n"
+                       "- containerEdits:\n"
+                       "    env:\n"
+                       "    - LAMP=lamp-0\n"
+                       "    - LAMP=lamp-1\n"
+                       "  name: ",
+                       claim.uid, "\nkind: k8s.lamps.example.com/claim\n"));
+  world.unprepare(*plugin, {claim});
+  EXPECT_THAT(*world.files->list("/node/cdi"), IsEmpty());
+  lamps.cdi_version = "0.9.9";
+  EXPECT_THAT(world.prepare(*plugin, {claim}).claims().at(claim.uid).error(),
+              HasSubstr("invalid version \"0.9.9\""));
+  EXPECT_THAT(*world.files->list("/node/cdi"), IsEmpty());
+}
+
+TEST_F(PluginTest, starts_before_the_driver_knows_its_devices) {
+  { auto before = start(); }
+  const auto slices = world.slices();
+  ASSERT_FALSE(slices.empty());
+  lamps.unknown = true;
+  auto plugin = start();
+  EXPECT_EQ(world.slices(), slices);
+  lamps.unknown = false;
+  lamps.lamps = 3;
+  EXPECT_TRUE(plugin->publish().ok());
+  world.settle();
+  EXPECT_EQ(world.slices()[0]["spec"]["devices"].size(), 3u);
 }
 
 TEST_F(PluginTest, an_empty_call_is_good) {

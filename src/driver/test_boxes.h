@@ -62,10 +62,10 @@ class Boxes : public Allocator {
     return success();
   }
 
-  Result<NodeLists> unsuitable_nodes(const json::Value& pod,
-                                     const std::vector<PendingClaim>& claims,
-                                     const std::vector<std::string>& nodes,
-                                     const Taken& taken) override {
+  Result<Unsuitable> unsuitable_nodes(const json::Value& pod,
+                                      const std::vector<PendingClaim>& claims,
+                                      const std::vector<std::string>& nodes,
+                                      const Taken& taken) override {
     std::string call = cat("unsuitable ", client::name_of(pod), names(claims), " of");
     for (const auto& node : nodes) append(call, " ", node);
     calls.push_back(call);
@@ -76,7 +76,9 @@ class Boxes : public Allocator {
                                     [&](const PendingClaim&) { return pick("", node, used).ok(); });
       if (!fits) bad.push_back(node);
     }
-    return NodeLists(claims.size(), bad);
+    Unsuitable out{NodeLists(claims.size(), bad)};
+    for (const auto& node : bad) out.reasons[node] = "no box is free";
+    return out;
   }
 
  private:

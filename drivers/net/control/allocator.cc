@@ -48,11 +48,11 @@ std::vector<Result<Allocation>> NetAllocator::allocate(const std::vector<Pending
   return out;
 }
 
-Result<driver::NodeLists> NetAllocator::unsuitable_nodes(const Value&,
-                                                         const std::vector<PendingClaim>& claims,
-                                                         const std::vector<std::string>&,
-                                                         const driver::Taken&) {
-  return driver::NodeLists(claims.size());
+Result<driver::Unsuitable> NetAllocator::unsuitable_nodes(const Value&,
+                                                          const std::vector<PendingClaim>& claims,
+                                                          const std::vector<std::string>&,
+                                                          const driver::Taken&) {
+  return driver::Unsuitable{driver::NodeLists(claims.size())};
 }
 
 }  // namespace dibs::drivers::net

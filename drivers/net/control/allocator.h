@@ -24,10 +24,10 @@ class NetAllocator : public driver::Allocator {
   std::vector<Result<driver::Allocation>> allocate(const std::vector<driver::PendingClaim>& claims,
                                                    const std::string& node,
                                                    const driver::Taken& taken) override;
-  Result<driver::NodeLists> unsuitable_nodes(const json::Value& pod,
-                                             const std::vector<driver::PendingClaim>& claims,
-                                             const std::vector<std::string>& nodes,
-                                             const driver::Taken& taken) override;
+  Result<driver::Unsuitable> unsuitable_nodes(const json::Value& pod,
+                                              const std::vector<driver::PendingClaim>& claims,
+                                              const std::vector<std::string>& nodes,
+                                              const driver::Taken& taken) override;
 
  private:
   const AllocatorOptions options_;

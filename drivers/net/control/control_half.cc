@@ -3,6 +3,7 @@
 #include "driver/leader.h"
 #include "drivers/net/control/allocator.h"
 #include "drivers/net/objects/install.h"
+#include "drivers/net/objects/reconciler.h"
 
 namespace dibs::drivers::net {
 namespace {
@@ -10,10 +11,11 @@ namespace {
 /// Lives while this process leads.
 struct Work {
   NetAllocator allocator;
+  std::unique_ptr<Reconciler> reconciler;
   std::unique_ptr<driver::Controller> controller;
 
   Work(const driver::Environment& environment, const ControlHalfOptions& options)
-      : allocator({options.allow_immediate}) {
+      : allocator({options.allow_immediate}), reconciler(Reconciler::start(environment)) {
     driver::ControllerOptions how;
     how.driver_name = kClassicDriver;
     auto started = driver::Controller::start(allocator, environment, std::move(how));
