@@ -68,7 +68,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Corpus{"image", fuzz_image}, Corpus{"cni", fuzz_cni},
                     Corpus{"plugin", fuzz_plugin}, Corpus{"driver", fuzz_driver},
                     Corpus{"checkpoint", fuzz_checkpoint}, Corpus{"stored", fuzz_stored},
-                    Corpus{"net_objects", fuzz_net_objects}),
+                    Corpus{"net_objects", fuzz_net_objects},
+                    Corpus{"net_addresses", fuzz_net_addresses}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

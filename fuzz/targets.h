@@ -30,6 +30,7 @@ int fuzz_plugin(const std::uint8_t* data, std::size_t size);
 int fuzz_driver(const std::uint8_t* data, std::size_t size);
 int fuzz_checkpoint(const std::uint8_t* data, std::size_t size);
 int fuzz_net_objects(const std::uint8_t* data, std::size_t size);
+int fuzz_net_addresses(const std::uint8_t* data, std::size_t size);
 int fuzz_stored(const std::uint8_t* data, std::size_t size);
 
 inline void require(bool holds, const char* what) {

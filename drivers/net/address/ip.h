@@ -94,15 +94,11 @@ class IpSet {
 
   bool contains(const Ip& ip) const;
   bool contains(const IpRange& range) const;
-  /// Is every address of `other` one of this?
-  bool contains(const IpSet& other) const;
   bool intersects(const IpRange& range) const;
   bool intersects(const IpSet& other) const;
 
   bool empty() const { return ranges_.empty(); }
   std::optional<Ip> lowest() const;
-  /// The lowest one that is not below `from`.
-  std::optional<Ip> lowest_from(const Ip& from) const;
   /// How many; the greatest int64 where there are more.
   std::int64_t count() const;
 

@@ -94,13 +94,6 @@ bool IpSet::contains(const IpRange& range) const {
 
 bool IpSet::contains(const Ip& ip) const { return contains(IpRange{ip, ip}); }
 
-bool IpSet::contains(const IpSet& other) const {
-  for (const auto& [first, last] : other.ranges_) {
-    if (!contains(IpRange{first, last})) return false;
-  }
-  return true;
-}
-
 bool IpSet::intersects(const IpRange& range) const {
   const auto after = ranges_.upper_bound(range.last);
   return after != ranges_.begin() && std::prev(after)->second >= range.first;
@@ -118,13 +111,6 @@ bool IpSet::intersects(const IpSet& other) const {
 std::optional<Ip> IpSet::lowest() const {
   if (ranges_.empty()) return {};
   return ranges_.begin()->first;
-}
-
-std::optional<Ip> IpSet::lowest_from(const Ip& from) const {
-  const auto after = ranges_.upper_bound(from);
-  if (after != ranges_.begin() && std::prev(after)->second >= from) return from;
-  if (after == ranges_.end()) return {};
-  return after->first;
 }
 
 std::int64_t IpSet::count() const {

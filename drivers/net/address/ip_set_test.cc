@@ -53,9 +53,6 @@ TEST(IpSet, removes_at_the_ends_of_a_family) {
 TEST(IpSet, gives_the_lowest) {
   const IpSet set = set_of({"10.0.0.5-10.0.0.6", "10.0.0.9", "fd00::1-fd00::ffff"});
   EXPECT_EQ(set.lowest(), ip("10.0.0.5"));
-  EXPECT_EQ(set.lowest_from(ip("10.0.0.6")), ip("10.0.0.6"));
-  EXPECT_EQ(set.lowest_from(ip("10.0.0.7")), ip("10.0.0.9"));
-  EXPECT_EQ(set.lowest_from(ip("fd00::1:0")), std::nullopt);
   EXPECT_EQ(IpSet().lowest(), std::nullopt);
   EXPECT_EQ(set.lowest_of(4).to_strings(), (Texts{"10.0.0.5-10.0.0.6", "10.0.0.9", "fd00::1"}));
   EXPECT_EQ(set.lowest_of(0).to_strings(), Texts{});
@@ -107,8 +104,6 @@ class Brute {
     ASSERT_EQ(set_.lowest(), plain_.empty() ? std::nullopt : std::optional(*plain_.begin()));
     const IpRange range = some_range();
     const auto at = plain_.lower_bound(range.first);
-    ASSERT_EQ(set_.lowest_from(range.first),
-              at == plain_.end() ? std::nullopt : std::optional(*at));
     ASSERT_EQ(set_.contains(range.first), plain_.count(range.first) == 1);
     ASSERT_EQ(set_.intersects(range), at != plain_.end() && *at <= range.last);
     ASSERT_EQ(IpSet::parse(set_.to_strings()).value(), set_);
@@ -156,8 +151,6 @@ TEST(IpSet, is_a_set) {
     EXPECT_EQ(a.set().intersection(b.set()), of(both));
     EXPECT_EQ(a.set().minus(b.set()), of(only_a));
     EXPECT_EQ(a.set().intersects(b.set()), !both.empty());
-    EXPECT_EQ(a.set().contains(b.set()), both.size() == b.plain().size());
-    EXPECT_TRUE(a.set().contains(of(both)));
     IpSet united = a.set();
     united.add(b.set());
     EXPECT_EQ(united.count(),

@@ -79,14 +79,6 @@ std::string conflict(const IpPool& pool, const IpPool& other) {
   return other.subnet.overlaps(pool.subnet) ? overlapping_subnet(pool, other, "IPPool") : "";
 }
 
-void subnet_changes(const AddressSpace& old, const AddressSpace& space,
-                    std::vector<std::string>& faults) {
-  if (old.version != space.version) {
-    faults.push_back("spec.ipVersion: Forbidden: is not changeable");
-  }
-  if (old.subnet != space.subnet) faults.push_back("spec.subnet: Forbidden: is not changeable");
-}
-
 }  // namespace
 
 Result<IpPool> parse_ip_pool(const json::Value& object, const Families& families) {
@@ -135,24 +127,14 @@ std::vector<std::string> conflicts(const IpPool& pool, const IpSubnet& owner) {
               " that are not contained in controller Subnet ", owner.name, kJointly)};
 }
 
-std::vector<std::string> change_faults(const IpPool& old, const IpPool& pool,
-                                       const PoolStatus& status) {
+std::vector<std::string> use_faults(const IpSubnet& subnet,
+                                    const std::map<std::string, ControlledPool>& pools) {
   std::vector<std::string> faults;
-  subnet_changes(old, pool, faults);
-  if (!faults.empty()) return faults;
-  return use_faults(pool, status);
-}
-
-std::vector<std::string> change_faults(const IpSubnet& old, const IpSubnet& subnet,
-                                       const std::map<std::string, IpSet>& held) {
-  std::vector<std::string> faults;
-  subnet_changes(old, subnet, faults);
-  if (!faults.empty()) return faults;
-  for (const auto& [pool, ips] : held) {
-    const IpSet missing = ips.minus(subnet.total);
+  for (const auto& [name, pool] : pools) {
+    const IpSet missing = pool.ips.minus(subnet.total);
     if (missing.empty()) continue;
     faults.push_back(cat("spec.ips: Forbidden: remove some IP ranges ",
-                         go_list(missing.to_strings()), " that is being used by IPPool ", pool,
+                         go_list(missing.to_strings()), " that is being used by IPPool ", name,
                          ", total IP addresses of an Subnet are jointly determined by 'spec.ips' "
                          "and 'spec.excludeIPs'"));
   }

@@ -124,14 +124,9 @@ std::vector<std::string> conflicts(const IpSubnet& subnet, const std::vector<IpS
 /// A controlled pool lies in its subnet.
 std::vector<std::string> conflicts(const IpPool& pool, const IpSubnet& owner);
 
-/// What may not change from `old` to `pool`: subnet, version, addresses that `status` has in use.
-std::vector<std::string> change_faults(const IpPool& old, const IpPool& pool,
-                                       const PoolStatus& status);
-/// `held`: pool name to the addresses that the subnet gave to it.
-std::vector<std::string> change_faults(const IpSubnet& old, const IpSubnet& subnet,
-                                       const std::map<std::string, IpSet>& held);
 /// Addresses in use that are none of the pool's: it was narrowed where nothing refused that.
-/// Upstream's words, one text per address, at most ten.
+/// Upstream's words, one text per address, at most ten. (That subnet and version stay the same is a
+/// rule of the definition.)
 std::vector<std::string> use_faults(const IpPool& pool, const PoolStatus& status);
 
 /// Of the whole object. Errors: allocatedIPs or settledIPs cannot be read.
@@ -149,7 +144,9 @@ struct ControlledPool {
   std::string application;
   friend bool operator==(const ControlledPool&, const ControlledPool&) = default;
 };
-Result<std::map<std::string, ControlledPool>> parse_controlled_pools(const json::Value& object);
+/// Addresses that pools hold and the subnet has no more, as upstream says it.
+std::vector<std::string> use_faults(const IpSubnet& subnet,
+                                    const std::map<std::string, ControlledPool>& pools);
 json::Value to_subnet_status(const IpSubnet& subnet,
                              const std::map<std::string, ControlledPool>& pools);
 

@@ -88,18 +88,6 @@ json::Value to_status(const PoolStatus& status) {
   return value;
 }
 
-Result<std::map<std::string, ControlledPool>> parse_controlled_pools(const json::Value& object) {
-  std::map<std::string, ControlledPool> pools;
-  DIBS_TRY(const json::Value records, embedded(object["status"], "controlledIPPools"));
-  const api::Path path("status");
-  const api::Path list = path.child("controlledIPPools");
-  for (const auto& [name, record] : records.members()) {
-    DIBS_TRY(IpSet ips, read_set(record, "ips", list.key(name)));
-    pools[std::string(name)] = {std::move(ips), record["application"].str()};
-  }
-  return pools;
-}
-
 json::Value to_subnet_status(const IpSubnet& subnet,
                              const std::map<std::string, ControlledPool>& pools) {
   json::Value records = json::Value::object();
