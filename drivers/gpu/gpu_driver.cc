@@ -22,6 +22,7 @@ ProfileOptions profile_options(const GpuDriverOptions& options) {
   out.node_name = options.node_name;
   out.devices = options.devices;
   out.gpu_partitions = options.gpu_partitions;
+  out.gpu_pcie_roots = options.gpu_pcie_roots;
   out.gpu_allow_multiple_allocations = options.gpu_allow_multiple_allocations;
   out.gpu_device_status = options.gpu_device_status;
   out.binding_conditions = options.binding_conditions;

@@ -7,6 +7,7 @@
 //   cpu.example.com   numa-0 … numa-7, shared by the number of CPUs
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "driver/plugin.h"
@@ -24,6 +25,10 @@ struct GpuDriverOptions {
   std::string pod_uid = {};
   unsigned devices = 8;
   unsigned gpu_partitions = 0;
+  /// Published as resource.kubernetes.io/pcieRoot, so that a GPU can be had together with another
+  /// driver's device that is near: the first GPU has the first, and so on, from the start again
+  /// where there are more GPUs. Empty: GPUs do not say.
+  std::vector<std::string> gpu_pcie_roots = {};
   bool gpu_allow_multiple_allocations = false;
   /// Write uuid, model and driver version into the status of claims.
   bool gpu_device_status = false;

@@ -143,6 +143,32 @@ TEST(GpuDriver, many_devices_are_published_in_several_slices) {
   EXPECT_THAT(sizes, ElementsAre(8, 2, 64, 16));
 }
 
+TEST(GpuDriver, gpus_say_on_which_pcie_root_they_are_where_they_are_told) {
+  const std::string attribute = "resource.kubernetes.io/pcieRoot";
+  for (const unsigned partitions : {0U, 2U}) {
+    TestWorld world;
+    auto options = options_for_node("node-0", "/node");
+    options.devices = 3;
+    options.gpu_partitions = partitions;
+    options.gpu_pcie_roots = {"pci0000:80", "pci0000:c0"};
+    auto started = start_gpu_driver(world.environment(), options);
+    ASSERT_TRUE(started.ok());
+    world.settle();
+
+    for (const auto& slice : world.slices()) {
+      for (const auto& device : slice["spec"]["devices"].items()) {
+        const bool second = device["attributes"]["index"]["int"].as_int() == 1;
+        EXPECT_EQ(device["attributes"][attribute]["string"].as_string(),
+                  second ? "pci0000:c0" : "pci0000:80");
+      }
+    }
+  }
+  for (const char* text : {"pci0000:80", "pci10000:e1"}) EXPECT_TRUE(is_pcie_root(text)) << text;
+  for (const char* text : {"", "0000:80", "pci0000:8", "pci0000:80/0000:80:01.0", "pcixxxx:80"}) {
+    EXPECT_FALSE(is_pcie_root(text)) << text;
+  }
+}
+
 TEST(BindingController, says_that_devices_are_ready) {
   TestWorld world;
   auto options = options_for_node("node-0", "/node");

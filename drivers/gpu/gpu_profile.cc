@@ -96,6 +96,9 @@ class GpuProfile : public Profile {
         .capacity("memory", bytes(memory), policy(bytes(memory), "1Gi"))
         .capacity("compute", cat(compute), policy(cat(compute), "1"))
         .set("allowMultipleAllocations", options_.gpu_allow_multiple_allocations);
+    if (const auto& roots = options_.gpu_pcie_roots; !roots.empty()) {
+      device.attribute("resource.kubernetes.io/pcieRoot", roots[index % roots.size()]);
+    }
     if (options_.binding_conditions) {
       device.set("bindingConditions", Value::array({"BindingConditions"}))
           .set("bindingFailureConditions", Value::array({"BindingFailureConditions"}));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/plug_points.h"
+#include "base/strings.h"
 
 namespace dibs::drivers {
 namespace {
@@ -14,6 +15,18 @@ constexpr ProfileKind kProfiles[] = {
 };
 
 }  // namespace
+
+bool is_pcie_root(std::string_view text) {
+  if (!text.starts_with("pci")) return false;
+  const auto parts = split(text.substr(3), ':');
+  const auto digits = [](std::string_view part) {
+    return std::all_of(part.begin(), part.end(),
+                       [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  };
+  // A domain has more than four digits where a bridge makes up its own.
+  return parts.size() == 2 && parts[0].size() >= 4 && parts[0].size() <= 8 && digits(parts[0]) &&
+         parts[1].size() == 2 && digits(parts[1]);
+}
 
 std::span<const ProfileKind> profile_kinds() { return kProfiles; }
 

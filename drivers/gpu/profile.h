@@ -18,11 +18,16 @@
 
 namespace dibs::drivers {
 
+/// "pci<domain>:<bus>", in hexadecimal digits.
+bool is_pcie_root(std::string_view text);
+
 struct ProfileOptions {
   std::string driver_name = {};
   std::string node_name = {};
   unsigned devices = 8;
   unsigned gpu_partitions = 0;
+  /// PCIe roots that GPUs say they hang on, in turn: "pci0000:80".
+  std::vector<std::string> gpu_pcie_roots = {};
   bool gpu_allow_multiple_allocations = false;
   bool gpu_device_status = false;
   bool binding_conditions = false;

@@ -310,6 +310,10 @@ Flags driver_flags(DriverFlags& flags) {
            "Name of the driver (default: PROFILE.example.com)"},
           {"--num-devices", &driver.devices, "How many GPUs or network interfaces"},
           {"--gpu-partitions", &driver.gpu_partitions, "Parts that each GPU can be divided into"},
+          {"--gpu-pcie-roots", &driver.gpu_pcie_roots,
+           "PCIe roots of the GPUs in turn, such as pci0000:80, with commas between them (default: "
+           "they do not say)",
+           kCommas},
           {"--gpu-allow-multiple-allocations", &driver.gpu_allow_multiple_allocations,
            "Let claims share a GPU by memory and compute"},
           {"--gpu-device-status", &driver.gpu_device_status,

@@ -46,6 +46,12 @@ Result<> check(const drivers::GpuDriverOptions& options) {
                            options.plugins_dir, options.cdi_root, options.pod_uid}));
   auto profile = drivers::make_profile(options.profile, {});
   if (!profile) return profile.error().within("--device-profile");
+  for (const auto& root : options.gpu_pcie_roots) {
+    if (!drivers::is_pcie_root(root)) {
+      return Error::bad_request(
+          cat("--gpu-pcie-roots: ", quoted(root), " is no PCIe root, such as pci0000:80"));
+    }
+  }
   return success();
 }
 
