@@ -20,16 +20,7 @@ void split_version(std::string_view api_version, Application& application) {
       slash == std::string_view::npos ? api_version : api_version.substr(slash + 1);
 }
 
-/// What is too long for the value of a label is cut: the labels are for finding, podAffinity has
-/// the whole names.
-std::string label_value(std::string_view text) {
-  text = text.substr(0, kLabelValueMaxLength);
-  while (!text.empty() && std::isalnum(static_cast<unsigned char>(text.back())) == 0) {
-    text.remove_suffix(1);
-  }
-  return std::string(text);
-}
-
+/// Names may be cut here: the labels are for finding, podAffinity has the whole names.
 json::Value auto_pool_labels(const IpSubnet& subnet, const Application& application,
                              std::string_view interface, bool reclaim) {
   const std::string gv = application.api_group.empty()

@@ -87,7 +87,7 @@ TEST_F(AutoPoolOfSubnet, takes_the_lowest_that_no_other_pool_holds) {
   const IpPool pool = parse_ip_pool(made).value();
   EXPECT_TRUE(is_auto_pool(pool));
   EXPECT_TRUE(is_pool_of(pool, kWeb));
-  EXPECT_EQ(pool.owner_subnet, "subnet-a");
+  EXPECT_EQ(made["metadata"]["labels"][kLabelOwnerSubnet].as_string(), "subnet-a");
   EXPECT_EQ(with_derived_fields(made, &object_), made) << "nothing is left to derive";
   Application other = kWeb;
   other.name = "db";

@@ -1,11 +1,15 @@
 #include <optional>
 #include <utility>
 
+#include "base/names.h"
 #include "base/strings.h"
 #include "drivers/net/ipam/selection.h"
 
 namespace dibs::drivers::net {
 namespace {
+
+/// What is longer names no pool that can be, and costs.
+constexpr std::size_t kLongest = kDns1123SubdomainMaxLength;
 
 /// One piece of a pattern: any number of characters, or one of a class.
 struct Piece {
@@ -110,6 +114,9 @@ bool match(const std::vector<Piece>& pieces, std::string_view name) {
 }  // namespace
 
 Result<bool> matches_pattern(std::string_view pattern, std::string_view name) {
+  if (pattern.size() > kLongest) {
+    return Error::invalid(cat("a pattern of more than ", kLongest, " characters"));
+  }
   const auto pieces = PatternReader(pattern).read();
   if (!pieces) return Error::invalid(cat("syntax error in pattern '", pattern, "'"));
   return match(*pieces, name);

@@ -11,6 +11,9 @@ namespace dibs::drivers::net {
 namespace {
 
 constexpr std::string_view kNoPool = "no IPPool available";
+/// Of one family and interface. Whoever makes pods writes the list, and everybody waits while it is
+/// compared with all pools.
+constexpr std::size_t kMostNames = 100;
 
 using Names = std::vector<std::string>;
 using PoolList = std::vector<std::shared_ptr<const IpPool>>;
@@ -78,9 +81,9 @@ class Selector {
   }
 
   Result<Names> auto_pools(int version, const Names& subnets) {
-    if (subnets.empty() || !has(version)) return Names{};
+    if (subnets.empty()) return Names{};
     const std::string name = auto_pool_name(setting_.application, nic_.interface, version);
-    if (!exists(name)) {
+    if (has(version) && !exists(name)) {
       return Error::unavailable(cat("no matching auto-created IPPool candidate ", name, " for ",
                                     nic_.interface, ", SpiderSubnet ", go_list(subnets),
                                     " has not made it yet"));
@@ -159,7 +162,8 @@ class Selector {
   bool serves(const Named& named) const {
     for (const auto* names : {&named.v4, &named.v6}) {
       for (const std::string& name : *names) {
-        if (reason(name, names == &named.v4 ? 4 : 6).empty()) return true;
+        const int version = names == &named.v4 ? 4 : 6;
+        if (has(version) && reason(name, version).empty()) return true;
       }
     }
     return false;
@@ -195,7 +199,12 @@ class Selector {
   Result<Names> expand(int version, const Names& given) const {
     Names names;
     std::set<std::string> seen;
-    if (!has(version)) return names;
+    // The rule applies, though nothing comes of it.
+    if (!has(version)) return given;
+    if (given.size() > kMostNames) {
+      return Error::invalid(cat("wrong input, more than ", kMostNames,
+                                " IPPools specified for NIC ", nic_.interface));
+    }
     for (const std::string& name : given) {
       if (!is_pattern(name)) {
         if (!seen.insert(name).second) {

@@ -90,7 +90,7 @@ bool names_multus(const Setting& setting, const NicAsk& nic, const IpPool& pool)
 void rank_pools(std::vector<std::shared_ptr<const IpPool>>& pools);
 
 /// Shell patterns: *, ? and [...] as path.Match of Go knows them; an error where the pattern is
-/// none.
+/// none, or longer than a name can be.
 Result<bool> matches_pattern(std::string_view pattern, std::string_view name);
 
 }  // namespace dibs::drivers::net

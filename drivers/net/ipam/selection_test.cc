@@ -246,6 +246,31 @@ TEST_F(Selection, families_that_are_off_are_left_out) {
   EXPECT_EQ(refusal(), "no IPPool available, the IP families of all IPPools of eth0 are disabled");
 }
 
+TEST_F(Selection, a_rule_of_a_family_that_is_off_still_goes_before_the_next) {
+  pool("default", R"({"default": true})");
+  annotate("ipam.spidernet.io/ippool", R"({"ipv6": ["six"]})");
+  setting_.options.ipv6 = false;
+  EXPECT_EQ(refusal(), "no IPPool available, the IP families of all IPPools of eth0 are disabled");
+}
+
+TEST_F(Selection, a_default_pool_of_a_family_that_is_off_does_not_serve) {
+  pool("four", R"({"default": true, "disable": true})");
+  pool("six", R"({"default": true})", 6);
+  pool("named", R"({"multusName": ["macvlan-conf"]})");
+  setting_.options.ipv6 = false;
+  EXPECT_EQ(v4(), Names{"named"});
+}
+
+TEST_F(Selection, lists_and_patterns_are_not_without_end) {
+  pool("a");
+  nic_.ipv4_pools.assign(100, "a*");
+  EXPECT_EQ(v4(), Names{"a"});
+  nic_.ipv4_pools.push_back("a*");
+  EXPECT_EQ(refusal(), "wrong input, more than 100 IPPools specified for NIC eth0");
+  nic_.ipv4_pools = {"*" + std::string(253, 'a')};
+  EXPECT_NE(refusal().find("a pattern of more than 253 characters"), std::string::npos);
+}
+
 TEST_F(Selection, one_family_without_a_pool_is_an_error) {
   pool("four", R"({"default": true})");
   pool("six", R"({"default": true, "disable": true})", 6);

@@ -157,7 +157,6 @@ Result<AddressSpace> parse_address_space(const json::Value& object, const Famili
   AddressSpace space;
   space.name = object["metadata"]["name"].str();
   space.uid = object["metadata"]["uid"].str();
-  space.created = object["metadata"]["creationTimestamp"].str();
   space.terminating = is_terminating(object);
   DIBS_TRY(space.version, judge.version(families));
   DIBS_TRY(space.subnet, judge.subnet(space.version));
@@ -180,7 +179,7 @@ std::string cidr_label(const Subnet& subnet) {
   for (char& c : text) {
     if (c == '.' || c == ':' || c == '/') c = '-';
   }
-  return text;
+  return text.front() == '-' ? "0" + text : text;  // "::/64": a label begins with a letter or digit
 }
 
 }  // namespace dibs::drivers::net

@@ -67,7 +67,7 @@ void adopt(json::Value& pool, const json::Value& subnet) {
                                    {"controller", true},
                                    {"blockOwnerDeletion", true}}));
   }
-  set_label(pool, kLabelOwnerSubnet, meta["name"].as_string());
+  set_label(pool, kLabelOwnerSubnet, label_value(meta["name"].as_string()));
   const json::Value& spec = subnet["spec"];
   if (pool["spec"]["gateway"].is_null() && !spec["gateway"].is_null()) {
     pool.mut("spec").set("gateway", spec["gateway"]);

@@ -1,5 +1,8 @@
 #include "drivers/net/model/fields.h"
 
+#include <cctype>
+
+#include "base/names.h"
 #include "base/strings.h"
 
 namespace dibs::drivers::net {
@@ -49,6 +52,14 @@ Result<bool> read_flag(const json::Value& object, std::string_view key, const ap
 
 bool is_terminating(const json::Value& object) {
   return !object["metadata"]["deletionTimestamp"].is_null();
+}
+
+std::string label_value(std::string_view name) {
+  name = name.substr(0, kLabelValueMaxLength);
+  while (!name.empty() && std::isalnum(static_cast<unsigned char>(name.back())) == 0) {
+    name.remove_suffix(1);
+  }
+  return std::string(name);
 }
 
 json::Value texts_value(const std::vector<std::string>& texts) {

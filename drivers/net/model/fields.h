@@ -25,6 +25,9 @@ Result<bool> read_flag(const json::Value& object, std::string_view key, const ap
 /// metadata.deletionTimestamp is set.
 bool is_terminating(const json::Value& object);
 
+/// As much of a name as the value of a label may hold.
+std::string label_value(std::string_view name);
+
 /// A list of texts as a value.
 json::Value texts_value(const std::vector<std::string>& texts);
 /// As Go's %v prints a list of strings: "[a b]".

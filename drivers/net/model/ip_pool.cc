@@ -87,9 +87,7 @@ Result<IpPool> parse_ip_pool(const json::Value& object, const Families& families
   static_cast<AddressSpace&>(pool) = std::move(space);
   const json::Value& spec = object["spec"];
   const api::Path path("spec");
-  pool.labels = object["metadata"]["labels"];
-  pool.automatic = pool.labels.contains(kLabelApplicationName);
-  pool.owner_subnet = pool.labels[kLabelOwnerSubnet].str();
+  pool.automatic = object["metadata"]["labels"].contains(kLabelApplicationName);
   DIBS_CHECK(pod_affinity(spec, pool));
   DIBS_TRY(pool.namespace_affinity, selector(spec, "namespaceAffinity"));
   DIBS_TRY(pool.node_affinity, selector(spec, "nodeAffinity"));

@@ -53,7 +53,6 @@ struct Route {
 struct AddressSpace {
   std::string name = {};
   std::string uid = {};
-  std::string created = {};  // metadata.creationTimestamp
   int version = 4;
   Subnet subnet = {};
   IpSet ips = {};
@@ -73,8 +72,6 @@ struct IpPool : AddressSpace {
   std::vector<std::string> multus_names = {};  // "ns/name", or "name" of the install namespace
   bool is_default = false;
   bool disabled = false;
-  std::string owner_subnet = {};  // of a pool that a SpiderSubnet controls
-  json::Value labels = {};
   /// Made by a SpiderSubnet for an application: podAffinity has the labels of the application and
   /// is not compared with those of pods.
   bool automatic = false;

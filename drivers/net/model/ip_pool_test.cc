@@ -232,6 +232,15 @@ TEST(DerivedFields, are_those_of_upstream) {
   EXPECT_EQ(six["metadata"]["labels"][kLabelPoolCidr].as_string(), "fd00-1---120");
 }
 
+TEST(DerivedFields, are_labels_that_the_server_takes) {
+  const Value made = with_derived_fields(pool_object(R"({"subnet": "::/64", "ips": []})"), nullptr);
+  EXPECT_EQ(made["metadata"]["labels"][kLabelPoolCidr].as_string(), "0---64");
+  Value subnet = pool_object("{}", std::string(62, 'x') + "-y");
+  EXPECT_EQ(with_derived_fields(pool_object(), &subnet)["metadata"]["labels"][kLabelOwnerSubnet]
+                .as_string(),
+            std::string(62, 'x'));
+}
+
 TEST(DerivedFields, stay_away_from_what_goes_or_is_wrong) {
   Value going = pool_object();
   going.mut("metadata").set("deletionTimestamp", "2024-01-01T00:00:00Z");

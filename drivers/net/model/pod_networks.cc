@@ -11,6 +11,8 @@ namespace dibs::drivers::net {
 namespace {
 
 constexpr std::size_t kInterfaceMax = 15;
+/// Each is a run of plugins on the node.
+constexpr std::size_t kMostNetworks = 64;
 
 std::string_view annotation(const json::Value& pod, std::string_view key) {
   return pod["metadata"]["annotations"][key].as_string();
@@ -82,8 +84,10 @@ Result<std::vector<Selected>> parse_networks(std::string_view key, std::string_v
                                              std::string_view name_space) {
   std::vector<Selected> networks;
   if (trim(text).empty()) return networks;
+  const auto too_many = [&] { return wrong(key, cat("more than ", kMostNetworks, " networks")); };
   if (text.find_first_of("[{\"") == std::string_view::npos) {
     for (const std::string_view item : split(text, ',')) {
+      if (networks.size() == kMostNetworks) return too_many();
       DIBS_TRY(Selected network, parse_item(key, trim(item), name_space));
       networks.push_back(std::move(network));
     }
@@ -92,6 +96,7 @@ Result<std::vector<Selected>> parse_networks(std::string_view key, std::string_v
   const auto parsed = json::parse(text);
   if (!parsed.ok()) return wrong(key, parsed.error().message());
   if (!parsed->is_array()) return wrong(key, "must be a list of objects");
+  if (parsed->size() > kMostNetworks) return too_many();
   for (const json::Value& element : parsed->items()) {
     DIBS_TRY(Selected network, parse_element(key, element, name_space));
     networks.push_back(std::move(network));

@@ -70,6 +70,21 @@ TEST(PodNics, are_refused_when_they_cannot_be_read) {
   EXPECT_NE(refusal({{kDefaultNetwork, "a,b"}}), "accepted");
 }
 
+TEST(PodNics, are_not_without_end) {
+  std::string list = "n";
+  std::string json = R"([{"name":"n"})";
+  for (int i = 1; i < 64; ++i) {
+    list += ",n";
+    json += R"(,{"name":"n"})";
+  }
+  EXPECT_EQ(nics_of({{kNetworks, list}}).size(), 64U);
+  EXPECT_EQ(nics_of({{kNetworks, json + "]"}}).size(), 64U);
+  EXPECT_EQ(
+      refusal({{kNetworks, list + ",n"}}),
+      "invalid format of Pod annotation 'k8s.v1.cni.cncf.io/networks': more than 64 networks");
+  EXPECT_NE(refusal({{kNetworks, json + R"(,{"name":"n"}])"}}), "accepted");
+}
+
 TEST(PodNics, know_the_default_route) {
   EXPECT_EQ(nics_of({{kDefaultNetwork, "a"}, {kNetworks, "b"}, {kDefaultRouteNic, "net1"}}),
             (Nics{{"eth0", "kube-system/a"}, {"net1", "default/b", true}}));
