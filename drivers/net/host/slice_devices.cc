@@ -105,6 +105,9 @@ void put_list(Device& device, const std::string& name, const std::vector<std::st
   device.attribute(name, text).attribute(name + "Truncated", truncated);
 }
 
+/// An address or a kind that is too long says nothing rather than spoil the whole slice.
+std::string short_text(const std::string& text) { return text.size() > kMaxText ? "" : text; }
+
 /// The network of the last address of a family; "": none.
 std::string cidr(const Interface& nic, int version) {
   for (auto address = nic.addresses.rbegin(); address != nic.addresses.rend(); ++address) {
@@ -151,9 +154,9 @@ void describe(Device& device, const Interface& nic, bool rdma, const NodeState& 
     }
   }
   std::sort(names.begin(), names.end());
-  device.attribute("linkType", link_type(nic))
+  device.attribute("linkType", short_text(link_type(nic)))
       .attribute("mtu", nic.mtu)
-      .attribute("state", nic.oper_state.empty() ? "unknown" : nic.oper_state)
+      .attribute("state", nic.oper_state.empty() ? "unknown" : short_text(nic.oper_state))
       .attribute("rdma", rdma)
       .attribute("ipv4CIDR", cidr(nic, 4))
       .attribute("ipv6CIDR", cidr(nic, 6))
@@ -194,7 +197,7 @@ Device nic_device(const Named& named, const NodeState& state,
   const Interface& nic = *named.nic;
   Device device(named.device);
   const std::string pool = pool_of(state, nic.pci_address);
-  device.attribute("type", "nic").attribute("name", nic.name).attribute("mac", nic.mac);
+  device.attribute("type", "nic").attribute("name", nic.name).attribute("mac", short_text(nic.mac));
   describe(device, nic, nic.rdma.has_value(), state, configs, options);
   device.attribute("pciAddress", nic.pci_address)
       .attribute("isSriovPf", nic.sriov.has_value())
