@@ -160,6 +160,13 @@ Value to_value(const AttachedNic& nic) {
   return out;
 }
 
+Value to_value(const CoordinatorFacts& facts) {
+  return Value::object({{"spec", facts.spec},
+                        {"overlayPodCIDR", list_of(facts.pod_cidrs)},
+                        {"serviceCIDR", list_of(facts.service_cidrs)},
+                        {"defaultRouteNic", facts.default_route_nic}});
+}
+
 Result<NicRequest> read_nic_request(std::string_view text) {
   DIBS_TRY(const Value value, message(text));
   NicRequest out;
@@ -197,6 +204,18 @@ Result<AttachedNic> read_attached_nic(std::string_view text) {
   reader.name("container", out.container);
   reader.text("mac", out.mac);
   reader.texts("ips", out.ips);
+  return reader.finish(std::move(out));
+}
+
+Result<CoordinatorFacts> read_coordinator_facts(std::string_view text) {
+  DIBS_TRY(const Value value, message(text));
+  CoordinatorFacts out;
+  Reader reader(value);
+  out.spec = value["spec"];
+  if (!out.spec.is_null() && !out.spec.is_object()) reader.fail("spec", "must be an object");
+  reader.texts("overlayPodCIDR", out.pod_cidrs);
+  reader.texts("serviceCIDR", out.service_cidrs);
+  reader.text("defaultRouteNic", out.default_route_nic);
   return reader.finish(std::move(out));
 }
 
@@ -241,6 +260,11 @@ Result<> LocalClient::del(const NicRequest& request, Duration deadline) {
 Result<> LocalClient::attached(const AttachedNic& nic, Duration deadline) {
   DIBS_CHECK(state_->call(kLocalAttached, to_value(nic), deadline));
   return success();
+}
+
+Result<CoordinatorFacts> LocalClient::coordinator(const NicRequest& request, Duration deadline) {
+  DIBS_TRY(const std::string bytes, state_->call(kLocalCoordinator, to_value(request), deadline));
+  return read_coordinator_facts(bytes);
 }
 
 }  // namespace dibs::drivers::net

@@ -5,6 +5,7 @@
 //     /spiderpool.v1.Local/Add       NicRequest ─▶ NicAddresses   of the IPAM plugin, at CNI ADD
 //     /spiderpool.v1.Local/Del       NicRequest ─▶ {}             of the IPAM plugin, at CNI DEL
 //     /spiderpool.v1.Local/Attached  AttachedNic ─▶ {}            of the coordinator, after an ADD
+//     /spiderpool.v1.Local/Coordinator  NicRequest ─▶ CoordinatorFacts
 //     /spiderpool.v1.Local/Health    {} ─▶ {}
 //
 // Both ends read strictly: a field of another kind, a name that no object can have or a message
@@ -28,6 +29,7 @@ inline constexpr std::size_t kMaxLocalMessage = 64 << 10;
 inline constexpr const char* kLocalAdd = "/spiderpool.v1.Local/Add";
 inline constexpr const char* kLocalDel = "/spiderpool.v1.Local/Del";
 inline constexpr const char* kLocalAttached = "/spiderpool.v1.Local/Attached";
+inline constexpr const char* kLocalCoordinator = "/spiderpool.v1.Local/Coordinator";
 inline constexpr const char* kLocalHealth = "/spiderpool.v1.Local/Health";
 
 /// The pod as CNI_ARGS name it. The uid may be missing at a Del: then any pod of that name.
@@ -75,6 +77,19 @@ struct AttachedNic {
   std::vector<std::string> ips = {};  // with their prefix lengths
 };
 
+/// What the coordinator of a pod's interface cannot see from where it runs.
+struct CoordinatorFacts {
+  /// spec of the SpiderCoordinator `default`: what the plugin's configuration does not say. Null:
+  /// none.
+  json::Value spec = {};
+  /// overlayPodCIDR and serviceCIDR of its status.
+  std::vector<std::string> pod_cidrs = {};
+  std::vector<std::string> service_cidrs = {};
+  /// The pod's annotation ipam.spidernet.io/default-route-nic.
+  std::string default_route_nic = {};
+};
+
+json::Value to_value(const CoordinatorFacts& facts);
 json::Value to_value(const NicRequest& request);
 json::Value to_value(const NicAddresses& addresses);
 json::Value to_value(const AttachedNic& nic);
@@ -82,6 +97,7 @@ json::Value to_value(const AttachedNic& nic);
 Result<NicRequest> read_nic_request(std::string_view text);
 Result<NicAddresses> read_nic_addresses(std::string_view text);
 Result<AttachedNic> read_attached_nic(std::string_view text);
+Result<CoordinatorFacts> read_coordinator_facts(std::string_view text);
 
 /// The plugins' end. Calls block, until `deadline` at most. Errors carry the driver's words; code
 /// unavailable: nobody answers there.
@@ -94,6 +110,7 @@ class LocalClient {
   Result<NicAddresses> add(const NicRequest& request, Duration deadline);
   Result<> del(const NicRequest& request, Duration deadline);
   Result<> attached(const AttachedNic& nic, Duration deadline);
+  Result<CoordinatorFacts> coordinator(const NicRequest& request, Duration deadline);
 
  private:
   struct State;

@@ -50,6 +50,13 @@ rpc::Methods methods_of(LocalHandler& handler) {
     if (!addresses.ok()) return refusal(addresses.error());
     return {{}, json::write(to_value(*addresses))};
   };
+  methods.unary[kLocalCoordinator] = [&handler](std::string_view text) -> rpc::Reply {
+    const auto request = read_nic_request(text);
+    if (!request.ok()) return refusal(request.error());
+    const auto facts = handler.coordinator(*request);
+    if (!facts.ok()) return refusal(facts.error());
+    return {{}, json::write(to_value(*facts))};
+  };
   methods.unary[kLocalDel] = [&handler](std::string_view text) {
     const auto request = read_nic_request(text);
     return request.ok() ? answer(handler.del(*request)) : refusal(request.error());

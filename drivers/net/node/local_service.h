@@ -23,6 +23,11 @@ class LocalHandler {
   virtual Result<> del(const NicRequest& request) = 0;
   /// The interface is there.
   virtual Result<> attached(const AttachedNic& nic) = 0;
+  /// For the interface's coordinator; one that knows nothing is asked in vain.
+  virtual Result<CoordinatorFacts> coordinator(const NicRequest& request) {
+    (void)request;
+    return CoordinatorFacts{};
+  }
 };
 
 class LocalService {
