@@ -48,8 +48,8 @@ int fuzz_cni(const std::uint8_t* data, std::size_t size) {
   for (const auto& plugin : (*list)["plugins"].items()) {
     const std::string type = plugin["type"].str();
     require(!type.empty() && type.find('/') == std::string::npos, "a type is a name");
-    const json::Value input =
-        cni_input(*list, plugin, sandbox, result.ok() ? *result : json::Value());
+    const json::Value input = cni_input(cni_attachment({.interface = "eth0"}, *list), plugin,
+                                        sandbox, result.ok() ? *result : json::Value());
     const auto again = json::parse(json::write(input));
     require(again.ok() && *again == input, "a plugin gets JSON");
     require(input["name"] == (*list)["name"] && input["type"].str() == type, "as configured");

@@ -143,6 +143,8 @@ struct Nodes::State {
     out.insecure_registries = options.insecure_registries;
     out.disk = options.disk;
     out.network = options.folder;
+    out.own_cni_plugins = options.own_cni_plugins;
+    out.network_namespaces = options.network_namespaces;
     out.allowed_unsafe_sysctls = options.allowed_unsafe_sysctls;
     out.cdi_directories = {"/etc/cdi", cat(root, "/cdi")};
     out.host = options.host;

@@ -32,6 +32,9 @@ struct NodesOptions {
   node::DiskOptions disk = {};
   /// Kernel settings that pods may ask for besides the safe ones (node/pods/sysctl_rules.h).
   std::vector<std::string> allowed_unsafe_sysctls = {};
+  /// Of the agents (node/agent.h).
+  std::vector<std::string> own_cni_plugins = {};
+  std::vector<std::string> network_namespaces = {"kube-system"};
   /// The cluster's data folder, absolute: a node's is nodes/NAME in it.
   std::string folder = {};
   bool fleet = false;

@@ -135,6 +135,9 @@ struct Agent::State {
     // Ten times too large, it starts anew: rotation comes every ten seconds only.
     how.log_bound = std::min<std::int64_t>(disk_how.logs.max_size, 1LL << 50) * 10;
     how.network = options.network;
+    how.own_cni_plugins = options.own_cni_plugins;
+    // Where a driver of this node listens to them.
+    how.cni_environment = {cat("SPIDERPOOL_SOCKET=", options.root, "/spiderpool.sock")};
     how.sim_addresses = shared.sim_addresses;
     DIBS_TRY(picked, pick_runtime(how, runtime));
     const bool simulated = picked.simulated;
@@ -155,6 +158,7 @@ struct Agent::State {
     facts.root = options.root;
     facts.addresses = node_options.addresses;
     facts.cluster_dns = options.cluster_dns;
+    facts.network_namespaces = options.network_namespaces;
     facts.simulated = simulated;
     DIBS_TRY(facts.sysctls, SysctlRules::make(options.allowed_unsafe_sysctls,
                                               node_options.machine.kernel_version));

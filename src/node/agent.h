@@ -49,6 +49,10 @@ struct AgentOptions {
   std::vector<std::string> image_aliases = {};
   std::vector<std::string> insecure_registries = {};
   std::string network = {};
+  /// Names under which this program is a CNI plugin.
+  std::vector<std::string> own_cni_plugins = {};
+  /// See NodeFacts.
+  std::vector<std::string> network_namespaces = {"kube-system"};
   std::vector<std::string> cdi_directories = {};
   std::string log_root = {};  // "" : <root>/logs
   /// The port for logs, exec and the like: 0 picks a free one, -1 has none. Host "": the node's

@@ -32,6 +32,8 @@ struct NodeFacts {
   std::string seccomp_folder = {};
   /// Kernel settings that pods may ask for.
   SysctlRules sysctls = {};
+  /// Namespaces whose networks every pod may name; "*": all of them.
+  std::vector<std::string> network_namespaces = {"kube-system"};
   /// No file is written and nothing is mounted: a simulated node.
   bool simulated = false;
 };

@@ -53,6 +53,7 @@ struct FakeMachine {
 
   runtime::Runtime& runtime;
   std::map<std::string, SandboxStatus> sandboxes;
+  std::string network_status;  // of new sandboxes
   std::map<std::string, Container> containers;
   std::set<std::string> images = {"busybox:1.36"};
   std::vector<ImageInfo> stored;  // as listed
@@ -141,6 +142,7 @@ class FakeRuntime : public ContainerRuntime {
     status.attempt = config.attempt;
     status.created = machine_.runtime.clock.now();
     status.ips = {cat("10.88.0.", machine_.next_id)};
+    status.network_status = machine_.network_status;
     status.labels = config.labels;
     machine_.log.push_back(cat("run ", config.name));
     machine_.sandboxes[status.id] = status;

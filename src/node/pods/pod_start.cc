@@ -9,6 +9,7 @@
 #include "json/parse.h"
 #include "node/pods/eviction_rules.h"
 #include "node/pods/pod_admission.h"
+#include "node/pods/pod_networks.h"
 #include "node/pods/pod_refusals.h"
 #include "node/pods/pod_spec.h"
 #include "node/pods/pod_worker.h"
@@ -17,6 +18,8 @@ namespace dibs::node {
 namespace {
 
 using json::Value;
+
+const client::Gvr kPods{"", "v1", "pods"};
 
 // Every pod is looked at from time to time, should the runtime have failed to tell of something.
 constexpr Duration kResync = std::chrono::seconds(60);
@@ -122,7 +125,7 @@ void PodWorker::run() {
     const bool fresh = set_up_volumes();
     ready = fresh || plan.start.empty();
   }
-  if (ready) {
+  if (ready && tell_networks()) {
     for (const auto& container : plan.start) {
       start(container);
       const ContainerStatus* now = view_.current(container.name());
@@ -183,6 +186,10 @@ bool PodWorker::make_sandbox(const PodPlan& plan) {
   auto sandbox = build_sandbox_config(pod_, plan.sandbox_attempt, tools_.facts, tools_.log_root);
   if (!sandbox) return fail(sandbox.error());
   for (const auto& [reason, note] : sandbox->notes) tools_.events.warning(pod_, "", reason, note);
+  auto networks = plan_networks(tools_.client, pod_, tools_.facts);
+  if (!networks) return fail(networks.error());
+  for (const auto& [reason, note] : networks->notes) tools_.events.warning(pod_, "", reason, note);
+  sandbox->config.networks = std::move(networks->networks);
   auto id = tools_.containers.run_sandbox(sandbox->config);
   if (!id) return fail(id.error());
   auto status = tools_.containers.sandbox_status(*id);
@@ -191,6 +198,34 @@ bool PodWorker::make_sandbox(const PodPlan& plan) {
   retry_ = Duration(0);
   kill_deadline_ = Duration(0);
   return view_.sandbox_ready();
+}
+
+// Containers may read it, so it is there before the first of them.
+bool PodWorker::tell_networks() {
+  const SandboxStatus* sandbox = view_.sandbox();
+  if (sandbox == nullptr || sandbox->network_status.empty()) return true;
+  const std::string& status = sandbox->network_status;
+  const Value& annotations = pod_["metadata"]["annotations"];
+  if (status == told_networks_ || annotations[kNetworkStatusAnnotation].as_string() == status) {
+    return true;
+  }
+  const Value patch = Value::object(
+      {{"metadata",
+        Value::object({{"uid", uid_},
+                       {"annotations", Value::object({{kNetworkStatusAnnotation, status}})}})}});
+  client::WriteOptions how;
+  how.subresource = "status";
+  const auto written = tools_.client.patch(kPods, namespace_of(pod_), name_of(pod_),
+                                           client::PatchType::merge, patch, how);
+  if (!written && written.error().code() != Code::not_found) {
+    log::warn("networks of a pod cannot be told",
+              {{"pod", pod_text(pod_)}, {"error", written.error().message()}});
+    grow_retry();
+    return false;
+  }
+  told_networks_ = status;
+  pod_.mut("metadata").mut("annotations").set(kNetworkStatusAnnotation, status);
+  return true;
 }
 
 void PodWorker::kill_planned(const PodPlan& plan) {

@@ -123,6 +123,8 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   bool evicted();
   bool make_sandbox(const PodPlan& plan);
   bool set_up_volumes();
+  /// Writes the sandbox's interfaces into the pod; false when it has to be tried again.
+  bool tell_networks();
   void start(const SpecContainer& container);
   bool in_backoff(const SpecContainer& container, const ContainerStatus* before);
   unsigned next_attempt(const SpecContainer& container) const;
@@ -174,6 +176,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   bool unprepared_ = false;
   bool delete_sent_ = false;
   bool told_initial_ = false;
+  std::string told_networks_;
 };
 
 }  // namespace dibs::node

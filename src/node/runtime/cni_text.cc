@@ -13,6 +13,10 @@ namespace {
 
 using json::Value;
 
+bool is_default_attachment(const Value& attachment) {
+  return attachment["interface"].as_string() == kDefaultInterface;
+}
+
 /// The address of ADDRESS/BITS as machines write it; nothing when it is not one.
 std::optional<std::string> address_of(std::string_view text) {
   const auto slash = text.find('/');
@@ -36,11 +40,38 @@ std::optional<std::string> address_of(std::string_view text) {
   return std::nullopt;
 }
 
+// Else the type would be a path to any program.
+bool is_plugin_name(std::string_view type) {
+  return !type.empty() &&
+         type.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos &&
+         !type.starts_with('.');
+}
+
+/// What the pod asks of this network and the plugin says that it can do.
+Value runtime_config(const Value& attachment, const Value& capabilities,
+                     const SandboxConfig& sandbox) {
+  Value config = Value::object();
+  // Ports lead to the pod's address, which is that of eth0.
+  if (capabilities["portMappings"].as_bool() && is_default_attachment(attachment)) {
+    if (Value ports = cni_port_mappings(sandbox); !ports.empty()) {
+      config.set("portMappings", std::move(ports));
+    }
+  }
+  if (capabilities["mac"].as_bool() && !attachment["mac"].as_string().empty()) {
+    config.set("mac", attachment["mac"]);
+  }
+  if (capabilities["ips"].as_bool() && !attachment["ips"].empty()) {
+    config.set("ips", attachment["ips"]);
+  }
+  return config;
+}
+
 }  // namespace
 
-Result<Value> parse_cni_configuration(std::string_view text) {
+Result<Value> parse_cni_configuration(std::string_view text, std::string_view name) {
   DIBS_TRY(Value value, json::parse(text));
   if (!value.is_object()) return Error::invalid("it is no object");
+  if (!name.empty() && value["name"].as_string().empty()) value.set("name", name);
   if (!value["name"].is_string()) return Error::invalid("it has no name");
   if (!value.contains("plugins")) {
     value = Value::object({{"cniVersion", value["cniVersion"]},
@@ -49,11 +80,15 @@ Result<Value> parse_cni_configuration(std::string_view text) {
   }
   if (value["plugins"].empty()) return Error::invalid("plugins: at least one is needed");
   for (std::size_t i = 0; i < value["plugins"].size(); ++i) {
-    // Else the type would be a path to any program.
-    const std::string_view type = value["plugins"][i]["type"].as_string();
-    if (type.empty() || type.find('/') != std::string_view::npos) {
-      return Error::invalid(
-          cat("plugins[", i, "].type: ", quoted(type), " is not the name of a plugin"));
+    const Value& plugin = value["plugins"][i];
+    if (!is_plugin_name(plugin["type"].as_string())) {
+      return Error::invalid(cat("plugins[", i, "].type: ", quoted(plugin["type"].as_string()),
+                                " is not the name of a plugin"));
+    }
+    const Value& ipam = plugin["ipam"]["type"];
+    if (!ipam.is_null() && !ipam.as_string().empty() && !is_plugin_name(ipam.as_string())) {
+      return Error::invalid(cat("plugins[", i, "].ipam.type: ", quoted(ipam.as_string()),
+                                " is not the name of a plugin"));
     }
   }
   return value;
@@ -72,19 +107,68 @@ Value cni_port_mappings(const SandboxConfig& sandbox) {
   return list;
 }
 
-Value cni_input(const Value& list, const Value& plugin, const SandboxConfig& sandbox,
+Value cni_attachment(const SandboxNetwork& network, Value list) {
+  Value out = Value::object(
+      {{"interface", network.interface}, {"name", network.name}, {"list", std::move(list)}});
+  if (!network.mac.empty()) out.set("mac", network.mac);
+  if (!network.ips.empty()) {
+    Value ips = Value::array();
+    for (const auto& ip : network.ips) ips.push(ip);
+    out.set("ips", std::move(ips));
+  }
+  return out;
+}
+
+Value cni_attachments(const Value& record) {
+  if (record["attachments"].is_array()) return record["attachments"];
+  if (record["list"].is_null()) return Value::array();
+  SandboxNetwork network;
+  network.interface = kDefaultInterface;
+  Value one = cni_attachment(network, record["list"]);
+  one.set("result", record["result"]);
+  return Value::array({std::move(one)});
+}
+
+Value cni_input(const Value& attachment, const Value& plugin, const SandboxConfig& sandbox,
                 const Value& previous) {
   Value input = plugin;
-  input.set("name", list["name"]);
-  input.set("cniVersion", list["cniVersion"]);
-  if (plugin["capabilities"]["portMappings"].as_bool()) {
-    if (const Value ports = cni_port_mappings(sandbox); !ports.empty()) {
-      input.set("runtimeConfig", Value::object({{"portMappings", ports}}));
-    }
+  input.set("name", attachment["list"]["name"]);
+  input.set("cniVersion", attachment["list"]["cniVersion"]);
+  if (Value config = runtime_config(attachment, plugin["capabilities"], sandbox); !config.empty()) {
+    input.set("runtimeConfig", std::move(config));
   }
   input.erase("capabilities");
   if (!previous.is_null()) input.set("prevResult", previous);
   return input;
+}
+
+std::string cni_network_status(const Value& attachments) {
+  Value list = Value::array();
+  for (const auto& attachment : attachments.items()) {
+    const Value& result = attachment["result"];
+    Value one =
+        Value::object({{"name", attachment["name"]}, {"interface", attachment["interface"]}});
+    Value ips = Value::array();
+    Value gateways = Value::array();
+    if (auto addresses = cni_addresses(result); addresses.ok()) {
+      for (const auto& address : *addresses) ips.push(address);
+    }
+    for (const auto& ip : result["ips"].items()) {
+      if (!ip["gateway"].as_string().empty()) gateways.push(ip["gateway"]);
+    }
+    if (!ips.empty()) one.set("ips", std::move(ips));
+    for (const auto& link : result["interfaces"].items()) {
+      if (link["name"] == attachment["interface"] && !link["sandbox"].as_string().empty()) {
+        one.set("mac", link["mac"]);
+        if (link["mtu"].as_int() > 0) one.set("mtu", link["mtu"]);
+      }
+    }
+    if (is_default_attachment(attachment)) one.set("default", true);
+    one.set("dns", result["dns"].is_object() ? result["dns"] : Value::object());
+    if (!gateways.empty()) one.set("gateway", std::move(gateways));
+    list.push(std::move(one));
+  }
+  return json::write_pretty(list);
 }
 
 Result<Value> read_cni_output(std::string_view command, const CniOutput& output) {

@@ -76,8 +76,11 @@ TEST(CniInput, has_the_ports_where_a_plugin_maps_them) {
   ASSERT_TRUE(list.ok());
   SandboxConfig sandbox;
   sandbox.ports = {{"TCP", 80, 8080, ""}, {"TCP", 81, 0, ""}};
+  SandboxNetwork eth0;
+  eth0.interface = "eth0";
 
-  const auto input = cni_input(*list, (*list)["plugins"][0], sandbox, json::Value::object());
+  const auto input =
+      cni_input(cni_attachment(eth0, *list), (*list)["plugins"][0], sandbox, json::Value::object());
 
   EXPECT_EQ(json::write(input),
             R"({"type":"portmap","name":"n","cniVersion":"1.0.0","runtimeConfig":{"portMappings":)"

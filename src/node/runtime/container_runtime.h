@@ -34,6 +34,17 @@ struct PortMapping {
   std::string host_ip = {};
 };
 
+/// A network that the pod names: as eth0 instead of the node's own, else beside it.
+struct SandboxNetwork {
+  std::string name = {};  // "kube-system/macvlan-conf"
+  std::string interface = {};
+  /// CNI configuration; "": that of the node whose network has the name behind the slash.
+  std::string config = {};
+  /// For plugins with these capabilities; where none of them has it, run_sandbox fails.
+  std::string mac = {};
+  std::vector<std::string> ips = {};
+};
+
 struct SandboxConfig {
   std::string name = {};  // the pod's
   std::string name_space = {};
@@ -53,6 +64,8 @@ struct SandboxConfig {
   std::vector<std::string> dns_servers = {};
   std::vector<std::string> dns_searches = {};
   std::vector<std::string> dns_options = {};
+  /// Simulated containers have no interfaces: there it has no effect.
+  std::vector<SandboxNetwork> networks = {};
   Labels labels = {};
   Labels annotations = {};
 };
@@ -68,6 +81,8 @@ struct SandboxStatus {
   unsigned attempt = 0;
   Time created = {};
   std::vector<std::string> ips = {};  // empty with the host's network
+  /// Of a pod that names networks: all its interfaces, as k8s.v1.cni.cncf.io/network-status has it.
+  std::string network_status = {};
   Labels labels = {};
   Labels annotations = {};
 };

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -32,6 +34,13 @@ std::uint32_t hex_number(std::string_view text) {
   std::uint32_t value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value, 16);
   return value;
+}
+
+NetworkOptions with_own_folder(NetworkOptions options) {
+  if (!options.own_folder.empty()) {
+    options.plugin_folders.insert(options.plugin_folders.begin(), options.own_folder);
+  }
+  return options;
 }
 
 }  // namespace
@@ -68,7 +77,26 @@ std::string pick_range(const std::string& name, const std::string& routes,
 }
 
 PodNetwork::PodNetwork(NetworkOptions options)
-    : options_(std::move(options)), bridge_(cat("dibs-", digest_of(options_.name).substr(7, 8))) {}
+    : options_(with_own_folder(std::move(options))),
+      bridge_(cat("dibs-", digest_of(options_.name).substr(7, 8))) {}
+
+Result<> PodNetwork::link_plugins() {
+  if (options_.own_folder.empty() || options_.program.empty()) return success();
+  DIBS_CHECK(runtime::system_files().make_dirs(options_.own_folder, 0755));
+  for (const auto& name : options_.own_plugins) {
+    const std::string path = cat(options_.own_folder, '/', name);
+    std::error_code failed;
+    if (fs::read_symlink(path, failed) == options_.program) continue;
+    // At once: another agent may be calling it.
+    const std::string aside = path + ".new";
+    ::unlink(aside.c_str());
+    if (::symlink(options_.program.c_str(), aside.c_str()) != 0 ||
+        std::rename(aside.c_str(), path.c_str()) != 0) {
+      return Error::internal(cat("cannot link ", path, ": ", std::strerror(errno)));
+    }
+  }
+  return success();
+}
 
 std::string PodNetwork::find_plugin(const std::string& type) const {
   for (const auto& folder : options_.plugin_folders) {
@@ -179,9 +207,9 @@ Result<Value> PodNetwork::default_configuration() {
                         {"plugins", Value::array({bridge, ports})}});
 }
 
-Result<Value> PodNetwork::call(const std::string& command, const Value& plugin,
-                               const std::string& sandbox_id, const std::string& network_namespace,
-                               const SandboxConfig& sandbox, int held) {
+Result<Value> PodNetwork::call(const std::string& command, const Target& target,
+                               const Value& attachment, const Value& plugin,
+                               const Value& previous) {
   const std::string type = plugin["type"].str();
   const auto failure = [&](std::string_view message) {
     return Error::internal(
@@ -196,15 +224,18 @@ Result<Value> PodNetwork::call(const std::string& command, const Value& plugin,
   process.argv = {path};
   process.env = std::vector<std::string>{
       "CNI_COMMAND=" + command,
-      "CNI_CONTAINERID=" + sandbox_id,
-      "CNI_NETNS=" + network_namespace,
-      "CNI_IFNAME=eth0",
+      "CNI_CONTAINERID=" + target.id,
+      "CNI_NETNS=" + target.network_namespace,
+      "CNI_IFNAME=" + attachment["interface"].str(),
       "CNI_PATH=" + join(options_.plugin_folders, ":"),
-      cat("CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=", sandbox.name_space, ";K8S_POD_NAME=",
-          sandbox.name, ";K8S_POD_INFRA_CONTAINER_ID=", sandbox_id, ";K8S_POD_UID=", sandbox.uid),
+      cat("CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=", target.sandbox.name_space,
+          ";K8S_POD_NAME=", target.sandbox.name, ";K8S_POD_INFRA_CONTAINER_ID=", target.id,
+          ";K8S_POD_UID=", target.sandbox.uid),
       "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
-  if (held >= 0) process.descriptors = {{held, 3}};
-  auto output = runtime::run(std::move(process), json::write(plugin), kCallLimit);
+  process.env->insert(process.env->end(), options_.environment.begin(), options_.environment.end());
+  if (target.held >= 0) process.descriptors = {{target.held, 3}};
+  const Value input = cni_input(attachment, plugin, target.sandbox, previous);
+  auto output = runtime::run(std::move(process), json::write(input), kCallLimit);
   if (!output.ok()) return failure(output.error().message());
   auto result = read_cni_output(command, {output->status.code, output->out, output->err});
   if (!result.ok()) return failure(result.error().message());
@@ -235,66 +266,149 @@ void PodNetwork::await_additions(const std::string& sandbox_id) const {
   }
 }
 
-Result<Value> PodNetwork::plan() {
-  DIBS_TRY(Value list, configuration());
-  return Value::object({{"list", std::move(list)}});
+Result<Value> PodNetwork::named_configuration(const SandboxNetwork& network) {
+  const std::string name = network.name.substr(network.name.find('/') + 1);
+  if (!network.config.empty()) return parse_cni_configuration(network.config, name);
+  auto files = runtime::system_files().list(options_.config_folder);
+  for (const auto& file : files.ok() ? *files : std::vector<std::string>()) {
+    auto bytes = runtime::system_files().read(cat(options_.config_folder, '/', file));
+    if (!bytes.ok()) continue;
+    // What is wrong with files that were not asked for is nothing to this pod.
+    auto list = parse_cni_configuration(*bytes);
+    if (list.ok() && (*list)["name"].as_string() == name) return list;
+  }
+  return Error::not_found(cat("it has no spec.config, and no file in ", options_.config_folder,
+                              " is of a network with the name ", dibs::quoted(name)));
+}
+
+namespace {
+
+/// What a pod asks for and nobody would do is refused.
+Result<> check_capabilities(const SandboxNetwork& network, const Value& list) {
+  const auto able = [&](const char* capability) {
+    for (const auto& plugin : list["plugins"].items()) {
+      if (plugin["capabilities"][capability].as_bool()) return true;
+    }
+    return false;
+  };
+  for (const char* capability : {"mac", "ips"}) {
+    const bool asked =
+        std::string_view(capability) == "mac" ? !network.mac.empty() : !network.ips.empty();
+    if (!asked || able(capability)) continue;
+    return Error::invalid(cat("the pod asks for ", dibs::quoted(capability),
+                              ", and none of its plugins has that capability"));
+  }
+  return success();
+}
+
+}  // namespace
+
+Result<Value> PodNetwork::plan(const SandboxConfig& sandbox) {
+  Value attachments = Value::array();
+  bool replaced = false;
+  for (const auto& network : sandbox.networks) {
+    replaced = replaced || network.interface == kDefaultInterface;
+  }
+  if (!replaced) {
+    DIBS_TRY(Value list, configuration());
+    SandboxNetwork own;
+    own.interface = kDefaultInterface;
+    own.name = list["name"].str();
+    attachments.push(cni_attachment(own, std::move(list)));
+  }
+  for (const auto& network : sandbox.networks) {
+    const std::string context = cat("network ", network.name);
+    auto list = named_configuration(network);
+    if (!list.ok()) return list.error().within(context);
+    if (auto able = check_capabilities(network, *list); !able.ok()) {
+      return able.error().within(context);
+    }
+    attachments.push(cni_attachment(network, std::move(list).value()));
+  }
+  return Value::object({{"attachments", std::move(attachments)}});
+}
+
+Result<> PodNetwork::add_one(const Target& target, const Value& attachment, Value& last) {
+  for (const auto& plugin : attachment["list"]["plugins"].items()) {
+    if (is_idle(plugin, target.sandbox)) continue;
+    DIBS_TRY(last, call("ADD", target, attachment, plugin, last));
+  }
+  const bool needs_address = attachment["interface"].as_string() == kDefaultInterface;
+  if (needs_address || !last["ips"].empty()) DIBS_CHECK(cni_addresses(last));
+  return success();
 }
 
 Result<NetworkResult> PodNetwork::add(const std::string& sandbox_id,
                                       const std::string& network_namespace,
                                       const SandboxConfig& sandbox, const Value& plan) {
   const auto context = cat("failed to setup network for sandbox ", dibs::quoted(sandbox_id));
-  const Value& list = plan["list"];
   auto made = runtime::system_files().make_dirs(options_.state + "/adding", 0755);
   if (!made.ok()) return made.error().within(context);
   auto lock = wait_for_lock(adding(sandbox_id));
   if (!lock.ok()) return lock.error().within(context);
-  Value previous;
-  const auto take_back = [&](const Error& error) {
-    // It may have left children, too, that remove() has to wait for.
-    lock->reset();
-    const Value so_far = Value::object({{"list", list}, {"result", previous}});
-    (void)remove(sandbox_id, network_namespace, sandbox, so_far).ok();
-    return error.within(context);
-  };
-  for (const auto& plugin : list["plugins"].items()) {
-    if (is_idle(plugin, sandbox)) continue;
-    auto result = call("ADD", cni_input(list, plugin, sandbox, previous), sandbox_id,
-                       network_namespace, sandbox, lock->get());
-    if (!result.ok()) return take_back(result.error());
-    previous = std::move(*result);
+  const Target target{sandbox_id, network_namespace, sandbox, lock->get()};
+  Value done = cni_attachments(plan);
+  NetworkResult out;
+  for (std::size_t i = 0; i < done.size(); ++i) {
+    Value result;
+    const Value one = done[i];
+    const auto added = add_one(target, one, result);
+    done.mut(i).set("result", std::move(result));
+    if (!added.ok()) {
+      // It may have left children, too, that remove() has to wait for.
+      lock->reset();
+      const Value so_far = Value::object({{"attachments", std::move(done)}});
+      (void)remove(sandbox_id, network_namespace, sandbox, so_far).ok();
+      const bool named = !sandbox.networks.empty();
+      return (named ? added.error().within(cat("network ", one["name"].as_string()))
+                    : added.error())
+          .within(context);
+    }
+    if (one["interface"].as_string() == kDefaultInterface) {
+      DIBS_TRY(out.ips, cni_addresses(done[i]["result"]));
+    }
   }
-  auto addresses = cni_addresses(previous);
-  if (!addresses.ok()) return take_back(addresses.error());
   ::unlink(adding(sandbox_id).c_str());
   prepare();
-  return NetworkResult{std::move(*addresses),
-                       Value::object({{"list", list}, {"result", previous}})};
+  if (!sandbox.networks.empty()) out.status = cni_network_status(done);
+  out.cni = Value::object({{"attachments", std::move(done)}});
+  return out;
+}
+
+Result<> PodNetwork::remove_one(const Target& target, const Value& attachment) {
+  const Value& plugins = attachment["list"]["plugins"];
+  std::optional<Error> first;
+  for (std::size_t i = plugins.size(); i-- > 0;) {
+    // A plugin that was uninstalled cannot clean up; what it made goes with the namespace.
+    if (is_idle(plugins[i], target.sandbox)) continue;
+    if (find_plugin(plugins[i]["type"].str()).empty()) continue;
+    auto result = call("DEL", target, attachment, plugins[i], attachment["result"]);
+    if (!result.ok() && !first) first = result.error();
+  }
+  if (first) return *first;
+  return success();
 }
 
 Result<> PodNetwork::remove(const std::string& sandbox_id, const std::string& network_namespace,
                             const SandboxConfig& sandbox, const Value& cni) {
   await_additions(sandbox_id);
   // As it was added, whatever the configuration says by now.
-  Value list = cni["list"];
-  if (list.is_null()) {
+  Value attachments = cni_attachments(cni);
+  if (attachments.empty()) {
     auto now = configuration();
     if (!now.ok()) return success();  // nothing can have been added by it
-    list = std::move(*now);
+    attachments = cni_attachments(Value::object({{"list", std::move(*now)}}));
   }
-  const Value& plugins = list["plugins"];
+  const Target target{sandbox_id, network_namespace, sandbox};
   std::optional<Error> first;
-  for (std::size_t i = plugins.size(); i-- > 0;) {
-    // A plugin that was uninstalled cannot clean up; what it made goes with the namespace.
-    if (is_idle(plugins[i], sandbox) || find_plugin(plugins[i]["type"].str()).empty()) continue;
-    auto result = call("DEL", cni_input(list, plugins[i], sandbox, cni["result"]), sandbox_id,
-                       network_namespace, sandbox);
-    if (!result.ok() && !first) {
-      first = result.error().within(
-          cat("failed to destroy network for sandbox ", dibs::quoted(sandbox_id)));
+  for (std::size_t i = attachments.size(); i-- > 0;) {
+    if (auto removed = remove_one(target, attachments[i]); !removed.ok() && !first) {
+      first = removed.error();
     }
   }
-  if (first) return *first;
+  if (first) {
+    return first->within(cat("failed to destroy network for sandbox ", dibs::quoted(sandbox_id)));
+  }
   ::unlink(adding(sandbox_id).c_str());
   return success();
 }

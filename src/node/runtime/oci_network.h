@@ -7,6 +7,9 @@
 // nodes with the same network name share it. Who picks a range takes away the networks whose owner
 // is gone: an agent that is killed cannot.
 //
+// A pod may name further networks, each with an interface and a configuration of its own; one for
+// eth0 stands in for the machine's. They are added in order and removed in the opposite one.
+//
 //     <state>/owner       the network's name
 //     <state>/range       "10.97.0.0/16"
 //     <state>/ipam/       addresses given out, by the host-local plugin
@@ -32,10 +35,19 @@ struct NetworkOptions {
   std::string state = {};  // folder, gone after a reboot; networks of ours are siblings, net-…
   std::string config_folder = "/etc/cni/net.d";
   std::vector<std::string> plugin_folders = {"/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"};
+  /// Plugins that are this program under another name: a folder for links to it, searched first.
+  /// "": none.
+  std::string own_folder = {};
+  std::string program = {};
+  std::vector<std::string> own_plugins = {};
+  /// Further variables for plugins, NAME=value.
+  std::vector<std::string> environment = {};
 };
 
 struct NetworkResult {
-  std::vector<std::string> ips = {};
+  std::vector<std::string> ips = {};  // of eth0
+  /// See SandboxStatus::network_status.
+  std::string status = {};
   json::Value cni = {};  // for remove()
 };
 
@@ -43,12 +55,15 @@ class PodNetwork {
  public:
   explicit PodNetwork(NetworkOptions options);
 
+  /// Makes the links to plugins of our own.
+  Result<> link_plugins();
+
   /// What is missing on this machine.
   Result<> ready();
   /// Rules that the first pod would wait for.
   void prepare();
   /// What add() will do and remove() needs to know if it does not live to tell.
-  Result<json::Value> plan();
+  Result<json::Value> plan(const SandboxConfig& sandbox);
   Result<NetworkResult> add(const std::string& sandbox_id, const std::string& network_namespace,
                             const SandboxConfig& sandbox, const json::Value& plan);
   /// Success too when nothing was added; `cni` may be null then.
@@ -67,9 +82,20 @@ class PodNetwork {
   std::vector<std::string> ranges_of_others() const;
   bool is_orphan() const;
   std::string find_plugin(const std::string& type) const;
-  Result<json::Value> call(const std::string& command, const json::Value& plugin,
-                           const std::string& sandbox_id, const std::string& network_namespace,
-                           const SandboxConfig& sandbox, int held = -1);
+  /// One sandbox, whose plugins may hold an open file of ours.
+  struct Target {
+    const std::string& id;
+    const std::string& network_namespace;
+    const SandboxConfig& sandbox;
+    int held = -1;
+  };
+  Result<json::Value> named_configuration(const SandboxNetwork& network);
+  /// Runs the plugins of one attachment; `last` is what the last of them said.
+  Result<> add_one(const Target& target, const json::Value& attachment, json::Value& last);
+  Result<> remove_one(const Target& target, const json::Value& attachment);
+  Result<json::Value> call(const std::string& command, const Target& target,
+                           const json::Value& attachment, const json::Value& plugin,
+                           const json::Value& previous);
   std::string adding(const std::string& sandbox_id) const;
   void await_additions(const std::string& sandbox_id) const;
   void masquerade(const std::string& range);

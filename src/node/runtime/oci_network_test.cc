@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/strings.h"
+#include "json/parse.h"
 #include "runtime/files.h"
 #include "runtime/processes.h"
 
@@ -66,7 +67,7 @@ TEST_F(PodNetworkTest, adds_as_planned_and_removes_what_was_added) {
   make_plugin("");
   PodNetwork network(options_in(root_));
 
-  const auto plan = network.plan();
+  const auto plan = network.plan({});
   ASSERT_TRUE(plan.ok());
   const auto added = network.add("one", "/ns", {}, *plan);
   ASSERT_TRUE(added.ok()) << added.error().message();
@@ -113,7 +114,7 @@ TEST_F(PodNetworkTest, a_failed_addition_is_taken_back_at_once) {
   make_plugin("echo kept > $d/address; echo '{\"msg\": \"no more\"}'; exit 1");
   PodNetwork network(options_in(root_));
 
-  const auto added = network.add("one", "/ns", {}, *network.plan());
+  const auto added = network.add("one", "/ns", {}, *network.plan({}));
 
   ASSERT_FALSE(added.ok());
   EXPECT_EQ(added.error().message(),
@@ -126,7 +127,7 @@ TEST_F(PodNetworkTest, a_failed_addition_is_taken_back_at_once) {
 TEST_F(PodNetworkTest, a_removal_that_failed_can_be_repeated) {
   make_plugin("", "[ -e $d/broken ] && exit 1");
   PodNetwork network(options_in(root_));
-  const auto plan = network.plan();
+  const auto plan = network.plan({});
   ASSERT_TRUE(network.add("one", "/ns", {}, *plan).ok());
 
   write("/broken", "");
@@ -138,12 +139,163 @@ TEST_F(PodNetworkTest, a_removal_that_failed_can_be_repeated) {
   EXPECT_FALSE(exists("/address"));
 }
 
+/// What notes every call as "COMMAND INTERFACE NETWORK".
+constexpr const char* kRecorder = R"(#!/bin/sh
+d=$(dirname $0)/..
+cat > $d/input
+name=$(grep -o '"name":"[a-z0-9]*' $d/input | head -1 | cut -d '"' -f 4)
+echo $CNI_COMMAND $CNI_IFNAME $name >> $d/log
+[ $CNI_COMMAND = ADD ] || exit 0
+[ -e $d/fail-$CNI_IFNAME ] && { echo '{"msg": "no"}'; exit 1; }
+cat <<END
+{"interfaces": [{"name": "$CNI_IFNAME", "mac": "0a:00:00:00:00:01", "sandbox": "/ns"}],
+ "ips": [{"address": "10.0.0.7/16", "gateway": "10.0.0.1"}]}
+END
+)";
+
+SandboxConfig with_networks(std::vector<SandboxNetwork> networks) {
+  SandboxConfig sandbox;
+  sandbox.networks = std::move(networks);
+  return sandbox;
+}
+
+class NamedNetworksTest : public PodNetworkTest {
+ protected:
+  void SetUp() override {
+    PodNetworkTest::SetUp();
+    write("/plugins/fake", kRecorder);
+    ::chmod((root_ + "/plugins/fake").c_str(), 0755);
+  }
+};
+
+TEST_F(NamedNetworksTest, stand_in_for_the_nodes_own_or_beside_it) {
+  PodNetwork network(options_in(root_));
+  const std::string config = R"({"cniVersion": "1.0.0", "plugins": [{"type": "fake"}]})";
+
+  const SandboxConfig beside = with_networks({{"team/a", "net1", config, "", {}}});
+  auto added = network.add("one", "/ns", beside, *network.plan(beside));
+  ASSERT_TRUE(added.ok()) << added.error().message();
+  EXPECT_TRUE(network.remove("one", "", beside, added->cni).ok());
+  EXPECT_EQ(read("/log"), "ADD eth0 fake\nADD net1 a\nDEL net1 a\nDEL eth0 fake\n");
+  const auto status = json::parse(added->status);
+  ASSERT_TRUE(status.ok()) << added->status;
+  EXPECT_EQ(json::write(*status),
+            R"([{"name":"fake","interface":"eth0","ips":["10.0.0.7"],"mac":"0a:00:00:00:00:01",)"
+            R"("default":true,"dns":{},"gateway":["10.0.0.1"]},)"
+            R"({"name":"team/a","interface":"net1","ips":["10.0.0.7"],"mac":"0a:00:00:00:00:01",)"
+            R"("dns":{},"gateway":["10.0.0.1"]}])");
+
+  fs::remove(root_ + "/log");
+  const SandboxConfig instead = with_networks({{"kube-system/b", "eth0", config, "", {}}});
+  added = network.add("two", "/ns", instead, *network.plan(instead));
+  ASSERT_TRUE(added.ok()) << added.error().message();
+  EXPECT_THAT(added->ips, testing::ElementsAre("10.0.0.7"));
+  EXPECT_EQ(read("/log"), "ADD eth0 b\n");
+}
+
+TEST_F(NamedNetworksTest, are_all_taken_back_when_one_fails) {
+  PodNetwork network(options_in(root_));
+  const std::string config = R"({"plugins": [{"type": "fake"}]})";
+  const SandboxConfig sandbox =
+      with_networks({{"team/a", "net1", config, "", {}}, {"team/b", "net2", config, "", {}}});
+  write("/fail-net2", "");
+
+  const auto added = network.add("one", "/ns", sandbox, *network.plan(sandbox));
+
+  ASSERT_FALSE(added.ok());
+  EXPECT_EQ(added.error().message(),
+            "failed to setup network for sandbox \"one\": network team/b: plugin type=\"fake\" "
+            "failed (add): no");
+  EXPECT_EQ(read("/log"),
+            "ADD eth0 fake\nADD net1 a\nADD net2 b\nDEL net2 b\nDEL net1 a\nDEL eth0 fake\n");
+}
+
+TEST_F(NamedNetworksTest, are_removed_by_the_plan_alone) {
+  PodNetwork network(options_in(root_));
+  const SandboxConfig sandbox =
+      with_networks({{"team/a", "net1", R"({"plugins": [{"type": "fake"}]})", "", {}}});
+  const auto plan = network.plan(sandbox);
+  ASSERT_TRUE(plan.ok());
+  // As an agent that was killed: it knows what it had noted, and of the sandbox only its name.
+  EXPECT_TRUE(network.remove("one", "", {}, *plan).ok());
+  EXPECT_EQ(read("/log"), "DEL net1 a\nDEL eth0 fake\n");
+  // And records of an agent that had one network only.
+  fs::remove(root_ + "/log");
+  EXPECT_TRUE(
+      network
+          .remove("one", "", {}, json::Value::object({{"list", (*plan)["attachments"][1]["list"]}}))
+          .ok());
+  EXPECT_EQ(read("/log"), "DEL eth0 a\n");
+}
+
+TEST_F(NamedNetworksTest, without_a_configuration_are_those_of_the_node) {
+  PodNetwork network(options_in(root_));
+  write("/net.d/90-other.conf", R"({"name": "other", "type": "fake"})");
+  const auto plan = network.plan(with_networks({{"team/other", "net1", "", "", {}}}));
+  ASSERT_TRUE(plan.ok()) << plan.error().message();
+  EXPECT_EQ((*plan)["attachments"][1]["list"]["name"].as_string(), "other");
+  const auto none = network.plan(with_networks({{"team/none", "net1", "", "", {}}}));
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.error().message(),
+              testing::HasSubstr("network team/none: it has no spec.config"));
+}
+
+TEST_F(NamedNetworksTest, run_no_program_but_plugins) {
+  PodNetwork network(options_in(root_));
+  for (const char* bad :
+       {R"({"plugins": [{"type": "../../bin/sh"}]})", R"({"plugins": [{"type": "/bin/sh"}]})",
+        R"({"plugins": [{"type": ".."}]})", R"({"plugins": [{"type": "fake\u0000x"}]})",
+        R"({"plugins": [{"type": "fake", "ipam": {"type": "../x"}}]})", R"({"type": "a/b"})",
+        R"({"plugins": []})", "[]", "what"}) {
+    EXPECT_FALSE(network.plan(with_networks({{"team/a", "net1", bad, "", {}}})).ok()) << bad;
+  }
+  // One that is in no plugin folder is named.
+  const SandboxConfig unknown =
+      with_networks({{"team/a", "net1", R"({"plugins": [{"type": "sh"}]})", "", {}}});
+  const auto added = network.add("one", "/ns", unknown, *network.plan(unknown));
+  ASSERT_FALSE(added.ok());
+  EXPECT_THAT(added.error().message(), testing::HasSubstr("failed to find plugin \"sh\" in path"));
+}
+
+TEST_F(NamedNetworksTest, are_given_what_the_pod_asks_for_or_refused) {
+  PodNetwork network(options_in(root_));
+  const SandboxNetwork asked = {"team/a",
+                                "net1",
+                                R"({"plugins": [{"type": "fake", "capabilities": {"mac": true,
+                                   "ips": true}}]})",
+                                "0a:00:00:00:00:07",
+                                {"10.0.0.9/16"}};
+  const SandboxConfig sandbox = with_networks({asked});
+  ASSERT_TRUE(network.add("one", "/ns", sandbox, *network.plan(sandbox)).ok());
+  EXPECT_THAT(
+      read("/input"),
+      testing::HasSubstr(R"("runtimeConfig":{"mac":"0a:00:00:00:00:07","ips":["10.0.0.9/16"]})"));
+  SandboxNetwork unable = asked;
+  unable.config = R"({"plugins": [{"type": "fake", "capabilities": {"ips": true}}]})";
+  const auto plan = network.plan(with_networks({unable}));
+  ASSERT_FALSE(plan.ok());
+  EXPECT_THAT(plan.error().message(), testing::HasSubstr("the pod asks for \"mac\""));
+}
+
+TEST_F(NamedNetworksTest, find_plugins_of_our_own_first) {
+  NetworkOptions options = options_in(root_);
+  options.own_folder = root_ + "/own";
+  options.program = root_ + "/plugins/fake";
+  options.own_plugins = {"spiderpool", "coordinator"};
+  PodNetwork network(options);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(network.link_plugins().ok());
+  EXPECT_EQ(fs::read_symlink(root_ + "/own/spiderpool"), options.program);
+  options.program = "/elsewhere";
+  ASSERT_TRUE(PodNetwork(options).link_plugins().ok());
+  EXPECT_EQ(fs::read_symlink(root_ + "/own/coordinator"), "/elsewhere");
+}
+
 // The victim: not a test of its own.
 TEST(PodNetworkCrash, DISABLED_victim) {
   const char* root = std::getenv("DIBS_CRASH_ROOT");
   if (root == nullptr) GTEST_SKIP() << "run by the test below";
   PodNetwork network(options_in(root));
-  (void)network.add("one", "/ns", {}, *network.plan()).ok();
+  (void)network.add("one", "/ns", {}, *network.plan({})).ok();
 }
 
 TEST_F(PodNetworkTest, removal_waits_for_an_addition_whose_agent_was_killed) {
@@ -166,7 +318,7 @@ TEST_F(PodNetworkTest, removal_waits_for_an_addition_whose_agent_was_killed) {
 
   PodNetwork network(options_in(root_));
   Result<> removed = Error::internal("did not run");
-  std::thread next([&] { removed = network.remove("one", "", {}, *network.plan()); });
+  std::thread next([&] { removed = network.remove("one", "", {}, *network.plan({})); });
   // Time enough for one that does not wait.
   for (int i = 0; i < 20'000 && !exists("/log"); ++i) std::this_thread::yield();
   write("/gate", "go\n");

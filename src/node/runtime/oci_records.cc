@@ -108,6 +108,7 @@ Value SandboxRecord::to_value() const {
                         {"annotations", pairs(config.annotations)},
                         {"created", status.created.nanoseconds},
                         {"ips", ips},
+                        {"networkStatus", status.network_status},
                         {"cni", cni},
                         {"pause", process_value(pause)},
                         {"boot", boot}});
@@ -148,6 +149,7 @@ Result<SandboxRecord> SandboxRecord::read(std::string_view text, std::string_vie
   status.attempt = config.attempt;
   status.created = {value["created"].as_int()};
   for (const auto& ip : value["ips"].items()) status.ips.push_back(ip.str());
+  status.network_status = value["networkStatus"].str();
   status.labels = config.labels;
   status.annotations = config.annotations;
   return record;

@@ -133,6 +133,8 @@ OciRuntime::~OciRuntime() {
 Result<std::unique_ptr<OciRuntime>> OciRuntime::open(OciOptions options,
                                                      runtime::Runtime& machine) {
   std::unique_ptr<OciRuntime> opened(new OciRuntime(std::move(options), machine));
+  // What is left of pods may be theirs to take away.
+  DIBS_CHECK(opened->network_.link_plugins());
   DIBS_CHECK(opened->load());
   opened->warm_up();
   return opened;

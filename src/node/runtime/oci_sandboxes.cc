@@ -93,7 +93,7 @@ Result<> OciRuntime::set_up_sandbox(Sandbox& sandbox, const SandboxConfig& confi
   }
   if (!config.host_ipc) DIBS_CHECK(mount_shm(spaces + "/shm"));
   if (!config.host_network) {
-    auto plan = network_.plan();
+    auto plan = network_.plan(config);
     if (!plan.ok()) {
       return plan.error().within(cat("failed to setup network for sandbox ", dibs::quoted(id)));
     }
@@ -101,6 +101,7 @@ Result<> OciRuntime::set_up_sandbox(Sandbox& sandbox, const SandboxConfig& confi
     DIBS_CHECK(save(sandbox));
     DIBS_TRY(NetworkResult network, network_.add(id, spaces + "/net", config, sandbox.record.cni));
     sandbox.record.status.ips = std::move(network.ips);
+    sandbox.record.status.network_status = std::move(network.status);
     sandbox.record.cni = std::move(network.cni);
   }
   // After the network: some are an interface's.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/plug_points.h"
 #include "node/runtime/oci_runtime.h"
@@ -21,6 +22,15 @@ std::string program_version(const std::string& program) {
   return at == std::string_view::npos ? program : cat(program, first.substr(at));
 }
 
+/// Where this program lies, or its successor since it was started.
+std::string own_program() {
+  std::error_code failed;
+  std::string path = std::filesystem::read_symlink("/proc/self/exe", failed).string();
+  constexpr std::string_view kReplaced = " (deleted)";
+  if (path.ends_with(kReplaced)) path.resize(path.size() - kReplaced.size());
+  return path;
+}
+
 Result<std::unique_ptr<ContainerRuntime>> open_oci(const RuntimeOptions& options,
                                                    const std::string& program,
                                                    runtime::Runtime& machine) {
@@ -33,6 +43,12 @@ Result<std::unique_ptr<ContainerRuntime>> open_oci(const RuntimeOptions& options
   oci.network.name = options.network.empty() ? options.root : options.network;
   if (!options.cni_config.empty()) oci.network.config_folder = options.cni_config;
   if (!options.cni_plugins.empty()) oci.network.plugin_folders = options.cni_plugins;
+  if (!options.own_cni_plugins.empty()) {
+    oci.network.own_folder = cat(options.root, "/cni-bin");
+    oci.network.program = own_program();
+    oci.network.own_plugins = options.own_cni_plugins;
+  }
+  oci.network.environment = options.cni_environment;
   oci.boot_id = options.boot_id;
   oci.log_bound = options.log_bound;
   DIBS_TRY(auto opened, OciRuntime::open(std::move(oci), machine));

@@ -36,6 +36,9 @@ struct RuntimeOptions {
   /// Folders of CNI configuration and plugins; empty: the usual ones.
   std::string cni_config = {};
   std::vector<std::string> cni_plugins = {};
+  /// Names under which this program is a CNI plugin, and what it is told then, as NAME=value.
+  std::vector<std::string> own_cni_plugins = {};
+  std::vector<std::string> cni_environment = {};
   /// A log that reaches this before it is rotated starts anew.
   std::int64_t log_bound = 100 << 20;
   /// Tells one boot of the machine from another; empty: the machine's own.
