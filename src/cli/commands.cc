@@ -3,6 +3,7 @@
 #include "bench/scheduler.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -19,6 +20,7 @@
 #include "cli/why.h"
 #include "drivers/drivers.h"
 #include "drivers/gpu/profile.h"
+#include "drivers/net/cni/plugins.h"
 #include "node/runtime/pick_runtime.h"
 #include "store/stores.h"
 
@@ -88,6 +90,13 @@ Flags disk_flags(node::DiskOptions& disk) {
       {"--local-storage-capacity-isolation", &disk.isolation,
        "Enforce emptyDir.sizeLimit and limits of ephemeral-storage", kHasValue},
   };
+}
+
+Flag network_namespaces(std::vector<std::string>& names) {
+  return {"--network-namespaces", &names,
+          "Namespaces whose network attachment definitions every pod may name, with commas between "
+          "them; * stands for all",
+          kCommas};
 }
 
 Flag unsafe_sysctls(std::vector<std::string>& patterns) {
@@ -191,6 +200,7 @@ Flags up_flags(ServeFlags& flags) {
                   image_alias(flags.image_aliases),
                   insecure_registries(flags.insecure_registries),
                   unsafe_sysctls(flags.allowed_unsafe_sysctls),
+                  network_namespaces(flags.network_namespaces),
                   grace_period(flags.node_monitor_grace_period),
                   explain_events(flags.explain_events),
                   {"--scheduler-config", &flags.scheduler_config,
@@ -247,6 +257,7 @@ Flags node_flags(NodeFlags& flags) {
           {"--node-labels", &flags.labels, "KEY=VALUE, with commas between them", kCommas},
           {"--cluster-dns", &flags.cluster_dns, "Name servers that pods are told of", kCommas},
           unsafe_sysctls(flags.allowed_unsafe_sysctls),
+          network_namespaces(flags.network_namespaces),
           {"--release", &flags.release, "Kubernetes release to behave as"},
           feature_gates(flags.feature_gates),
           log_level(flags.log_level),
@@ -448,6 +459,10 @@ int up(ServeFlags& flags) {
   return serve(flags, "up");
 }
 
+Command cni_command(const std::string& name, const char* about) {
+  return {cat("cni ", name), about, {}, [name] { return drivers::net::run_cni_plugin(name); }};
+}
+
 std::vector<Command> all_commands() {
   return {
       command("up", "Run a cluster on this machine, until Ctrl-C", up_flags, up),
@@ -470,6 +485,9 @@ std::vector<Command> all_commands() {
               run_gpu_driver),
       command("driver net", "Interfaces and addresses of the machines' networks, as Spiderpool",
               net_driver_flags, run_net_driver),
+      cni_command("spiderpool", "CNI plugin: addresses from pools"),
+      cni_command("coordinator", "CNI plugin: ways to the host, routes of several interfaces"),
+      cni_command("ifacer", "CNI plugin: bonds and VLAN devices of the host"),
       command("image import", "Take images from an archive or an OCI layout", import_flags,
               import_image),
       command("image list", "Show what is there", list_flags, list_images),
@@ -490,11 +508,18 @@ std::vector<Command> all_commands() {
 }  // namespace
 
 int run(int argc, char** argv) {
+  // Under the name of a plugin it is that plugin.
+  const std::string called = std::filesystem::path(argc > 0 ? argv[0] : "").filename();
+  const auto plugins = drivers::net::cni_plugin_names();
+  if (std::find(plugins.begin(), plugins.end(), called) != plugins.end()) {
+    return drivers::net::run_cni_plugin(called);
+  }
   const CommandLine line = {
       "dibs",
       "Dynamic Resource Allocation for Kubernetes, in one binary.",
       kVersion,
       {{"driver", "Run a device driver of a node"},
+       {"cni", "What CNI runtimes call as a plugin, by a link of that name"},
        {"image", "Images that containers on this machine can run"},
        {"bench", "Compare with recorded answers, and measure"}},
       all_commands(),

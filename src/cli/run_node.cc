@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "cli/process.h"
 #include "client/https_transport.h"
+#include "drivers/net/cni/plugins.h"
 #include "node/agent.h"
 #include "runtime/files.h"
 #include "runtime/real_runtime.h"
@@ -46,6 +47,8 @@ Result<node::AgentOptions> agent_options(const NodeFlags& flags, runtime::Files&
   out.feature_gates = flags.feature_gates;
   out.cluster_dns = flags.cluster_dns;
   out.allowed_unsafe_sysctls = flags.allowed_unsafe_sysctls;
+  out.own_cni_plugins = drivers::net::cni_plugin_names();
+  out.network_namespaces = flags.network_namespaces;
   if (!flags.release.empty()) out.kubelet_version = cat("v", flags.release, ".0");
   DIBS_TRY(out.tls.client_ca_pem, read_file(files, "--client-ca-file", flags.client_ca_file));
   DIBS_TRY(out.tls.certificate_pem, read_file(files, "--tls-cert-file", flags.tls_cert_file));

@@ -28,6 +28,7 @@ struct NodeFlags {
   std::vector<std::string> labels;  // key=value
   std::vector<std::string> cluster_dns = {"10.0.0.10"};
   std::vector<std::string> allowed_unsafe_sysctls;
+  std::vector<std::string> network_namespaces = {"kube-system"};
   std::string release;
   std::string feature_gates;
   std::string log_level = "info";

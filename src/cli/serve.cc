@@ -13,6 +13,7 @@
 #include "cli/process.h"
 #include "cli/run_scheduler.h"
 #include "cluster/cluster.h"
+#include "drivers/net/cni/plugins.h"
 #include "runtime/files.h"
 #include "server/admission_configuration.h"
 #include "server/audit.h"
@@ -154,6 +155,8 @@ Result<> add_other_parts(cluster::Options& options, const ServeFlags& flags,
   nodes.insecure_registries = flags.insecure_registries;
   nodes.disk = flags.disk;
   nodes.allowed_unsafe_sysctls = flags.allowed_unsafe_sysctls;
+  nodes.own_cni_plugins = drivers::net::cni_plugin_names();
+  nodes.network_namespaces = flags.network_namespaces;
   nodes.folder = std::filesystem::absolute(folder).lexically_normal();
   nodes.fleet = flags.nodes > cluster::kMostMachines;
   return success();

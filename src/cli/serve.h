@@ -45,6 +45,7 @@ struct ServeFlags {
   std::vector<std::string> insecure_registries;
   node::DiskOptions disk;
   std::vector<std::string> allowed_unsafe_sysctls;
+  std::vector<std::string> network_namespaces = {"kube-system"};
   Duration node_monitor_grace_period = std::chrono::seconds(50);
   bool explain_events = false;   // of the scheduler
   std::string scheduler_config;  // file of its KubeSchedulerConfiguration
