@@ -48,7 +48,8 @@ bool is_terminating(const Value& object) {
 /// The SpiderMultusConfig that has the definition; null when none has.
 const Value& owner_of(const Value& definition) {
   for (const auto& owner : definition["metadata"]["ownerReferences"].items()) {
-    if (owner["kind"].as_string() == "SpiderMultusConfig" && owner["controller"].as_bool()) {
+    if (owner["kind"].as_string() == "SpiderMultusConfig" && owner["controller"].as_bool() &&
+        owner["apiVersion"].as_string().starts_with(cat(kGroup, "/"))) {
       return owner;
     }
   }
@@ -80,6 +81,13 @@ std::vector<std::string> nic_keys(const Value& object) {
   if (parameter->default_nic) out.push_back(parameter->default_nic->key());
   for (const auto& nic : parameter->secondary_nics) out.push_back(nic.key());
   return out;
+}
+
+/// The config that a class says it was made from; "" where its name says otherwise.
+std::string made_from(const Value& device_class) {
+  std::string key = device_class["metadata"]["annotations"][kMadeFrom].str();
+  const auto [name_space, name] = client::split_key(key);
+  return device_class_name(name, name_space) == client::name_of(device_class) ? key : "";
 }
 
 /// What of a definition follows from its config.
@@ -229,7 +237,7 @@ Result<> Reconciler::State::begin() {
   if (some_class) {
     classes = informer(resources, kDeviceClasses);
     on_change(*classes, [this](const Value& object) {
-      const std::string_view config = object["metadata"]["annotations"][kMadeFrom].as_string();
+      const std::string config = made_from(object);
       if (!config.empty()) queue->add(cat(kConfig, config));
     });
   }
@@ -323,7 +331,7 @@ Result<> Reconciler::State::clean_up(const std::string& key) {
   const auto there = resources.get(kDeviceClasses, "", class_name);
   if (!there && there.error().code() == Code::not_found) return success();
   if (!there) return there.error();
-  if ((*there)["metadata"]["annotations"][kMadeFrom].as_string() != key) return success();
+  if (made_from(*there) != key) return success();
   client::DeleteOptions precise;
   precise.uid = client::uid_of(*there);
   return removed(resources.remove(kDeviceClasses, "", class_name, precise));
@@ -393,7 +401,7 @@ Result<> Reconciler::State::sync_class(const MultusConfig& config) {
     DIBS_CHECK(resources.create(kDeviceClasses, "", wanted));
     return success();
   }
-  if ((*there)["metadata"]["annotations"][kMadeFrom].as_string() != config.key()) {
+  if (made_from(*there) != config.key()) {
     if (const auto object = configs->get(config.key())) {
       warn(*object, "DeviceClassExists",
            cat("the DeviceClass ", name, " is somebody else's: it has no annotation ", kMadeFrom));

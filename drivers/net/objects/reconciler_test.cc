@@ -105,6 +105,32 @@ TEST(Reconciler, lets_no_name_become_an_expression) {
             "device.attributes['dra.spidernet.io'].name == \"\\\"||true||\\\"\"");
 }
 
+TEST(Reconciler, leaves_classes_of_others_alone) {
+  ReconcilerWorld world;
+  const auto make = [&](const std::string& name, const std::string& from) {
+    return world.api
+        ->create(kDeviceClasses, "",
+                 from_text(cat("{'apiVersion': 'resource.k8s.io/v1', 'kind': 'DeviceClass', "
+                               "'metadata': {'name': '",
+                               name, "', 'annotations': {'multus.spidernet.io/config': '", from,
+                               "'}}, 'spec': {}}")))
+        .ok();
+  };
+
+  ASSERT_TRUE(make("mine.example.com", "kube-system/gone"));
+  ASSERT_TRUE(make("other.example.com", "../../x/gone"));
+  ASSERT_TRUE(make("gone.kube-system.cni.spidernet.io", "default/gone"));
+  world.settle();
+
+  for (const char* name :
+       {"mine.example.com", "other.example.com", "gone.kube-system.cni.spidernet.io"}) {
+    EXPECT_FALSE(world.get(kDeviceClasses, "", name).is_null()) << name;
+  }
+  ASSERT_TRUE(world.make_config("gone", kMacvlan).ok());
+  world.settle();
+  EXPECT_TRUE(says(world.warnings("kube-system", "gone"), "DeviceClassExists"));
+}
+
 TEST(Reconciler, follows_changes_and_mends_what_others_changed) {
   ReconcilerWorld world;
   ASSERT_TRUE(world.make_config("c", kMacvlan).ok());
