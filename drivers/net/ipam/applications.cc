@@ -161,6 +161,10 @@ Result<json::Value> make_auto_pool(const IpSubnet& subnet, const json::Value& su
 Result<IpSet> resize_auto_pool(const IpPool& pool, const PoolStatus& status, const IpSubnet& subnet,
                                std::int64_t wanted, const IpSet& held) {
   IpSet ips = pool.ips;
+  if (!(status.admitted == pool.total)) {
+    // Another pool was faster with some of them: what nobody has here goes.
+    ips.remove(held.minus(status.used()));
+  }
   const std::int64_t missing = wanted - ips.count();
   if (missing > 0) {
     IpSet free = subnet.total.minus(held);

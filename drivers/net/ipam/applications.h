@@ -49,7 +49,8 @@ Result<json::Value> make_auto_pool(const IpSubnet& subnet, const json::Value& su
                                    const Application& application, std::string_view interface,
                                    std::int64_t wanted, bool reclaim, const IpSet& held);
 /// spec.ips of an auto pool brought to `wanted` addresses: the lowest free ones of the subnet are
-/// added, the highest that nobody uses are given back. Errors: the subnet has too few.
+/// added, the highest that nobody uses are given back. A pool that was not admitted gives up what
+/// others hold. Errors: the subnet has too few.
 Result<IpSet> resize_auto_pool(const IpPool& pool, const PoolStatus& status, const IpSubnet& subnet,
                                std::int64_t wanted, const IpSet& held);
 /// May the pool be deleted? Its application is gone, nobody uses it, and it is to be reclaimed.

@@ -128,6 +128,21 @@ TEST_F(AutoPoolOfSubnet, grows_and_shrinks) {
   EXPECT_EQ(resized(0)->to_strings(), Texts{"172.18.30.134-172.18.30.135"});
 }
 
+TEST_F(AutoPoolOfSubnet, gives_way_to_a_pool_that_was_faster) {
+  const Value made = make_auto_pool(subnet_, object_, kWeb, "eth0", 3, true, {}).value();
+  const IpPool pool = parse_ip_pool(made).value();
+  PoolStatus status;
+  EXPECT_EQ(resize_auto_pool(pool, status, subnet_, 3, held_)->to_strings(),
+            (Texts{"172.18.30.132", "172.18.30.134-172.18.30.135"}));
+  status.allocated[Ip::parse("172.18.30.131").value()] = {"default/web-1", "u"};
+  EXPECT_EQ(resize_auto_pool(pool, status, subnet_, 2, held_)->to_strings(),
+            Texts{"172.18.30.131-172.18.30.132"})
+      << "what is in use stays";
+  status = {};
+  status.admitted = pool.total;
+  EXPECT_EQ(resize_auto_pool(pool, status, subnet_, 3, held_).value(), pool.ips);
+}
+
 TEST_F(AutoPoolOfSubnet, goes_with_its_application) {
   const Value made = make_auto_pool(subnet_, object_, kWeb, "eth0", 1, true, {}).value();
   const Value stays = make_auto_pool(subnet_, object_, kWeb, "eth0", 1, false, {}).value();

@@ -94,7 +94,8 @@ Result<> AutoPools::ensure(const Value& pod) {
 Result<> AutoPools::ensure_pool(const Wanted& wanted) {
   const std::string name = auto_pool_name(wanted.application, wanted.interface, wanted.version);
   DIBS_TRY(const auto pools, shared_.api.list(kIpPools, ""));
-  const IpSet held = held_by_others(pools.items, name);
+  IpSet held = held_by_others(pools.items, name);
+  held.add(*shared_.reserved.addresses());  // a pool would have them for nothing
   for (const auto& object : pools.items) {
     if (client::name_of(object) == name) return resize_pool(wanted, object, held);
   }
@@ -186,9 +187,7 @@ Result<> AutoPools::look_at_subnet(const Value& given, const std::vector<IpSubne
   Value object = given;
   std::map<std::string, ControlledPool> controlled;
   for (const auto& pool : pools) {
-    if (pool["metadata"]["labels"][kLabelOwnerSubnet].as_string() != client::name_of(object)) {
-      continue;
-    }
+    if (controller_of(pool).uid != client::uid_of(object)) continue;
     const auto parsed = parse_ip_pool(pool);
     if (!parsed) continue;
     ControlledPool entry;
@@ -209,7 +208,9 @@ Result<> AutoPools::look_at_subnet(const Value& given, const std::vector<IpSubne
   const auto subnet = parse_ip_subnet(object);
   std::string fault = subnet ? "" : subnet.error().message();
   if (subnet) {
-    if (const auto faults = conflicts(*subnet, others); !faults.empty()) fault = faults.front();
+    auto faults = conflicts(*subnet, others);
+    for (auto& one : use_faults(*subnet, controlled)) faults.push_back(std::move(one));
+    if (!faults.empty()) fault = faults.front();
   }
   complaints_.tell(object, "InvalidSubnet", fault);
   if (!subnet) return success();

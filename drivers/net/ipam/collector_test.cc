@@ -315,6 +315,30 @@ TEST_F(SubnetTest, makes_a_pool_for_an_application_and_reclaims_it) {
   EXPECT_TRUE(world.get(kSubnets, "", "sub").is_null());
 }
 
+TEST_F(SubnetTest, leaves_out_reserved_addresses) {
+  world.create(kReservedIps, "", R"({'apiVersion': 'spiderpool.spidernet.io/v2beta1',
+      'kind': 'SpiderReservedIP', 'metadata': {'name': 'r'}, 'spec': {'ips': ['172.18.40.1']}})");
+  world.settle();
+  make_deployment(1);
+  make_pod("demo-1-a");
+
+  world.settle();
+
+  EXPECT_EQ(world.pool(auto_pool())["spec"]["ips"], Value::array({"172.18.40.2-172.18.40.3"}));
+}
+
+TEST_F(SubnetTest, says_when_a_subnet_loses_what_its_pools_have) {
+  make_deployment(1);
+  make_pod("demo-1-a");
+  world.settle();
+
+  world.patch(kSubnets, "", "sub", "{'spec': {'ips': ['172.18.40.2-172.18.40.20']}}");
+  world.settle();
+
+  EXPECT_THAT(events("sub"), Contains(HasSubstr("remove some IP ranges [172.18.40.1] that is being "
+                                                "used by IPPool auto4-demo-eth0-")));
+}
+
 TEST_F(SubnetTest, says_when_a_subnet_is_too_small) {
   make_deployment(40);
   make_pod("demo-1-a");
