@@ -29,6 +29,7 @@ int fuzz_cni(const std::uint8_t* data, std::size_t size);
 int fuzz_plugin(const std::uint8_t* data, std::size_t size);
 int fuzz_driver(const std::uint8_t* data, std::size_t size);
 int fuzz_checkpoint(const std::uint8_t* data, std::size_t size);
+int fuzz_net_cni(const std::uint8_t* data, std::size_t size);
 int fuzz_net_host(const std::uint8_t* data, std::size_t size);
 int fuzz_net_objects(const std::uint8_t* data, std::size_t size);
 int fuzz_net_addresses(const std::uint8_t* data, std::size_t size);

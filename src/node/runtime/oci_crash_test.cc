@@ -31,12 +31,28 @@ OciOptions options_in(const std::string& root) {
   return options;
 }
 
+/// Of the pod's second network; the end of the folder's name is by chance.
+std::string second_bridge(const std::string& root) {
+  return cat("c-", root.substr(root.size() - 6));
+}
+
+SandboxNetwork second_network(const std::string& root) {
+  SandboxNetwork network;
+  network.name = "team/second";
+  network.interface = "net1";
+  network.config = cat(R"({"cniVersion": "1.0.0", "plugins": [{"type": "bridge", "bridge": ")",
+                       second_bridge(root), R"(", "ipam": {"type": "host-local", "dataDir": ")",
+                       root, R"(/second", "ranges": [[{"subnet": "10.63.0.0/24"}]]}}]})");
+  return network;
+}
+
 Result<> make_pod(OciRuntime& containers, const std::string& root) {
   SandboxConfig sandbox;
   sandbox.name = "pod";
   sandbox.uid = "crash";
   sandbox.hostname = "pod";
   sandbox.log_directory = root + "/logs";
+  sandbox.networks = {second_network(root)};
   DIBS_TRY(const std::string id, containers.run_sandbox(sandbox));
   ContainerConfig config;
   config.name = "c";
@@ -92,7 +108,7 @@ TEST(OciCrash, the_next_agent_copes) {
                                            "TMPDIR=" + testing::TempDir()}});
       ASSERT_TRUE(victim.ok());
       // Another moment of its work each time.
-      EXPECT_FALSE((*victim)->wait(std::chrono::milliseconds(60 + round * 17)).has_value());
+      EXPECT_FALSE((*victim)->wait(std::chrono::milliseconds(60 + round * 29)).has_value());
     }
     auto containers = OciRuntime::open(options_in(root), machine.runtime());
     ASSERT_TRUE(containers.ok()) << containers.error().message();
@@ -115,11 +131,13 @@ TEST(OciCrash, the_next_agent_copes) {
       EXPECT_TRUE(fs::is_empty(folder)) << folder;
     }
     EXPECT_THAT(addresses_in(root + "/net/ipam"), testing::IsEmpty());
+    EXPECT_THAT(addresses_in(root + "/second"), testing::IsEmpty());
     // No process of it either.
     const auto processes = runtime::run({.argv = {"pgrep", "-f", "--", "conmon.*" + root}});
     EXPECT_EQ(processes->out, "");
   }
   PodNetwork(options_in(root).network).destroy();
+  (void)runtime::run({.argv = {"ip", "link", "delete", second_bridge(root)}}).ok();
   fs::remove_all(run);
   fs::remove_all(root);
 }
