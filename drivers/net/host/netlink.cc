@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -179,12 +180,16 @@ void read_message(const nlmsghdr* message, LinkFacts& facts) {
   if (message->nlmsg_type == RTM_NEWADDR) read_address(message, facts);
 }
 
-/// Messages one after the other, as long as they are whole.
-void each_message(const void* bytes, int size, const std::function<void(const nlmsghdr*)>& handle) {
-  const auto* message = static_cast<const nlmsghdr*>(bytes);
-  while (mnl_nlmsg_ok(message, size)) {
+/// Messages one after the other, as long as they are whole. mnl_nlmsg_ok() takes a length of 2 GiB
+/// and more for a negative one, and so for good.
+void each_message(const void* bytes, std::size_t size,
+                  const std::function<void(const nlmsghdr*)>& handle) {
+  std::size_t at = 0;
+  while (size - at >= sizeof(nlmsghdr)) {
+    const auto* message = reinterpret_cast<const nlmsghdr*>(static_cast<const char*>(bytes) + at);
+    if (message->nlmsg_len < sizeof(nlmsghdr) || message->nlmsg_len > size - at) return;
     handle(message);
-    message = mnl_nlmsg_next(message, &size);
+    at += std::min<std::size_t>(MNL_ALIGN(message->nlmsg_len), size - at);
   }
 }
 
@@ -209,7 +214,7 @@ Result<Answer> ask(mnl_socket* socket, nlmsghdr* request, std::uint32_t sequence
     if (size < 0) return system_error("netlink answer");
     bool done = size == 0;
     int failed = 0;
-    each_message(buffer.data(), static_cast<int>(size), [&](const nlmsghdr* message) {
+    each_message(buffer.data(), static_cast<std::size_t>(size), [&](const nlmsghdr* message) {
       if (message->nlmsg_seq != sequence || done) return;
       if ((message->nlmsg_flags & NLM_F_DUMP_INTR) != 0) answer.interrupted = true;
       if (message->nlmsg_type == NLMSG_ERROR) {
@@ -312,7 +317,7 @@ void read_netlink_messages(std::span<const std::uint8_t> bytes, LinkFacts& facts
   // Copied for the sake of alignment.
   std::vector<std::uint64_t> aligned(bytes.size() / sizeof(std::uint64_t) + 1);
   if (!bytes.empty()) std::memcpy(aligned.data(), bytes.data(), bytes.size());
-  each_message(aligned.data(), static_cast<int>(bytes.size()),
+  each_message(aligned.data(), bytes.size(),
                [&](const nlmsghdr* message) { read_message(message, facts); });
 }
 
