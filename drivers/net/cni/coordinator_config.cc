@@ -53,7 +53,10 @@ class Fields {
     if (list.is_null()) return;
     if (!list.is_array()) return fail(name, "must be a list");
     for (const auto& item : list.items()) {
-      const auto subnet = Subnet::parse_lenient(item.as_string());
+      // An address alone is a subnet of one.
+      const auto ip = Ip::parse(item.as_string());
+      const auto subnet =
+          ip.ok() ? Result<Subnet>({*ip, ip->width()}) : Subnet::parse_lenient(item.as_string());
       if (!subnet.ok()) return fail(name, subnet.error().message());
       if (std::find(out.begin(), out.end(), *subnet) == out.end()) out.push_back(*subnet);
     }
@@ -144,7 +147,9 @@ Result<CoordinatorConfig> read_coordinator_config(const Value& config,
   read_subnets(fields, facts, out);
   read_mac_prefix(fields, out);
   fields.flag("tunePodRoutes", out.tune_routes);
+  // The object and the plugin's own configuration spell it differently.
   fields.text("podDefaultRouteNIC", out.default_route_nic);
+  fields.text("podDefaultRouteNic", out.default_route_nic);
   // What the pod itself says counts more.
   if (!facts.default_route_nic.empty()) out.default_route_nic = facts.default_route_nic;
   fields.number("hostRuleTable", 1, std::numeric_limits<int>::max(), out.host_table);

@@ -8,6 +8,7 @@
 #include "drivers/net/cni/coordinator_config.h"
 #include "drivers/net/cni/ifacer.h"
 #include "drivers/net/cni/plugins.h"
+#include "drivers/net/model/coordinator.h"
 #include "json/parse.h"
 
 namespace dibs::drivers::net {
@@ -129,6 +130,25 @@ TEST(CoordinatorConfig, takes_from_the_cluster_what_it_does_not_say) {
   EXPECT_EQ(config->by_host.size(), 3U);
   EXPECT_EQ(config->default_route_nic, "net1");
   EXPECT_EQ(coordinator(R"({"podCIDRType": "none"})", facts)->by_host.size(), 2U);
+}
+
+TEST(CoordinatorConfig, is_what_is_made_of_a_SpiderMultusConfig) {
+  const auto settings = json::parse(
+      R"({"mode": "overlay", "podDefaultRouteNIC": "net2", "hijackCIDR": ["10.1.2.3", "fd00::/8"],
+          "podMACPrefix": "0a:1b", "txQueueLen": 9, "hostRuleTable": 600, "hostRPFilter": -1,
+          "podRPFilter": 2, "vethMTU": 1400, "detectGateway": true, "podCIDRType": "none"})");
+  ASSERT_TRUE(check_coordinator(*settings, "spec").ok());
+
+  const auto config = read_coordinator_config(coordinator_plugin(*settings), {});
+
+  ASSERT_TRUE(config.ok()) << config.error().message();
+  EXPECT_EQ(config->default_route_nic, "net2");
+  EXPECT_EQ(config->by_host[0].str(), "10.1.2.3/32");
+  EXPECT_EQ(config->host_table, 600);
+  EXPECT_EQ(config->host_rp_filter, std::nullopt);
+  EXPECT_EQ(config->pod_rp_filter, 2);
+  EXPECT_EQ(config->veth_mtu, 1400);
+  EXPECT_TRUE(config->detect_gateway);
 }
 
 TEST(CoordinatorConfig, refuses_what_it_would_not_do) {

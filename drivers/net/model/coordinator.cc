@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 
 #include "base/characters.h"
 #include "base/strings.h"
@@ -32,6 +34,15 @@ void check_word(const FieldReader& in, std::string_view key,
   in.fail(key, cat("Unsupported value: ", quoted(word), ": supported values: ", all));
 }
 
+void check_number(const FieldReader& in, std::string_view key, std::int64_t least,
+                  std::int64_t most) {
+  if (!in.has(key)) return;
+  const std::int64_t value = in.number(key, std::numeric_limits<std::int64_t>::min());
+  if (value < least || value > most) {
+    in.fail(key, cat("Invalid value: ", value, ": must be ", least, " to ", most));
+  }
+}
+
 bool is_address_or_subnet(const std::string& text) {
   return Ip::parse(text).ok() || Subnet::parse_lenient(text).ok();
 }
@@ -50,23 +61,6 @@ void check_mac_prefix(const FieldReader& in) {
   if (std::string_view("02468aceACE").find(prefix[1]) == std::string_view::npos) {
     in.fail("podMACPrefix",
             value + "not a unicast MAC: the lowest bit of the first byte must be 0");
-  }
-}
-
-void check_routes(const FieldReader& in) {
-  for (std::size_t i = 0; i < in.list("policyRoutes").size(); ++i) {
-    const FieldReader route = in.item("policyRoutes", i);
-    const std::string dst = route.text("dst");
-    const std::string gw = route.text("gw");
-    if (!is_address_or_subnet(dst)) {
-      route.fail("dst", cat("Invalid value: ", quoted(dst), ": invalid IP address or CIDR"));
-    }
-    if (!Ip::parse(gw)) {
-      route.fail("gw", cat("Invalid value: ", quoted(gw), ": gw is an invalid IP address"));
-    }
-    if ((dst.find(':') == std::string::npos) != (gw.find(':') == std::string::npos)) {
-      route.fail("", "dst and gw must use the same IP family");
-    }
   }
 }
 
@@ -91,26 +85,21 @@ Result<> check_coordinator(const Value& settings, const std::string& path) {
     in.fail(cat("hijackCIDR[", i, "]"),
             cat("Invalid value: ", quoted(cidrs[i]), ": invalid IP address or CIDR"));
   }
-  check_routes(in);
   check_mac_prefix(in);
   in.text("podDefaultRouteNIC");
   for (const char* key : {"tunePodRoutes", "detectIPConflict", "detectGateway"}) in.flag(key);
-  in.number("txQueueLen");
-  in.number("hostRuleTable", 1);
-  for (const char* key : {"hostRPFilter", "podRPFilter"}) {
-    // A negative one means that nothing is set.
-    if (in.number(key, std::numeric_limits<std::int64_t>::min()) > 2) {
-      in.fail(key, cat("Unsupported value: ", settings[key].as_int(),
-                       ": supported values: \"0\", \"1\", \"2\""));
-    }
+  check_number(in, "txQueueLen", 0, 1'000'000);
+  check_number(in, "vethMTU", 1, 65'535);
+  check_number(in, "hostRuleTable", 1, std::numeric_limits<std::int32_t>::max());
+  if (const auto table = in.number("hostRuleTable"); table >= 253 && table <= 255) {
+    in.fail("hostRuleTable", cat("Invalid value: ", table, ": 253 to 255 are the kernel's own"));
   }
-  const std::string link = in.text("vethLinkAddress");
-  if (!link.empty() && !Ip::parse(link)) {
-    in.fail("vethLinkAddress",
-            cat("Invalid value: ", quoted(link), ": vethLinkAddress is an invalid IP address"));
-  }
-  if (in.has("vethMTU") && in.number("vethMTU", 1) == 0) {
-    in.fail("vethMTU", "vethMTU must be greater than 0");
+  // -1 leaves it as it is.
+  for (const char* key : {"hostRPFilter", "podRPFilter"}) check_number(in, key, -1, 2);
+  // Nothing here does what the newest original does by these.
+  if (in.list("policyRoutes").size() > 0) in.fail("policyRoutes", "Forbidden: is not supported");
+  if (!in.text("vethLinkAddress").empty()) {
+    in.fail("vethLinkAddress", "Forbidden: is not supported");
   }
   if (error) return *error;
   return success();
@@ -120,7 +109,6 @@ Value coordinator_plugin(const Value& settings) {
   Value out = Value::object({{"txQueueLen", settings["txQueueLen"].as_int()},
                              {"detectIPConflict", settings["detectIPConflict"].as_bool()},
                              {"detectGateway", settings["detectGateway"].as_bool()}});
-  copy_text(settings, out, "vethLinkAddress", "vethLinkAddress");
   copy(settings, out, "vethMTU");
   out.set("tunePodRoutes", settings["tunePodRoutes"].as_bool(true));
   copy_text(settings, out, "podMACPrefix", "podMACPrefix");
@@ -135,7 +123,6 @@ Value coordinator_plugin(const Value& settings) {
   }
   copy_text(settings, out, "podCIDRType", "podCIDRType");
   if (!settings["hijackCIDR"].empty()) copy(settings, out, "hijackCIDR");
-  if (!settings["policyRoutes"].empty()) copy(settings, out, "policyRoutes");
   return out;
 }
 

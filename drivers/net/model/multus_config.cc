@@ -315,6 +315,12 @@ Result<MultusConfig> parse_multus_config(const Value& object) {
   DIBS_CHECK(read_block(*type, spec, out));
   if (!out.coordinator.is_null()) {
     DIBS_CHECK(check_coordinator(out.coordinator, "spec.coordinator"));
+    const std::string_view type = out.coordinator["podCIDRType"].as_string("auto");
+    if (type != "auto" && type != "none") {
+      return Error::invalid(
+          cat("spec.coordinator.podCIDRType: Invalid value: ", quoted(type),
+              ": which network is the cluster's own is said by SpiderCoordinator"));
+    }
   }
   DIBS_CHECK(check_chain(out.chain));
   return out;

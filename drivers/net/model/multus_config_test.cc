@@ -203,7 +203,13 @@ TEST(MultusConfig, is_refused_where_it_would_have_no_effect) {
         "'cniType': 'ipoib', 'ipoib': {'master': 'ib0'}, 'chainCNIJsonData': ['{}']",
         "'cniType': 'ovs', 'ovs': {'bridge': 'b', 'trunk': [{'minID': 5, 'maxID': 4}]}",
         "'cniType': 'macvlan', 'macvlan': {'master': ['eth0:1']}",
-        "'cniType': 'sriov', 'sriov': {'resourceName': 'a || true'}", "'cniType': 'bridge'"}) {
+        "'cniType': 'sriov', 'sriov': {'resourceName': 'a || true'}",
+        "'cniType': 'macvlan', 'macvlan': {'master': ['a']}, 'coordinator': {'podCIDRType': "
+        "'calico'}",
+        "'cniType': 'macvlan', 'macvlan': {'master': ['a']}, 'coordinator': {'vethLinkAddress': "
+        "'169.254.1.1'}",
+        "'cniType': 'macvlan', 'macvlan': {'master': ['a']}, 'coordinator': {'hostRuleTable': 254}",
+        "'cniType': 'bridge'"}) {
     EXPECT_NE(error_of(spec), "") << spec;
   }
 }
