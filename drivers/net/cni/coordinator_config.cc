@@ -13,8 +13,9 @@ namespace {
 using json::Value;
 
 /// Of CNI itself, and of those who write them for other plugins.
-constexpr std::array<std::string_view, 8> kOfCni = {
-    "cniVersion", "name", "type", "prevResult", "runtimeConfig", "args", "dns", "capabilities"};
+constexpr std::array<std::string_view, 10> kOfCni = {
+    "cniVersion", "name", "type",         "prevResult", "runtimeConfig",
+    "args",       "dns",  "capabilities", "deviceID",   "pciBusID"};
 
 /// Takes members out of the configuration, or of the default where it does not have them.
 class Fields {

@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/pods/pod_spec.h"
+#include "runtime/files.h"
 
 namespace dibs::node {
 namespace {
@@ -225,6 +226,22 @@ bool names_networks(const Value& pod) {
          !trim(annotations[kNetworksAnnotation].as_string()).empty();
 }
 
+bool is_pci_address(std::string_view text) {
+  return !text.empty() && text.size() <= 16 &&
+         text.find_first_not_of("0123456789abcdefABCDEF:.") == text.npos;
+}
+
+/// What a driver has left for this interface of the pod.
+Result<std::string> device_of(const NodeFacts& facts, const Value& pod,
+                              std::string_view interface) {
+  const std::string path = cat(facts.root, "/network-devices/", uid_of(pod), "/", interface);
+  if (facts.root.empty() || !runtime::system_files().exists(path)) return std::string();
+  DIBS_TRY(const std::string text, runtime::system_files().read(path));
+  const std::string device(trim(text));
+  if (!is_pci_address(device)) return Error::invalid(cat(path, ": is not the address of a device"));
+  return device;
+}
+
 bool has_host_ports(const Value& pod) {
   for (const auto& container : containers_of(pod)) {
     for (const auto& port : container.spec["ports"].items()) {
@@ -279,8 +296,9 @@ Result<NetworksPlan> plan_networks(client::Client& client, const Value& pod,
                              cat("Ports of the host do not lead to the pod: network ",
                                  network.name_space, "/", network.name, " maps none"));
     }
+    DIBS_TRY(std::string device, device_of(facts, pod, network.interface));
     out.networks.push_back({cat(network.name_space, "/", network.name), network.interface,
-                            std::move(config), network.mac, network.ips});
+                            std::move(config), network.mac, network.ips, std::move(device)});
   }
   return out;
 }

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include "node/pods/pod_test_node.h"
 
 namespace dibs::node::test {
@@ -148,6 +152,24 @@ TEST_F(NetworksTest, are_those_of_their_definitions) {
                  "'k8s.v1.cni.cncf.io/networks': 'data@d0'"),
             "eth0=of kube-system/macvlan-conf d0=of default/data ");
   EXPECT_EQ(plan(""), "");
+}
+
+TEST_F(NetworksTest, get_the_devices_that_a_driver_has_left_for_them) {
+  define("default", "vf");
+  std::string pattern = testing::TempDir() + "devices.XXXXXX";
+  facts.root = ::mkdtemp(pattern.data());
+  const Value pod = node.create("a", "'containers': [{'name': 'c'}]",
+                                "'annotations': {'k8s.v1.cni.cncf.io/networks': 'vf,vf'}");
+  const std::string folder = cat(facts.root, "/network-devices/", uid_of(pod));
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/net1") << "0000:81:00.2\n";
+  const auto planned = plan_networks(node.agent->client, pod, facts);
+  ASSERT_TRUE(planned.ok()) << planned.error().message();
+  EXPECT_EQ(planned->networks[0].device, "0000:81:00.2");
+  EXPECT_EQ(planned->networks[1].device, "");
+  std::ofstream(folder + "/net2") << "../../x";
+  EXPECT_FALSE(plan_networks(node.agent->client, pod, facts).ok());
+  std::filesystem::remove_all(facts.root);
 }
 
 TEST_F(NetworksTest, that_are_missing_are_named) {

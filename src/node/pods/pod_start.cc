@@ -218,8 +218,8 @@ bool PodWorker::tell_networks() {
   const auto written = tools_.client.patch(kPods, namespace_of(pod_), name_of(pod_),
                                            client::PatchType::merge, patch, how);
   if (!written && written.error().code() != Code::not_found) {
-    log::warn("networks of a pod cannot be told",
-              {{"pod", pod_text(pod_)}, {"error", written.error().message()}});
+    tools_.events.warning(pod_, "", "FailedNetworkStatus",
+                          cat("The pod's networks cannot be told: ", written.error().message()));
     grow_retry();
     return false;
   }

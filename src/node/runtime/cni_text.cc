@@ -111,6 +111,7 @@ Value cni_attachment(const SandboxNetwork& network, Value list) {
   Value out = Value::object(
       {{"interface", network.interface}, {"name", network.name}, {"list", std::move(list)}});
   if (!network.mac.empty()) out.set("mac", network.mac);
+  if (!network.device.empty()) out.set("device", network.device);
   if (!network.ips.empty()) {
     Value ips = Value::array();
     for (const auto& ip : network.ips) ips.push(ip);
@@ -136,6 +137,11 @@ Value cni_input(const Value& attachment, const Value& plugin, const SandboxConfi
   input.set("cniVersion", attachment["list"]["cniVersion"]);
   if (Value config = runtime_config(attachment, plugin["capabilities"], sandbox); !config.empty()) {
     input.set("runtimeConfig", std::move(config));
+  }
+  // Both names are in use, and which plugin of the list needs it is its own business.
+  if (!attachment["device"].is_null()) {
+    input.set("deviceID", attachment["device"]);
+    input.set("pciBusID", attachment["device"]);
   }
   input.erase("capabilities");
   if (!previous.is_null()) input.set("prevResult", previous);

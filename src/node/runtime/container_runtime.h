@@ -43,6 +43,8 @@ struct SandboxNetwork {
   /// For plugins with these capabilities; where none of them has it, run_sandbox fails.
   std::string mac = {};
   std::vector<std::string> ips = {};
+  /// PCI address of the device that becomes the interface, for plugins that move one; "": none.
+  std::string device = {};
 };
 
 struct SandboxConfig {

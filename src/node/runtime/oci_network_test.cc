@@ -172,7 +172,7 @@ TEST_F(NamedNetworksTest, stand_in_for_the_nodes_own_or_beside_it) {
   PodNetwork network(options_in(root_));
   const std::string config = R"({"cniVersion": "1.0.0", "plugins": [{"type": "fake"}]})";
 
-  const SandboxConfig beside = with_networks({{"team/a", "net1", config, "", {}}});
+  const SandboxConfig beside = with_networks({{"team/a", "net1", config, "", {}, ""}});
   auto added = network.add("one", "/ns", beside, *network.plan(beside));
   ASSERT_TRUE(added.ok()) << added.error().message();
   EXPECT_TRUE(network.remove("one", "", beside, added->cni).ok());
@@ -186,7 +186,7 @@ TEST_F(NamedNetworksTest, stand_in_for_the_nodes_own_or_beside_it) {
             R"("dns":{},"gateway":["10.0.0.1"]}])");
 
   fs::remove(root_ + "/log");
-  const SandboxConfig instead = with_networks({{"kube-system/b", "eth0", config, "", {}}});
+  const SandboxConfig instead = with_networks({{"kube-system/b", "eth0", config, "", {}, ""}});
   added = network.add("two", "/ns", instead, *network.plan(instead));
   ASSERT_TRUE(added.ok()) << added.error().message();
   EXPECT_THAT(added->ips, testing::ElementsAre("10.0.0.7"));
@@ -196,8 +196,8 @@ TEST_F(NamedNetworksTest, stand_in_for_the_nodes_own_or_beside_it) {
 TEST_F(NamedNetworksTest, are_all_taken_back_when_one_fails) {
   PodNetwork network(options_in(root_));
   const std::string config = R"({"plugins": [{"type": "fake"}]})";
-  const SandboxConfig sandbox =
-      with_networks({{"team/a", "net1", config, "", {}}, {"team/b", "net2", config, "", {}}});
+  const SandboxConfig sandbox = with_networks(
+      {{"team/a", "net1", config, "", {}, ""}, {"team/b", "net2", config, "", {}, ""}});
   write("/fail-net2", "");
 
   const auto added = network.add("one", "/ns", sandbox, *network.plan(sandbox));
@@ -213,7 +213,7 @@ TEST_F(NamedNetworksTest, are_all_taken_back_when_one_fails) {
 TEST_F(NamedNetworksTest, are_removed_by_the_plan_alone) {
   PodNetwork network(options_in(root_));
   const SandboxConfig sandbox =
-      with_networks({{"team/a", "net1", R"({"plugins": [{"type": "fake"}]})", "", {}}});
+      with_networks({{"team/a", "net1", R"({"plugins": [{"type": "fake"}]})", "", {}, ""}});
   const auto plan = network.plan(sandbox);
   ASSERT_TRUE(plan.ok());
   // As an agent that was killed: it knows what it had noted, and of the sandbox only its name.
@@ -231,10 +231,10 @@ TEST_F(NamedNetworksTest, are_removed_by_the_plan_alone) {
 TEST_F(NamedNetworksTest, without_a_configuration_are_those_of_the_node) {
   PodNetwork network(options_in(root_));
   write("/net.d/90-other.conf", R"({"name": "other", "type": "fake"})");
-  const auto plan = network.plan(with_networks({{"team/other", "net1", "", "", {}}}));
+  const auto plan = network.plan(with_networks({{"team/other", "net1", "", "", {}, ""}}));
   ASSERT_TRUE(plan.ok()) << plan.error().message();
   EXPECT_EQ((*plan)["attachments"][1]["list"]["name"].as_string(), "other");
-  const auto none = network.plan(with_networks({{"team/none", "net1", "", "", {}}}));
+  const auto none = network.plan(with_networks({{"team/none", "net1", "", "", {}, ""}}));
   ASSERT_FALSE(none.ok());
   EXPECT_THAT(none.error().message(),
               testing::HasSubstr("network team/none: it has no spec.config"));
@@ -247,11 +247,11 @@ TEST_F(NamedNetworksTest, run_no_program_but_plugins) {
         R"({"plugins": [{"type": ".."}]})", R"({"plugins": [{"type": "fake\u0000x"}]})",
         R"({"plugins": [{"type": "fake", "ipam": {"type": "../x"}}]})", R"({"type": "a/b"})",
         R"({"plugins": []})", "[]", "what"}) {
-    EXPECT_FALSE(network.plan(with_networks({{"team/a", "net1", bad, "", {}}})).ok()) << bad;
+    EXPECT_FALSE(network.plan(with_networks({{"team/a", "net1", bad, "", {}, ""}})).ok()) << bad;
   }
   // One that is in no plugin folder is named.
   const SandboxConfig unknown =
-      with_networks({{"team/a", "net1", R"({"plugins": [{"type": "sh"}]})", "", {}}});
+      with_networks({{"team/a", "net1", R"({"plugins": [{"type": "sh"}]})", "", {}, ""}});
   const auto added = network.add("one", "/ns", unknown, *network.plan(unknown));
   ASSERT_FALSE(added.ok());
   EXPECT_THAT(added.error().message(), testing::HasSubstr("failed to find plugin \"sh\" in path"));
@@ -264,12 +264,14 @@ TEST_F(NamedNetworksTest, are_given_what_the_pod_asks_for_or_refused) {
                                 R"({"plugins": [{"type": "fake", "capabilities": {"mac": true,
                                    "ips": true}}]})",
                                 "0a:00:00:00:00:07",
-                                {"10.0.0.9/16"}};
+                                {"10.0.0.9/16"},
+                                "0000:81:00.2"};
   const SandboxConfig sandbox = with_networks({asked});
   ASSERT_TRUE(network.add("one", "/ns", sandbox, *network.plan(sandbox)).ok());
   EXPECT_THAT(
       read("/input"),
       testing::HasSubstr(R"("runtimeConfig":{"mac":"0a:00:00:00:00:07","ips":["10.0.0.9/16"]})"));
+  EXPECT_THAT(read("/input"), testing::HasSubstr(R"("deviceID":"0000:81:00.2")"));
   SandboxNetwork unable = asked;
   unable.config = R"({"plugins": [{"type": "fake", "capabilities": {"ips": true}}]})";
   const auto plan = network.plan(with_networks({unable}));
