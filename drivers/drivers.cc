@@ -36,8 +36,9 @@ constexpr DriverKind kDrivers[] = {
      }},
     {"net", net::kDriver, "addresses and interfaces of the machine's networks, as Spiderpool",
      [](Environment environment, const Place& place) {
-       return net::start_node_half(std::move(environment),
-                                   net::options_for_node(place.node_name, place.folder));
+       auto options = net::options_for_node(place.node_name, place.folder);
+       options.only_classic = place.only_classic;
+       return net::start_node_half(std::move(environment), options);
      },
      &kNet},
 };

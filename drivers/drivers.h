@@ -19,6 +19,8 @@ struct Place {
   std::string folder = {};
   /// The node's agent publishes what the driver has, as in release 1.30.
   bool named_resources = false;
+  /// The server has the classic model alone: release 1.30 and before.
+  bool only_classic = false;
 };
 
 /// Of a driver that has something to do beside its nodes, once in a cluster.

@@ -30,17 +30,19 @@ struct Cache::File {
   Kind kind;
   std::string problem;
 
-  static std::shared_ptr<const File> parse(const std::string& path, std::string bytes);
+  static std::shared_ptr<const File> parse(const std::string& path, std::string bytes,
+                                           const std::string& newest);
 };
 
-std::shared_ptr<const Cache::File> Cache::File::parse(const std::string& path, std::string bytes) {
+std::shared_ptr<const Cache::File> Cache::File::parse(const std::string& path, std::string bytes,
+                                                      const std::string& newest) {
   auto file = std::make_shared<File>();
   file->bytes = std::move(bytes);
   auto spec = parse_spec(file->bytes);
   if (!spec.ok()) {
     file->problem = cat("failed to load CDI Spec failed to parse CDI Spec ", quoted(path), ": ",
                         spec.error().message());
-  } else if (auto valid = validate(*spec); !valid.ok()) {
+  } else if (auto valid = validate(*spec, newest); !valid.ok()) {
     file->problem = cat("failed to load CDI Spec ", valid.error().message());
   } else {
     file->spec = std::move(*spec);
@@ -60,8 +62,8 @@ struct Cache::View {
   std::map<std::string, std::vector<std::string>> problems;
 };
 
-Cache::Cache(std::vector<std::string> directories, HostNodes nodes)
-    : directories_(std::move(directories)), nodes_(std::move(nodes)) {}
+Cache::Cache(std::vector<std::string> directories, HostNodes nodes, std::string newest)
+    : directories_(std::move(directories)), nodes_(std::move(nodes)), newest_(std::move(newest)) {}
 
 Cache::View Cache::look() {
   View view;
@@ -91,7 +93,7 @@ Cache::View Cache::look() {
       auto& file = seen[path];
       const auto old = known.find(path);
       const bool same = old != known.end() && old->second->bytes == *bytes;
-      file = same ? old->second : File::parse(path, std::move(*bytes));
+      file = same ? old->second : File::parse(path, std::move(*bytes), newest_);
       if (!file->problem.empty()) {
         view.problems[path].push_back(file->problem);
         continue;

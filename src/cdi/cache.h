@@ -28,8 +28,10 @@ inline constexpr const char* kDynamicDirectory = "/var/run/cdi";
 
 class Cache {
  public:
+  /// `newest`: files of a later version are not used, as by a runtime with an older library; "":
+  /// all that we know.
   explicit Cache(std::vector<std::string> directories = {kStaticDirectory, kDynamicDirectory},
-                 HostNodes nodes = host_node);
+                 HostNodes nodes = host_node, std::string newest = {});
 
   const std::vector<std::string>& directories() const { return directories_; }
 
@@ -52,6 +54,7 @@ class Cache {
 
   const std::vector<std::string> directories_;
   const HostNodes nodes_;
+  const std::string newest_;
   Mutex mutex_;
   Files files_ DIBS_GUARDED_BY(mutex_);  // as last seen
 };

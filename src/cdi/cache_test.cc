@@ -49,6 +49,18 @@ class CdiCache : public testing::Test {
   Cache cache_{{low(), high()}};
 };
 
+TEST_F(CdiCache, leaves_out_versions_that_are_too_new_for_it) {
+  put(low(), "x.yaml", device("a", "low"));
+  Cache old({low()}, host_node, "0.4.0");
+  const auto refused = old.edits({"v.com/gpu=a"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(),
+              testing::StartsWith("unresolvable CDI devices v.com/gpu=a; "));
+  EXPECT_THAT(refused.error().message(), HasSubstr("invalid version \"0.5.0\""));
+  Cache same({low()}, host_node, "0.5.0");
+  EXPECT_TRUE(same.edits({"v.com/gpu=a"}).ok());
+}
+
 TEST_F(CdiCache, the_later_directory_wins_at_once) {
   EXPECT_EQ(injected({"v.com/gpu=a"}), "unresolvable CDI devices v.com/gpu=a");
   put(low(), "x.yaml", device("a", "low"));

@@ -38,11 +38,12 @@ bool uses_0_4_0(const ContainerEdits& edits) {
                      [](const Mount& mount) { return !mount.type.empty(); });
 }
 
-Result<> check_version(const Spec& spec) {
+Result<> check_version(const Spec& spec, std::string_view newest) {
   std::string_view version = spec.version;
   if (version.starts_with('v')) version.remove_prefix(1);
   const auto declared = std::find(kVersions.begin(), kVersions.end(), version);
-  if (declared == kVersions.end()) {
+  const auto last = std::find(kVersions.begin(), kVersions.end(), newest);
+  if (declared == kVersions.end() || (last != kVersions.end() && declared > last)) {
     return Error::invalid(cat("invalid version ", quoted(spec.version)));
   }
   const std::string minimum = minimum_version(spec);
@@ -134,8 +135,8 @@ Result<> check_device_entry(const Kind& kind, const Device& device) {
   return success();
 }
 
-Result<> check_spec(const Spec& spec) {
-  DIBS_CHECK(check_version(spec));
+Result<> check_spec(const Spec& spec, std::string_view newest) {
+  DIBS_CHECK(check_version(spec, newest));
   const Kind kind = split_kind(spec.kind);
   DIBS_CHECK(check_vendor(kind.vendor));
   DIBS_CHECK(check_class(kind.class_name));
@@ -206,8 +207,10 @@ Result<> validate(const ContainerEdits& edits) {
   return check_net_devices(edits.net_devices);
 }
 
-Result<> validate(const Spec& spec) {
-  if (auto outcome = check_spec(spec); !outcome.ok()) {
+std::vector<std::string> versions() { return {kVersions.begin(), kVersions.end()}; }
+
+Result<> validate(const Spec& spec, std::string_view newest) {
+  if (auto outcome = check_spec(spec, newest); !outcome.ok()) {
     return outcome.error().within("invalid CDI Spec");
   }
   return success();

@@ -94,8 +94,11 @@ struct Spec {
 /// The oldest version that has all that the spec uses: what a writer should declare, so that
 /// runtimes with an older library read the file.
 std::string minimum_version(const Spec& spec);
-/// With the version, names and edits of all parts.
-Result<> validate(const Spec& spec);
+/// With the version, names and edits of all parts. `newest`: as a library sees it that knows no
+/// later version; "": as ours.
+Result<> validate(const Spec& spec, std::string_view newest = {});
+/// The versions that there are, the oldest first.
+std::vector<std::string> versions();
 Result<> validate(const ContainerEdits& edits);
 
 /// JSON or YAML; unknown fields are errors, their case is not looked at. Not validated.

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/plug_points.h"
+#include "cdi/spec.h"
 #include "cli/command_line.h"
 #include "cli/image.h"
 #include "cli/process.h"
@@ -97,6 +98,13 @@ Flag network_namespaces(std::vector<std::string>& names) {
           "Namespaces whose network attachment definitions every pod may name, with commas between "
           "them; * stands for all",
           kCommas};
+}
+
+Flag cdi_newest(std::string& version) {
+  Flag flag = {"--cdi-newest-version", &version,
+               "Latest version of CDI files that containers may use (default: all there are)"};
+  flag.form.one_of = cdi::versions();
+  return flag;
 }
 
 Flag unsafe_sysctls(std::vector<std::string>& patterns) {
@@ -199,6 +207,7 @@ Flags up_flags(ServeFlags& flags) {
                   images(flags.images),
                   image_alias(flags.image_aliases),
                   insecure_registries(flags.insecure_registries),
+                  cdi_newest(flags.cdi_newest),
                   unsafe_sysctls(flags.allowed_unsafe_sysctls),
                   network_namespaces(flags.network_namespaces),
                   grace_period(flags.node_monitor_grace_period),
@@ -256,6 +265,7 @@ Flags node_flags(NodeFlags& flags) {
           {"--tls-private-key-file", &flags.tls_key_file, "Key of that certificate", kFile},
           {"--node-labels", &flags.labels, "KEY=VALUE, with commas between them", kCommas},
           {"--cluster-dns", &flags.cluster_dns, "Name servers that pods are told of", kCommas},
+          cdi_newest(flags.cdi_newest),
           unsafe_sysctls(flags.allowed_unsafe_sysctls),
           network_namespaces(flags.network_namespaces),
           {"--release", &flags.release, "Kubernetes release to behave as"},
@@ -362,6 +372,7 @@ Flags net_driver_flags(NetDriverFlags& flags) {
   auto& node = flags.node;
   auto& control = flags.control;
   auto& process = flags.process;
+  auto& selection = flags.ipam.selection;
   return both(
       with_variables({
           {"--node-name", &node.node_name, "Node whose interfaces these are (needed for a node)"},
@@ -371,6 +382,18 @@ Flags net_driver_flags(NetDriverFlags& flags) {
           {"--cdi-root", &node.cdi_root, "Folder for CDI files"},
           {"--host-device-path", &node.host_device_path,
            "Library that containers get for rdmaAcc (default: none)"},
+          {"--ipam-socket", &node.ipam_socket, "Where CNI plugins of the node ask for addresses"},
+          {"--sysfs-root", &node.roots.sysfs, "Where the hardware is described"},
+          {"--dev-root", &node.roots.dev, "Where the files of RDMA devices are"},
+          {"--procfs-root", &node.roots.procfs, "Where drivers of GPUs describe them"},
+          {"--recorded-links", &node.recorded_links,
+           "Interfaces as `ip -j -d address show` prints them, in a file (default: the kernel's)"},
+          {"--resource-pools", &node.resource_pools,
+           "File that says which devices make up which resources (default: none)"},
+          {"--include-interfaces", &node.include_interfaces,
+           "Patterns of interfaces that count although they look like those of pods", kCommas},
+          {"--exclude-interfaces", &node.exclude_interfaces,
+           "Patterns of interfaces that do not count", kCommas},
           {"--pod-uid", &node.pod_uid, "Uid of the driver's pod, for rolling updates"},
           {"--leader-election", &control.election.leader_election,
            "With --controller: several instances may run, one of them works"},
@@ -381,6 +404,22 @@ Flags net_driver_flags(NetDriverFlags& flags) {
           {"--metrics-port", &process.metrics_port, "Port of /metrics; below 0: none"},
       }),
       {
+          {"--install-namespace", &selection.install_namespace,
+           "Namespace of SpiderMultusConfigs where none is said"},
+          {"--cluster-network", &selection.cluster_network,
+           "NAMESPACE/NAME of the network of eth0 where a pod names none (default: the node's)"},
+          {"--subnet-match", &flags.subnet_match,
+           "Whether a pool's subnet must be one of the interface on the node",
+           one_of({"auto", "strict", "off"})},
+          {"--multus-name-selects", &selection.multus_name_selects,
+           "Choose a pool for the networks that it names where nothing else chooses one",
+           kHasValue},
+          {"--enable-ipv4", &selection.ipv4, "Give IPv4 addresses", kHasValue},
+          {"--enable-ipv6", &selection.ipv6, "Give IPv6 addresses", kHasValue},
+          {"--enable-spidersubnet", &selection.subnets,
+           "Let pods name subnets, which make pools for them", kHasValue},
+          {"--enable-statefulset", &flags.ipam.stateful_sets,
+           "Let pods of a StatefulSet keep their addresses", kHasValue},
           {"--controller", &flags.controller,
            "Run the half for the whole cluster, not that of a node"},
           {"--allow-immediate", &control.allow_immediate,

@@ -63,9 +63,15 @@ Result<> check(const drivers::net::NodeHalfOptions& options) {
     DIBS_CHECK(check(Folders{std::string(name), options.registry_dir, options.plugins_dir,
                              options.cdi_root, options.pod_uid}));
   }
-  const std::string& library = options.host_device_path;
-  if (!library.empty() && !runtime::system_files().exists(library)) {
-    return Error::not_found(cat("--host-device-path: no such file: ", library));
+  runtime::Files& files = runtime::system_files();
+  for (const auto& [flag, path] : {std::pair{"--resource-pools", options.resource_pools},
+                                   {"--recorded-links", options.recorded_links},
+                                   {"--sysfs-root", options.roots.sysfs},
+                                   {"--dev-root", options.roots.dev},
+                                   {"--procfs-root", options.roots.procfs},
+                                   {"--host-device-path", options.host_device_path}}) {
+    if (path.empty() || files.exists(path)) continue;
+    return Error::not_found(cat(flag, ": no such file: ", path));
   }
   return success();
 }
@@ -92,6 +98,11 @@ int run_gpu_driver(DriverFlags flags) {
 
 int run_net_driver(NetDriverFlags flags) {
   flags.process.user_agent = flags.controller ? "spiderpool-controller" : "spiderpool-agent";
+  const auto match = drivers::net::parse_subnet_match(flags.subnet_match);
+  if (!match) return exit_status("driver net", match.error().within("--subnet-match"));
+  flags.ipam.selection.subnet_match = *match;
+  flags.node.ipam = flags.ipam;
+  flags.control.ipam = flags.ipam;
   if (flags.controller) {
     return exit_status("driver net",
                        driver::run_until_signal(flags.process, [&](const auto& environment) {
@@ -99,10 +110,13 @@ int run_net_driver(NetDriverFlags flags) {
                        }));
   }
   auto& node = flags.node;
-  make_absolute({&node.registry_dir, &node.plugins_dir, &node.cdi_root});
+  make_absolute({&node.registry_dir, &node.plugins_dir, &node.cdi_root, &node.roots.sysfs,
+                 &node.roots.dev, &node.roots.procfs});
   if (auto checked = check(node); !checked) return exit_status("driver net", checked);
   return exit_status("driver net",
                      driver::run_until_signal(flags.process, [&](const auto& environment) {
+                       const auto release = client::server_release(environment.api);
+                       node.only_classic = release && *release <= 30;
                        return drivers::net::start_node_half(environment, node);
                      }));
 }

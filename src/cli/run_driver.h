@@ -23,6 +23,9 @@ struct NetDriverFlags {
   driver::ProcessOptions process = {};
   /// The half for the whole cluster, not that of a node.
   bool controller = false;
+  /// Of both.
+  drivers::net::IpamOptions ipam = {};
+  std::string subnet_match = "auto";
   drivers::net::NodeHalfOptions node = {};
   drivers::net::ControlHalfOptions control = {};
 };

@@ -46,6 +46,7 @@ Result<node::AgentOptions> agent_options(const NodeFlags& flags, runtime::Files&
   out.release = flags.release;
   out.feature_gates = flags.feature_gates;
   out.cluster_dns = flags.cluster_dns;
+  out.cdi_newest = flags.cdi_newest;
   out.allowed_unsafe_sysctls = flags.allowed_unsafe_sysctls;
   out.own_cni_plugins = drivers::net::cni_plugin_names();
   out.network_namespaces = flags.network_namespaces;

@@ -154,6 +154,7 @@ Result<> add_other_parts(cluster::Options& options, const ServeFlags& flags,
   nodes.image_aliases = flags.image_aliases;
   nodes.insecure_registries = flags.insecure_registries;
   nodes.disk = flags.disk;
+  nodes.cdi_newest = flags.cdi_newest;
   nodes.allowed_unsafe_sysctls = flags.allowed_unsafe_sysctls;
   nodes.own_cni_plugins = drivers::net::cni_plugin_names();
   nodes.network_namespaces = flags.network_namespaces;

@@ -44,6 +44,7 @@ struct ServeFlags {
   std::vector<std::string> image_aliases;
   std::vector<std::string> insecure_registries;
   node::DiskOptions disk;
+  std::string cdi_newest;  // "": any version of CDI files
   std::vector<std::string> allowed_unsafe_sysctls;
   std::vector<std::string> network_namespaces = {"kube-system"};
   Duration node_monitor_grace_period = std::chrono::seconds(50);

@@ -147,6 +147,7 @@ struct Nodes::State {
     out.network_namespaces = options.network_namespaces;
     out.allowed_unsafe_sysctls = options.allowed_unsafe_sysctls;
     out.cdi_directories = {"/etc/cdi", cat(root, "/cdi")};
+    out.cdi_newest = options.cdi_newest;
     out.host = options.host;
     out.port = options.fleet ? -1 : 0;
     out.tls.client_ca_pem = server.ca_pem;
@@ -209,7 +210,7 @@ struct Nodes::State {
       };
     }
     const auto* kind = find_named(drivers::driver_kinds(), driver);
-    const drivers::Place place{name, root, server.release == "1.30"};
+    const drivers::Place place{name, root, server.release == "1.30", server.minor() <= 30};
     DIBS_TRY(made.running, kind->start(std::move(environment), place));
     return success();
   }

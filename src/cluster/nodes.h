@@ -30,6 +30,8 @@ struct NodesOptions {
   std::vector<std::string> image_aliases = {};
   std::vector<std::string> insecure_registries = {};
   node::DiskOptions disk = {};
+  /// The latest version of CDI files that containers' runtimes understand; "": all.
+  std::string cdi_newest = {};
   /// Kernel settings that pods may ask for besides the safe ones (node/pods/sysctl_rules.h).
   std::vector<std::string> allowed_unsafe_sysctls = {};
   /// Of the agents (node/agent.h).

@@ -226,6 +226,8 @@ class DyingTransport : public client::Transport {
   DyingTransport(client::Transport& inner, int writes, bool arrives, bool recovers = false)
       : inner_(inner), left_(writes), arrives_(arrives), recovers_(recovers) {}
 
+  /// Creates and patches count as well, not only updates.
+  void count_all_writes() { all_ = true; }
   bool died() const { return last_.has_value(); }
   /// The write that it died at.
   const std::optional<client::Request>& last() const { return last_; }
@@ -252,15 +254,20 @@ class DyingTransport : public client::Transport {
 
  private:
   static Error lost() { return Error::unavailable("connection lost"); }
-  /// Not the lease, which is renewed again and again.
-  static bool is_counted(const client::Request& request) {
-    return request.method == "PUT" && request.target.find("/leases/") == std::string::npos;
+  /// Not the lease, which is renewed again and again, and no events.
+  bool is_counted(const client::Request& request) const {
+    if (request.method == "GET" || request.target.find("/leases/") != std::string::npos ||
+        request.target.find("/events") != std::string::npos) {
+      return false;
+    }
+    return all_ || request.method == "PUT";
   }
 
   client::Transport& inner_;
   int left_;
   const bool arrives_;
   const bool recovers_;
+  bool all_ = false;
   bool dead_ = false;
   std::optional<client::Request> last_;
 };

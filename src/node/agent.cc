@@ -128,6 +128,7 @@ struct Agent::State {
     how.kind = options.runtime;
     how.root = cat(options.root, "/containers");
     how.cdi_directories = options.cdi_directories;
+    how.cdi_newest = options.cdi_newest;
     how.images = options.images;
     DIBS_TRY(how.image_options, image_options(options));
     DIBS_TRY(disk_how, disk_options(options));

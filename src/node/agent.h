@@ -54,6 +54,8 @@ struct AgentOptions {
   /// See NodeFacts.
   std::vector<std::string> network_namespaces = {"kube-system"};
   std::vector<std::string> cdi_directories = {};
+  /// The latest version of CDI files that is understood (cdi/cache.h); "": all.
+  std::string cdi_newest = {};
   std::string log_root = {};  // "" : <root>/logs
   /// The port for logs, exec and the like: 0 picks a free one, -1 has none. Host "": the node's
   /// own address.

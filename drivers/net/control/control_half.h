@@ -1,14 +1,21 @@
 #pragma once
-// The driver's half for the whole cluster: it allocates classic claims, assigns addresses to pods
-// whose claims have devices, and keeps pools and what is made from the driver's objects.
+// The driver's half for the whole cluster: it installs the driver's kinds, makes what follows from
+// its objects, keeps the pools, allocates classic claims, and assigns addresses to pods whose
+// claims have devices.
+//
+// Several instances may run: one of them works, all of it, while it leads.
 
 #include "base/result.h"
 #include "driver/controller.h"
 #include "driver/plugin.h"
+#include "drivers/net/ipam/collector.h"
+#include "drivers/net/ipam/ipam.h"
 
 namespace dibs::drivers::net {
 
 struct ControlHalfOptions {
+  IpamOptions ipam = {};
+  CollectorOptions collector = {};
   /// Allocate classic claims that wait for no pod, too.
   bool allow_immediate = false;
   driver::ControllerOptions election = {};

@@ -10,6 +10,8 @@
 
 #include "base/result.h"
 #include "driver/plugin.h"
+#include "drivers/net/host/facts.h"
+#include "drivers/net/ipam/ipam.h"
 
 namespace dibs::drivers::net {
 
@@ -21,6 +23,20 @@ struct NodeHalfOptions {
   std::string pod_uid = {};
   /// The library that containers get for `rdmaAcc`; "": there is none.
   std::string host_device_path = {};
+  /// Where CNI plugins ask; "": nowhere.
+  std::string ipam_socket = "/var/run/spidernet/spiderpool.sock";
+  IpamOptions ipam = {};
+  HostRoots roots = {};
+  /// Links as `ip -j -d address show` prints them, in a file; "": those of the kernel.
+  std::string recorded_links = {};
+  /// A file that says which devices make up which resources (pools_config.h); "": there are none.
+  std::string resource_pools = {};
+  /// Patterns of interfaces that count although they look like those of pods, and of such that do
+  /// not count.
+  std::vector<std::string> include_interfaces = {};
+  std::vector<std::string> exclude_interfaces = {};
+  /// The server has claims of the classic model alone (up to release 1.30).
+  bool only_classic = false;
 };
 
 /// `folder` is the root folder of a node's agent: all sockets and files are below it.

@@ -112,7 +112,7 @@ OciRuntime::OciRuntime(OciOptions options, runtime::Runtime& machine)
       boot_id_(options_.boot_id.empty() ? machine_boot_id() : options_.boot_id),
       machine_(machine),
       images_(options_.images, options_.image_options),
-      cdi_(options_.cdi_directories),
+      cdi_(options_.cdi_directories, cdi::host_node, options_.cdi_newest),
       network_(options_.network) {}
 
 OciRuntime::~OciRuntime() {

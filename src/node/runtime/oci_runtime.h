@@ -41,6 +41,8 @@ struct OciOptions {
   std::string program = {};  // path of runc or crun
   std::string monitor = {};  // path of conmon
   std::vector<std::string> cdi_directories = {};
+  /// The latest version of CDI files that is understood (cdi/cache.h); "": all.
+  std::string cdi_newest = {};
   NetworkOptions network = {};
   std::string boot_id = {};  // "": the machine's
   /// A log that reaches this before it is rotated starts anew.

@@ -40,6 +40,7 @@ Result<std::unique_ptr<ContainerRuntime>> open_oci(const RuntimeOptions& options
   oci.image_options = options.image_options;
   oci.program = program;
   oci.cdi_directories = options.cdi_directories;
+  oci.cdi_newest = options.cdi_newest;
   oci.network.name = options.network.empty() ? options.root : options.network;
   if (!options.cni_config.empty()) oci.network.config_folder = options.cni_config;
   if (!options.cni_plugins.empty()) oci.network.plugin_folders = options.cni_plugins;
@@ -83,6 +84,7 @@ constexpr RuntimeKind kRuntimes[] = {
      .open = [](const RuntimeOptions& options,
                 runtime::Runtime& machine) -> Result<std::unique_ptr<ContainerRuntime>> {
        return make_sim_containers({.cdi_directories = options.cdi_directories,
+                                   .cdi_newest = options.cdi_newest,
                                    .images = options.images,
                                    .addresses = options.sim_addresses},
                                   machine);

@@ -27,6 +27,8 @@ struct RuntimeOptions {
   std::string root = {};
   /// Spec directories, the most important last; empty: /etc/cdi and /var/run/cdi.
   std::vector<std::string> cdi_directories = {};
+  /// The latest version of CDI files that is understood (cdi/cache.h); "": all.
+  std::string cdi_newest = {};
   /// The image store; nodes share it. Empty: default_image_folder().
   std::string images = {};
   ImageStoreOptions image_options = {};

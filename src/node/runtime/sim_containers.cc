@@ -128,7 +128,8 @@ class SimContainers : public ContainerRuntime {
         addresses_(options.addresses != nullptr ? *options.addresses : own_addresses_),
         cdi_(options.cdi_directories.empty()
                  ? std::vector<std::string>{cdi::kStaticDirectory, cdi::kDynamicDirectory}
-                 : options.cdi_directories) {}
+                 : options.cdi_directories,
+             cdi::host_node, options.cdi_newest) {}
 
   ~SimContainers() override {
     const MutexLock lock(state_->mutex);

@@ -29,6 +29,8 @@ namespace dibs::node {
 struct SimContainersOptions {
   /// Empty: /etc/cdi and /var/run/cdi.
   std::vector<std::string> cdi_directories = {};
+  /// The latest version of CDI files that is understood (cdi/cache.h); "": all.
+  std::string cdi_newest = {};
   std::string images = {};  // not looked at: all images are there
   /// Log files where the sandbox has a log folder.
   bool write_logs = true;
