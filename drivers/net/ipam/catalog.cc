@@ -44,7 +44,7 @@ std::optional<client::Gvr> resource_of(const Application& application) {
 }  // namespace
 
 PoolCatalog::PoolCatalog(client::Client& api, runtime::Runtime& runtime)
-    : informer_(api, runtime, all_of(kIpPools)) {
+    : api_(api), informer_(api, runtime, all_of(kIpPools)) {
   informer_.add_handler({[this](const Value& object, bool) { put(object, nullptr); },
                          [this](const Value& before, const Value& object) { put(object, &before); },
                          [this](const Value& object) { drop(object); }});
@@ -56,21 +56,40 @@ void PoolCatalog::on_change(std::function<void(const std::string&)> judged,
   counted_ = std::move(counted);
 }
 
+PoolCatalog::Parsed PoolCatalog::parse(const Value& object) {
+  Parsed parsed;
+  parsed.generation = object["metadata"]["generation"];
+  auto pool = parse_ip_pool(object);
+  if (!pool) {
+    parsed.fault = pool.error().message();
+    return parsed;
+  }
+  parsed.pool = std::make_shared<IpPool>(std::move(pool).value());
+  const auto status = parse_pool_status(object);
+  parsed.fault = status ? admission_fault(*parsed.pool, *status) : status.error().message();
+  parsed.admitted = parsed.fault.empty();
+  return parsed;
+}
+
+Result<> PoolCatalog::refresh() {
+  DIBS_TRY(const auto listed, api_.list(kIpPools, ""));
+  std::map<std::string, Parsed> parsed;
+  for (const auto& object : listed.items) {
+    Parsed& one = parsed[std::string(client::name_of(object))];
+    one = parse(object);
+    one.object = object;
+  }
+  const MutexLock lock(mutex_);
+  parsed_ = std::move(parsed);
+  snapshot_ = nullptr;
+  return success();
+}
+
 void PoolCatalog::put(const Value& object, const Value* before) {
   const std::string name(client::name_of(object));
   const bool same = before != nullptr && same_but_records(*before, object);
   if (!same) {
-    Parsed parsed;
-    parsed.generation = object["metadata"]["generation"];
-    auto pool = parse_ip_pool(object);
-    if (pool) {
-      parsed.pool = std::make_shared<IpPool>(std::move(pool).value());
-      const auto status = parse_pool_status(object);
-      parsed.fault = status ? admission_fault(*parsed.pool, *status) : status.error().message();
-      parsed.admitted = parsed.fault.empty();
-    } else {
-      parsed.fault = pool.error().message();
-    }
+    Parsed parsed = parse(object);
     const MutexLock lock(mutex_);
     parsed_[name] = std::move(parsed);
     snapshot_ = nullptr;
@@ -91,9 +110,12 @@ void PoolCatalog::drop(const Value& object) {
 
 std::optional<KnownPool> PoolCatalog::known(const std::string& pool) const {
   auto object = informer_.get(pool);
-  if (!object) return std::nullopt;
   const MutexLock lock(mutex_);
   const auto found = parsed_.find(pool);
+  if (!object && found != parsed_.end() && found->second.object.is_object()) {
+    object = found->second.object;
+  }
+  if (!object) return std::nullopt;
   // What the handler has not seen yet is parsed by who needs it.
   std::shared_ptr<const IpPool> parsed = found == parsed_.end() ? nullptr : found->second.pool;
   const Value& metadata = (*object)["metadata"];
@@ -140,9 +162,9 @@ std::shared_ptr<const PoolCatalog::Snapshot> PoolCatalog::snapshot() {
 }
 
 ReservedCatalog::ReservedCatalog(client::Client& api, runtime::Runtime& runtime)
-    : informer_(api, runtime, all_of(kReservedIps)) {
+    : api_(api), informer_(api, runtime, all_of(kReservedIps)) {
   const auto changed = [this](const Value& object) {
-    gather();
+    gather(informer_.list());
     if (changed_) changed_(std::string(client::name_of(object)));
   };
   informer_.add_handler({[changed](const Value& object, bool) { changed(object); },
@@ -154,9 +176,15 @@ void ReservedCatalog::on_change(std::function<void(const std::string&)> changed)
   changed_ = std::move(changed);
 }
 
-void ReservedCatalog::gather() {
+Result<> ReservedCatalog::refresh() {
+  DIBS_TRY(const auto listed, api_.list(kReservedIps, ""));
+  gather(listed.items);
+  return success();
+}
+
+void ReservedCatalog::gather(const std::vector<Value>& objects) {
   auto all = std::make_shared<IpSet>();
-  for (const auto& object : informer_.list()) {
+  for (const auto& object : objects) {
     const auto reserved = parse_reserved_ip(object);
     if (reserved && !reserved->terminating) all->add(reserved->ips);
   }

@@ -35,6 +35,8 @@ class PoolCatalog {
   void start() { informer_.start(); }
   void stop() { informer_.stop(); }
   bool synced() const { return informer_.synced(); }
+  /// For who has not started it: asks the server.
+  Result<> refresh();
 
   std::optional<KnownPool> known(const std::string& pool) const;
   std::vector<std::string> names() const;
@@ -46,10 +48,13 @@ class PoolCatalog {
     std::string fault;
     bool admitted = false;
     json::Value generation;
+    json::Value object;  // only after refresh()
   };
+  static Parsed parse(const json::Value& object);
   void put(const json::Value& object, const json::Value* before);
   void drop(const json::Value& object);
 
+  client::Client& api_;
   client::Informer informer_;
   std::function<void(const std::string&)> judged_;
   std::function<void(const std::string&)> counted_;
@@ -67,14 +72,17 @@ class ReservedCatalog {
   void start() { informer_.start(); }
   void stop() { informer_.stop(); }
   bool synced() const { return informer_.synced(); }
+  /// As PoolCatalog::refresh().
+  Result<> refresh();
 
   std::optional<json::Value> get(const std::string& name) const { return informer_.get(name); }
   /// All addresses of both families; another pointer when they have changed.
   std::shared_ptr<const IpSet> addresses() const;
 
  private:
-  void gather();
+  void gather(const std::vector<json::Value>& objects);
 
+  client::Client& api_;
   client::Informer informer_;
   std::function<void(const std::string&)> changed_;
   mutable Mutex mutex_;

@@ -11,6 +11,8 @@ namespace {
 using json::Value;
 
 constexpr int kReleaseTries = 10;
+const client::Gvr kNamespaceResource = {"", "v1", "namespaces"};
+const client::Gvr kNodeResource = {"", "v1", "nodes"};
 
 client::InformerOptions metadata_of(client::Gvr gvr) {
   client::InformerOptions options;
@@ -27,8 +29,8 @@ struct Ipam::State {
         api(environment.api),
         pools(api, environment.runtime),
         reserved(api, environment.runtime),
-        namespaces(api, environment.runtime, metadata_of({"", "v1", "namespaces"})),
-        nodes(api, environment.runtime, metadata_of({"", "v1", "nodes"})),
+        namespaces(api, environment.runtime, metadata_of(kNamespaceResource)),
+        nodes(api, environment.runtime, metadata_of(kNodeResource)),
         owners(api),
         endpoints(api),
         ledger(api, environment.runtime, ledger_options()) {}
@@ -43,6 +45,12 @@ struct Ipam::State {
   }
 
   void start() {
+    if (!options.watch) return;
+    pools.on_change(
+        [this](const std::string& pool) {
+          if (!pools.known(pool)) ledger.forget(pool);
+        },
+        {});
     pools.start();
     reserved.start();
     namespaces.start();
@@ -50,6 +58,7 @@ struct Ipam::State {
   }
 
   bool synced() const {
+    if (!options.watch) return true;
     return pools.synced() && reserved.synced() && namespaces.synced() && nodes.synced();
   }
 
@@ -59,6 +68,13 @@ struct Ipam::State {
     reserved.stop();
     namespaces.stop();
     nodes.stop();
+  }
+
+  /// Null where it is not there.
+  Result<Value> find(const client::Informer& known, const client::Gvr& gvr,
+                     const std::string& name) {
+    if (!options.watch) return find_object(api, gvr, "", name);
+    return known.get(name).value_or(Value());
   }
 
   Result<PodJob> job_of(const Value& pod, const std::string& node) {
@@ -75,13 +91,18 @@ struct Ipam::State {
     }
     DIBS_TRY(job.application, owners.application(pod));
     DIBS_TRY(job.routes, route_annotation(pod));
+    if (!options.watch) {
+      DIBS_CHECK(pools.refresh());
+      DIBS_CHECK(reserved.refresh());
+    }
     job.pools = pools.snapshot();
     job.setting.pools = &job.pools->pools;
     job.setting.refused = job.pools->refused;
     job.setting.pod = pod;
-    if (auto found = namespaces.get(job.name_space)) job.setting.name_space = std::move(*found);
+    DIBS_TRY(job.setting.name_space, find(namespaces, kNamespaceResource, job.name_space));
     job.setting.node = node;
-    if (auto found = nodes.get(node)) job.setting.node_labels = (*found)["metadata"]["labels"];
+    DIBS_TRY(const Value node_object, find(nodes, kNodeResource, node));
+    job.setting.node_labels = node_object["metadata"]["labels"];
     job.setting.application = job.application;
     job.setting.options = options.selection;
     return job;
@@ -100,6 +121,7 @@ struct Ipam::State {
                find_object(api, kStatefulSetResource, name_space, endpoint.owner_name));
       if (keeps_addresses(pod, set)) return true;
     }
+    if (!options.watch) DIBS_CHECK(pools.refresh());
     return give_up(tools(), endpoint);
   }
 

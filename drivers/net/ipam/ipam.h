@@ -37,6 +37,9 @@ namespace dibs::drivers::net {
 
 struct IpamOptions {
   SelectionOptions selection = {};
+  /// Off: nothing is watched, what is needed is asked for with every call. For the many of a
+  /// cluster that seldom assign: its nodes.
+  bool watch = true;
   /// Pods of a StatefulSet get the addresses back that their predecessors of the same name had.
   bool stateful_sets = true;
   /// Writes of one pool that may be refused in a row because others were faster.

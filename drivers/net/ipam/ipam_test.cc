@@ -328,6 +328,32 @@ TEST_F(IpamTest, gives_200_pods_of_20_processes_200_addresses) {
   world.expect_nothing_lost();
 }
 
+TEST_F(IpamTest, needs_no_watch_to_be_exact) {
+  world.create(kReservedIps, "", R"({'apiVersion': 'spiderpool.spidernet.io/v2beta1',
+      'kind': 'SpiderReservedIP', 'metadata': {'name': 'r'}, 'spec': {'ips': ['172.18.30.1']}})");
+  world.create({"", "v1", "nodes"}, "",
+               "{'metadata': {'name': 'node-a', 'labels': {'rack': 'one'}}}");
+  make_pool("p", "172.18.30.1-172.18.30.9", ", 'nodeAffinity': {'matchLabels': {'rack': 'one'}}");
+  IpamOptions options;
+  options.watch = false;
+  auto& process = world.start_ipam(options);
+  const std::vector<NicAsk> nics = {ask("eth0", {"p"})};
+
+  const Value pod = world.make_pod("a");
+  EXPECT_EQ(process.ipam->assign(pod, "node-a", nics)->at(0).ipv4, "172.18.30.2/16");
+  EXPECT_EQ(ipam.assign(world.make_pod("b"), "node-a", nics)->at(0).ipv4, "172.18.30.3/16");
+  EXPECT_EQ(process.ipam->assign(world.make_pod("c"), "node-a", nics)->at(0).ipv4,
+            "172.18.30.4/16");
+  EXPECT_FALSE(process.ipam->assign(world.make_pod("d"), "node-b", nics).ok());
+  world.end(collector);  // else it would be faster
+  world.kill_pod("a");
+  auto& other = world.start_ipam(options);
+  EXPECT_TRUE(other.ipam->release("default", "a", client::uid_of(pod)).ok());
+
+  EXPECT_EQ(world.status("p").allocated.size(), 2u);
+  world.expect_nothing_lost();
+}
+
 TEST_F(IpamTest, settles_records_when_there_are_many) {
   make_pool("p", "172.18.0.2-172.18.255.254");
   IpamOptions options;

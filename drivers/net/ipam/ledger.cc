@@ -246,6 +246,11 @@ Result<> Ledger::rename(const Held& held, const std::string& pod, const std::str
   return wish.outcome;
 }
 
+void Ledger::forget(const std::string& pool) {
+  const MutexLock lock(mutex_);
+  entries_.erase(pool);
+}
+
 void Ledger::endpoint_written(const Taken& taken) {
   const auto entry = this->entry(taken.held.pool);
   const MutexLock lock(entry->mutex);

@@ -64,6 +64,8 @@ class Ledger {
   Result<> drop(const Taken& taken);
   /// The pod of that name has a new uid. Success where the record is not of that pod.
   Result<> rename(const Held& held, const std::string& pod, const std::string& uid);
+  /// The pool is gone.
+  void forget(const std::string& pool);
   /// The endpoint that names it is written: it may settle.
   void endpoint_written(const Taken& taken);
 
