@@ -62,5 +62,12 @@ TEST_F(TreeTest, takes_what_cannot_be_read_as_absent) {
   EXPECT_EQ(tree.resolve(std::string_view("wo\0rd", 5)), std::nullopt);
 }
 
+TEST(SystemTree, takes_a_file_of_sys_that_fails_as_absent) {
+  const Tree sys("/sys");
+  if (!sys.exists("class/net/lo/speed")) GTEST_SKIP() << "/sys is not mounted here";
+  EXPECT_EQ(sys.read("class/net/lo/speed"), std::nullopt);
+  EXPECT_EQ(sys.resolve("class/net/lo"), "devices/virtual/net/lo");
+}
+
 }  // namespace
 }  // namespace dibs::drivers::net

@@ -17,6 +17,14 @@ const client::Gvr kBindings = {"rbac.authorization.k8s.io", "v1", "clusterrolebi
 const client::Gvr kResourceClasses = {"resource.k8s.io", "v1alpha2", "resourceclasses"};
 const client::Gvr kDeviceClasses = {"resource.k8s.io", "v1", "deviceclasses"};
 
+const client::Gvr kPolicies = {"admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"};
+const client::Gvr kPolicyBindings = {"admissionregistration.k8s.io", "v1",
+                                     "validatingadmissionpolicybindings"};
+/// Since when servers have these.
+constexpr int kPoliciesSince = 30;
+/// Whoever is on a node by its token reports that node and no other.
+constexpr const char* kReportsPolicy = "spidernodestates.spiderpool.spidernet.io";
+
 /// Nodes read the networks of their pods.
 constexpr const char* kNodesRole = "spiderpool:nodes";
 
@@ -60,6 +68,7 @@ class Installation {
     }
     DIBS_CHECK(roles());
     DIBS_CHECK(classes());
+    if (release >= kPoliciesSince) DIBS_CHECK(policies());
     if (!missing.empty()) return Error::unavailable(cat(missing, " is not established yet"));
     return coordinator();
   }
@@ -117,6 +126,48 @@ class Installation {
                        {"subjects", Value::array({group})}});
     DIBS_CHECK(keep(api_, kRoles, role, replace("rules", role["rules"])));
     DIBS_CHECK(keep(api_, kBindings, binding, replace("subjects", binding["subjects"])));
+    return success();
+  }
+
+  /// One role lets the driver write on all nodes, and says nothing of which node's report.
+  Result<> policies() {
+    const std::string node = "request.userInfo.extra['authentication.kubernetes.io/node-name']";
+    const Value validation = Value::object(
+        {{"expression",
+          cat("!has(request.userInfo.extra) || ",
+              "!('authentication.kubernetes.io/node-name' in request.userInfo.extra) ", "|| ", node,
+              "[0] == request.name")},
+         {"messageExpression",
+          cat("'the report of node ' + request.name + ' is not that of ' + ", node, "[0]")}});
+    const Value rule = Value::object(
+        {{"apiGroups", Value::array({kGroup})},
+         {"apiVersions", Value::array({"*"})},
+         {"operations", Value::array({"CREATE", "UPDATE", "DELETE"})},
+         {"resources", Value::array({"spidernodestates", "spidernodestates/status"})}});
+    const Value policy = Value::object(
+        {{"apiVersion", "admissionregistration.k8s.io/v1"},
+         {"kind", "ValidatingAdmissionPolicy"},
+         {"metadata", Value::object({{"name", kReportsPolicy}})},
+         {"spec", Value::object({{"failurePolicy", "Fail"},
+                                 {"matchConstraints",
+                                  Value::object({{"resourceRules", Value::array({rule})}})},
+                                 {"validations", Value::array({validation})}})}});
+    const Value binding =
+        Value::object({{"apiVersion", "admissionregistration.k8s.io/v1"},
+                       {"kind", "ValidatingAdmissionPolicyBinding"},
+                       {"metadata", Value::object({{"name", kReportsPolicy}})},
+                       {"spec", Value::object({{"policyName", kReportsPolicy},
+                                               {"validationActions", Value::array({"Deny"})}})}});
+    // As with kinds, a server that finds nothing changed by this writes nothing.
+    const auto renew = [](const Value& wanted) -> Next {
+      return [&wanted](const Value& before) {
+        Value next = before;
+        next.set("spec", wanted["spec"]);
+        return next;
+      };
+    };
+    DIBS_CHECK(keep(api_, kPolicies, policy, renew(policy)));
+    DIBS_CHECK(keep(api_, kPolicyBindings, binding, renew(binding)));
     return success();
   }
 

@@ -85,6 +85,53 @@ TEST(Install, lets_nodes_get_definitions_and_nothing_more) {
   EXPECT_EQ(node.remove(kNetAttachDefs, "kube-system", "n").error().code(), Code::forbidden);
 }
 
+TEST(Install, lets_a_node_report_itself_alone) {
+  /// As the token of a pod there would.
+  class OnNode : public client::Transport {
+   public:
+    explicit OnNode(client::Transport& inner) : inner_(inner) {}
+    Result<client::Response> send(client::Request request) override {
+      request.headers.set("X-Remote-Extra-Authentication.kubernetes.io%2fnode-name", "node-0");
+      return inner_.send(std::move(request));
+    }
+    void send_async(client::Request request,
+                    std::function<void(Result<client::Response>)> done) override {
+      inner_.send_async(std::move(request), std::move(done));
+    }
+    std::unique_ptr<client::TransportStream> open_stream(client::Request request,
+                                                         client::StreamHandlers handlers) override {
+      return inner_.open_stream(std::move(request), std::move(handlers));
+    }
+
+   private:
+    client::Transport& inner_;
+  };
+  ObjectsWorld world;
+  world.install_all();
+  world.settle();
+  const auto inner = world.connect({"driver", {"system:masters"}});
+  OnNode way(*inner);
+  client::Client node(way);
+  const auto report = [](const char* name) {
+    return from_text(cat("{'apiVersion': 'spiderpool.spidernet.io/v2beta1', 'kind': ",
+                         "'SpiderNodeState', 'metadata': {'name': '", name, "'}}"));
+  };
+
+  EXPECT_TRUE(node.create(kNodeStates, "", report("node-0")).ok());
+  EXPECT_NE(error_of(node.create(kNodeStates, "", report("node-1")))
+                .find("the report of node node-1 is not that of node-0"),
+            std::string::npos);
+  const auto other = world.api->create(kNodeStates, "", report("node-1"));
+  ASSERT_TRUE(other.ok()) << other.error().message();
+  Value forged = *other;
+  forged.set("status", from_text("{'nics': 99}"));
+  EXPECT_NE(error_of(node.update_status(kNodeStates, "", forged)), "");
+  EXPECT_NE(error_of(node.update(kNodeStates, "", forged)), "");
+  EXPECT_NE(error_of(node.remove(kNodeStates, "", "node-1")), "");
+  EXPECT_TRUE(world.get(kNodeStates, "", "node-1")["status"].is_null());
+  EXPECT_TRUE(node.remove(kNodeStates, "", "node-0").ok());
+}
+
 TEST(Install, changes_nothing_the_second_time_and_leaves_a_users_settings) {
   ObjectsWorld world;
   world.install_all();
