@@ -437,9 +437,10 @@ std::string mac_in(const Value& result, std::string_view interface) {
 
 Result<Value> run_coordinator(const PluginCall& call) {
   if (call.command == "DEL") {
-    // What was added is known by its names; a driver that is away must not hold it up.
-    DIBS_TRY(const auto config, read_coordinator_config(call.config, {}));
-    DIBS_CHECK(remove(call, config));
+    // What was added is known by its names: neither a driver that is away nor a configuration that
+    // was refused may hold it up.
+    const auto config = read_coordinator_config(call.config, {});
+    DIBS_CHECK(remove(call, config.ok() ? *config : CoordinatorConfig{}));
     return Value();
   }
   LocalClient client(socket_of(call));

@@ -411,6 +411,13 @@ TEST_F(CoordinatorTest, beside_an_overlay_the_second_interface_has_a_table) {
   EXPECT_EQ(reach(switch_->path(), pod.path(), "172.18.30.131"), "172.18.0.1");
 }
 
+TEST_F(CoordinatorTest, what_it_refused_to_add_it_removes_all_the_same) {
+  const Space pod;
+  auto call = attach(pod, "eth0", "172.18.30.131/16", "", R"({"what": true})");
+  EXPECT_FALSE(run_coordinator(call).ok());
+  EXPECT_TRUE(remove(call).ok());
+}
+
 TEST_F(CoordinatorTest, must_come_after_another_plugin) {
   const Space pod;
   EXPECT_FALSE(run_coordinator(call_of(pod, "eth0")).ok());

@@ -92,6 +92,9 @@ std::string await_owner(const runtime::Fd& fd, const KernelLink& link, const Ip&
   }
 }
 
+/// InfiniBand has longer addresses, and does all of this by itself.
+bool has_ethernet(const KernelLink& link) { return !mac_bytes(link.mac).empty(); }
+
 Error conflict(const KernelLink& link, const Ip& ip, std::string_view owner) {
   return Error::conflict(
       cat("IP ", ip.str(), " of interface ", link.name, " is in use by another machine", owner));
@@ -157,6 +160,7 @@ Result<> check_conflict(Netlink& kernel, const KernelLink& link, const Ip& ip) {
     }
     return success();
   }
+  if (!has_ethernet(link)) return success();
   DIBS_TRY(const runtime::Fd fd, arp_socket(link));
   for (int i = 0; i < kProbes; ++i) {
     // Nobody's address as the sender: a probe changes no table.
@@ -168,6 +172,7 @@ Result<> check_conflict(Netlink& kernel, const KernelLink& link, const Ip& ip) {
 }
 
 Result<> announce(const KernelLink& link, const Ip& ip) {
+  if (!has_ethernet(link)) return success();
   if (ip.v6) return announce_v6(link, ip);
   DIBS_TRY(const runtime::Fd fd, arp_socket(link));
   // Some only heed the one, some only the other.

@@ -100,7 +100,9 @@ Result<PluginCall> read_call(const Variables& variables, std::string_view input)
   if (!config->is_object()) return Error::invalid("the configuration is no object");
   call.config = std::move(config).value();
   const std::string version = call.version();
-  if (std::find(kVersions.begin(), kVersions.end(), version) == kVersions.end()) {
+  // What was never added by this version is still to be found gone.
+  if (call.command != "DEL" &&
+      std::find(kVersions.begin(), kVersions.end(), version) == kVersions.end()) {
     return Error(Code::not_acceptable, cat("cniVersion ", quoted(version), " is not supported"));
   }
   call.container = variables("CNI_CONTAINERID");
