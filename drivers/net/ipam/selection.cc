@@ -14,6 +14,7 @@ constexpr std::string_view kNoPool = "no IPPool available";
 /// Of one family and interface. Whoever makes pods writes the list, and everybody waits while it is
 /// compared with all pools.
 constexpr std::size_t kMostNames = 100;
+constexpr std::size_t kMostRefused = 3;  // in one message
 
 using Names = std::vector<std::string>;
 using PoolList = std::vector<std::shared_ptr<const IpPool>>;
@@ -146,8 +147,22 @@ class Selector {
     return own.empty() ? found : narrow(own);
   }
 
-  static Error no_rule() {
-    return Error::invalid(cat(kNoPool, ", no pool selection rules of any type are specified"));
+  Error no_rule() const {
+    return Error::invalid(cat(kNoPool, ", no pool selection rules of any type are specified",
+                              refusals([](std::string_view) { return true; })));
+  }
+
+  /// Pools that might have served, had they not been refused: "; invalid IPPool a: …".
+  template <class Wanted>
+  std::string refusals(const Wanted& wanted) const {
+    std::string text;
+    std::size_t told = 0;
+    for (const auto& [name, why] : setting_.refused) {
+      if (!wanted(name)) continue;
+      if (told++ == kMostRefused) return text + "; …";
+      append(text, "; invalid IPPool ", name, ": ", why);
+    }
+    return text;
   }
 
   template <class Wanted>
@@ -227,8 +242,14 @@ class Selector {
       }
     }
     if (names.empty() && !given.empty()) {
+      const auto meant = [&](std::string_view refused) {
+        return std::any_of(given.begin(), given.end(), [&](const std::string& pattern) {
+          const auto fits = matches_pattern(pattern, refused);
+          return fits.ok() && *fits;
+        });
+      };
       return Error::invalid(cat(kNoPool, ", no IPv", version, " IPPool matches ", go_list(given),
-                                " of ", nic_.interface));
+                                " of ", nic_.interface, refusals(meant)));
     }
     return names;
   }

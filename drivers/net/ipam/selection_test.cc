@@ -234,6 +234,21 @@ TEST_F(Selection, refused_pools_are_dropped_with_their_reason) {
             "a]");
 }
 
+TEST_F(Selection, refused_pools_are_named_where_no_other_is) {
+  setting_.refused = {{"a", "not admitted yet"}, {"b", "overlap with IPPool c"}};
+  EXPECT_EQ(
+      refusal(),
+      "no IPPool available, no pool selection rules of any type are specified; invalid IPPool "
+      "a: not admitted yet; invalid IPPool b: overlap with IPPool c");
+  nic_.ipv4_pools = {"b*"};
+  EXPECT_EQ(refusal(),
+            "no IPPool available, no IPv4 IPPool matches [b*] of eth0; invalid IPPool b: overlap "
+            "with IPPool c");
+  nic_.ipv4_pools.clear();
+  for (const char* name : {"c", "d", "e"}) setting_.refused[name] = "wrong";
+  EXPECT_TRUE(refusal().ends_with("; invalid IPPool c: wrong; …"));
+}
+
 TEST_F(Selection, families_that_are_off_are_left_out) {
   pool("four", R"({"default": true})");
   pool("six", R"({"default": true})", 6);
