@@ -104,7 +104,11 @@ Result<NodeState> HostFacts::read() {
     state.interfaces.push_back(std::move(interface));
   }
   const auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
-  std::sort(state.interfaces.begin(), state.interfaces.end(), by_name);
+  std::stable_sort(state.interfaces.begin(), state.interfaces.end(), by_name);
+  // Links that are renamed while they are listed may come twice.
+  state.interfaces.erase(std::unique(state.interfaces.begin(), state.interfaces.end(),
+                                     [](const auto& a, const auto& b) { return a.name == b.name; }),
+                         state.interfaces.end());
   std::sort(state.ovs_bridges.begin(), state.ovs_bridges.end());
   list_functions_once(state.interfaces);
   state.pools = pools_of(options_.pools, state.interfaces);

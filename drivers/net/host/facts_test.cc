@@ -337,6 +337,24 @@ TEST_F(FactsTest, finds_the_pci_function_above_a_virtio_device) {
   EXPECT_EQ(read().interfaces[0].vendor, "1af4");
 }
 
+TEST_F(FactsTest, lists_a_link_once_though_the_kernel_told_it_twice) {
+  class Twice : public Links {
+   public:
+    Result<LinkFacts> read() override {
+      Link link;
+      link.name = "eth0";
+      link.index = 2;
+      Link again = link;
+      again.index = 3;
+      return LinkFacts{{link, again}, ""};
+    }
+    bool changed() override { return false; }
+  };
+  HostFacts facts(std::make_unique<Twice>(), sim.runtime().clock, host.options());
+
+  EXPECT_THAT(names(*facts.read()), ElementsAre("eth0"));
+}
+
 TEST_F(FactsTest, says_which_file_of_links_is_wrong) {
   host.file("links.json", "[{ifname: 'a/b'}]");
   HostFacts facts(recorded_links(runtime::system_files(), host.path() + "/links.json"),
@@ -357,6 +375,7 @@ TEST(RecordedLinks, refuses_what_is_no_record) {
       {"[{ifname: eth0, addr_info: [{local: 10.0.0.1, prefixlen: 33}]}]", "at most 32"},
       {"{links: [], rdmaNetnsMode: mine}", "rdmaNetnsMode: must be shared or exclusive"},
       {"{lnks: []}", "lnks: unknown key"},
+      {"[{ifname: eth0}, {ifname: eth0}]", "links: two are named \"eth0\""},
       {"links", "must be an object"},
   };
   for (const auto& [text, words] : cases) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/strings.h"
 #include "drivers/net/address/ip.h"
@@ -116,6 +117,10 @@ Result<LinkFacts> parse_recorded_links(std::string_view text) {
   LinkFacts facts;
   for (std::size_t i = 0; i < in.list("links").size(); ++i) {
     facts.links.push_back(read_link(in.item("links", i), i));
+  }
+  std::set<std::string> names;
+  for (const auto& link : facts.links) {
+    if (!names.insert(link.name).second) in.fail("links", cat("two are named ", quoted(link.name)));
   }
   facts.rdma_netns_mode = in.text("rdmaNetnsMode");
   const std::string& mode = facts.rdma_netns_mode;

@@ -58,13 +58,14 @@ std::vector<Named> named_devices(const NodeState& state) {
     }
     return candidate;
   };
+  std::set<std::string> plain;  // those that are labels as they are keep their names
   for (const auto& nic : state.interfaces) {
-    // Those that are labels as they are keep their names.
-    if (device_name(nic.name) == nic.name) taken.insert(nic.name);
+    if (device_name(nic.name) == nic.name) plain.insert(nic.name);
   }
+  taken = plain;
   for (const auto& nic : state.interfaces) {
-    std::string name = device_name(nic.name);
-    out.push_back({name == nic.name ? name : unique(name), &nic, nullptr, nullptr});
+    const bool keeps = plain.erase(nic.name) > 0;
+    out.push_back({keeps ? nic.name : unique(device_name(nic.name)), &nic, nullptr, nullptr});
   }
   for (const auto& nic : state.interfaces) {
     if (!nic.sriov) continue;
