@@ -77,13 +77,13 @@ Result<std::vector<Assigned>> Assignment::run() {
 
 Result<std::optional<std::vector<Assigned>>> Assignment::once() {
   DIBS_TRY(Endpoint endpoint, tools_.endpoints.read(job_.name_space, job_.name));
-  const bool mine = endpoint.object.is_object() && endpoint.pod_uid == job_.uid;
-  if (mine && has_all(endpoint)) {
+  const bool current = is_current(endpoint);
+  if (current && has_all(endpoint)) {
     tidy(&endpoint);
     return std::optional(asked_of(endpoint));
   }
-  DIBS_TRY(auto plans, plan(endpoint, !mine));
-  if (!mine) {
+  DIBS_TRY(auto plans, plan(endpoint, !current));
+  if (!current) {
     DIBS_TRY(const bool claimed, claim(endpoint, plans));
     if (!claimed) return std::optional<std::vector<Assigned>>();
     if (plans.empty()) return std::optional(asked_of(endpoint));
@@ -103,8 +103,18 @@ Result<std::optional<std::vector<Assigned>>> Assignment::once() {
   return std::optional(asked_of(*written));
 }
 
-/// Pools for the interfaces that have no addresses; for all of them when the endpoint is another
-/// pod's.
+/// Is it this pod's, on this node? What was assigned for a node that the pod did not get to is
+/// looked at again.
+bool Assignment::is_current(const Endpoint& endpoint) const {
+  return is_mine(endpoint) && endpoint.node == job_.node;
+}
+
+bool Assignment::is_mine(const Endpoint& endpoint) const {
+  return endpoint.object.is_object() && endpoint.pod_uid == job_.uid;
+}
+
+/// Pools for the interfaces that have no addresses; for all of them when the endpoint is not
+/// current.
 Result<std::vector<Assignment::Plan>> Assignment::plan(const Endpoint& endpoint, bool all) {
   std::vector<Plan> plans;
   for (std::size_t i = 0; i < nics_.size(); ++i) {
@@ -123,12 +133,16 @@ bool Assignment::keeps(const Endpoint& endpoint) const {
 
 Result<bool> Assignment::claim(Endpoint& endpoint, std::vector<Plan>& plans) {
   const bool there = endpoint.object.is_object();
-  if (there && !keeps(endpoint)) {
+  if (is_mine(endpoint) && job_.pod["spec"]["nodeName"].as_string() == endpoint.node) {
+    return Error::conflict(
+        cat("Pod ", job_.key, " runs on node ", endpoint.node, ", not on ", job_.node));
+  }
+  if (there && !is_mine(endpoint) && !keeps(endpoint)) {
     DIBS_CHECK(give_up(tools_, endpoint));
     return false;
   }
-  // What a pod of the same name had in a StatefulSet stays, interface by interface, where the pools
-  // are still those that may serve it.
+  // What the pod was to have on another node, or a pod of the same name had in a StatefulSet,
+  // stays, interface by interface, where the pools are still those that may serve it.
   std::vector<Assigned> lost;
   std::vector<Plan> missing;
   for (const auto& plan : plans) {
@@ -172,8 +186,7 @@ std::vector<Ip> Assignment::in_use(const Endpoint& endpoint, const std::string& 
 }
 
 Result<> Assignment::check(const Endpoint& endpoint) {
-  const bool mine = endpoint.object.is_object() && endpoint.pod_uid == job_.uid;
-  DIBS_TRY(const auto plans, plan(endpoint, !mine));
+  DIBS_TRY(const auto plans, plan(endpoint, !is_current(endpoint)));
   return check_room(plans, endpoint, false);
 }
 

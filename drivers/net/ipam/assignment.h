@@ -52,6 +52,8 @@ class Assignment {
   Result<std::optional<std::vector<Assigned>>> once();
   Result<std::vector<Plan>> plan(const Endpoint& endpoint, bool all);
   Result<> check_room(const std::vector<Plan>& plans, const Endpoint& endpoint, bool fresh);
+  bool is_mine(const Endpoint& endpoint) const;
+  bool is_current(const Endpoint& endpoint) const;
   bool keeps(const Endpoint& endpoint) const;
   /// The endpoint for this pod, without new addresses. False: again.
   Result<bool> claim(Endpoint& endpoint, std::vector<Plan>& plans);

@@ -328,6 +328,26 @@ TEST_F(IpamTest, gives_200_pods_of_20_processes_200_addresses) {
   world.expect_nothing_lost();
 }
 
+TEST_F(IpamTest, looks_again_when_a_pod_goes_to_another_node_than_planned) {
+  make_pool("p", "172.18.30.1", ", 'nodeName': ['node-0']");
+  make_pool("q", "172.18.40.1", ", 'nodeName': ['node-1']");
+  make_pool("r", "172.18.50.1-172.18.50.9");
+  Value pod = world.make_pod("a");
+  const std::vector<NicAsk> nics = {ask("eth0", {"p", "q"}), ask("net1", {"r"})};
+  EXPECT_EQ(address(pod, nics), "eth0=172.18.30.1/16 net1=172.18.50.1/16");
+
+  const auto moved = ipam.assign(pod, "node-1", nics);
+
+  ASSERT_TRUE(moved.ok()) << moved.error().message();
+  EXPECT_EQ(moved->at(0).ipv4, "172.18.40.1/16");
+  EXPECT_EQ(moved->at(1).ipv4, "172.18.50.1/16");
+  EXPECT_EQ(world.endpoint("a")["status"]["current"]["node"], Value("node-1"));
+  world.expect_nothing_lost();
+  // One that runs is not moved.
+  pod.mut("spec").set("nodeName", "node-1");
+  EXPECT_EQ(address(pod, nics), "Pod default/a runs on node node-1, not on node-0");
+}
+
 TEST_F(IpamTest, needs_no_watch_to_be_exact) {
   world.create(kReservedIps, "", R"({'apiVersion': 'spiderpool.spidernet.io/v2beta1',
       'kind': 'SpiderReservedIP', 'metadata': {'name': 'r'}, 'spec': {'ips': ['172.18.30.1']}})");

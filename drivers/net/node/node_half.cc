@@ -105,7 +105,10 @@ class NodeHalf {
       publisher_ = today_plugin_.get();
       publish();
     }
-    DIBS_TRY(ipam_, Ipam::start(environment, options_.ipam));
+    // It seldom assigns: the cluster is asked then, and not watched by every node.
+    IpamOptions seldom = options_.ipam;
+    seldom.watch = false;
+    DIBS_TRY(ipam_, Ipam::start(environment, std::move(seldom)));
     if (claims_) claims_->start();
     writer_.start();
     // Pods of a simulated node have no interfaces, and nobody asks.
