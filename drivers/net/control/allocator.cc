@@ -107,9 +107,15 @@ Result<Value> NetAllocator::claim_parameters(const PendingClaim& pending,
     return found.error().within(
         cat("failed to getting SpiderClaimParameters ", name_space, "/", name));
   }
-  if (const auto read = parse_claim_parameter(*found); !read) {
-    return read.error().within(cat("SpiderClaimParameter ", name_space, "/", name));
-  }
+  const std::string what = cat("SpiderClaimParameter ", name_space, "/", name);
+  const auto read = parse_claim_parameter(*found);
+  if (!read) return read.error().within(what);
+  const auto judged = check_nics(*read, [this](const std::string& key) {
+    const auto config = views_.networks.config(key);
+    return config ? std::optional(*config) : std::nullopt;
+  });
+  // A network that is missing or wrong is told of where nodes are looked at.
+  if (!judged && judged.error().code() == Code::invalid) return judged.error().within(what);
   return found;
 }
 

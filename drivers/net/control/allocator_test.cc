@@ -160,15 +160,22 @@ TEST(Classic, says_what_is_wrong_with_networks_and_parameters) {
   world.make_pod_of("kind", "", {"kind"});
   world.make_template("gone", ControlWorld::refer("gone"));
   world.make_pod_of("gone", "", {"gone"});
+  world.make_config("ipvlan", "'cniType': 'ipvlan', 'ipvlan': {'master': ['eth0']}");
+  world.make_parameter("mixed",
+                       ", 'spec': {'secondaryNics': [{'multusName': 'other', 'namespace': "
+                       "'kube-system'}, {'multusName': 'ipvlan', 'namespace': 'kube-system'}]}");
+  world.make_template("mixed", ControlWorld::refer("mixed"));
+  world.make_pod_of("mixed", "", {"mixed"});
   world.make_template("none", "");
   world.make_pod_of("none", "", {"none"});
   world.settle(std::chrono::seconds(10));
-  for (const char* pod : {"absent", "torn", "group", "kind", "gone"}) {
+  for (const char* pod : {"absent", "torn", "group", "kind", "gone", "mixed"}) {
     EXPECT_EQ(world.node_of(pod), "") << pod;
   }
   EXPECT_NE(world.node_of("none"), "");
   EXPECT_TRUE(world.says("absent", "Warning UnsuitableNodes ", "kube-system/nosuch"));
   EXPECT_TRUE(world.says("torn", "Warning UnsuitableNodes ", "kube-system/other"));
+  EXPECT_TRUE(world.says("mixed", "Warning Failed ", "all must be of one cniType"));
   EXPECT_TRUE(world.says("group", "Warning Failed ", "incorrect API Group: x.io"));
   EXPECT_TRUE(world.says("kind", "Warning Failed ", "incorrect kind: SpiderIPPool"));
   EXPECT_TRUE(world.says("gone", "Warning Failed ",

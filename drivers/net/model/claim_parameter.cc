@@ -139,12 +139,6 @@ Result<> check_nics(const ClaimParameter& parameter, const FindConfig& find) {
     if (!config) {
       return Error::not_found(cat("error get spidermultusconfig ", nics[i].key(), ": not found"));
     }
-    // A function always has an RDMA device if its NIC does; nodes tell.
-    const bool has_rdma = config->enable_rdma || !config->resource_name.empty();
-    if (parameter.enable_rdma && !has_rdma) {
-      return Error::invalid(
-          cat("spec.enableRdma: SpiderMultusConfig ", nics[i].key(), " is not enabled for RDMA"));
-    }
     if (parameter.default_nic && i == 0) continue;
     if (type.empty()) type = config->cni_type;
     if (type != config->cni_type) {

@@ -50,8 +50,8 @@ Result<ClaimParameter> parse_claim_parameter(const json::Value& object);
 /// (config_of_definition()).
 using FindConfig = std::function<std::optional<MultusConfig>(const std::string& key)>;
 
-/// Whether the NICs can be had at all, on whatever node: all of them exist, secondary ones are of
-/// one type, and have RDMA where the claim wants it. Errors: not_found names the config; invalid.
+/// Whether the NICs can be had at all, on whatever node: all of them exist, and secondary ones are
+/// of one type. Errors: not_found names the config; invalid.
 Result<> check_nics(const ClaimParameter& parameter, const FindConfig& find);
 
 /// What a user should know though it is allowed: a CDI version that only some claims can have. ""

@@ -95,6 +95,30 @@ TEST(ClaimParameter, reads_the_cdi_version_in_both_spellings) {
       "0.1.0 to 0.6.0");
 }
 
+TEST(ClaimParameter, wants_nics_that_exist_and_secondary_ones_of_one_type) {
+  const auto find = [](const std::string& key) -> std::optional<MultusConfig> {
+    if (key == "n/absent") return std::nullopt;
+    MultusConfig config;
+    config.cni_type = key == "n/other" ? "ipvlan" : "macvlan";
+    return config;
+  };
+  const auto nic = [](const std::string& name) {
+    return cat("{'multusName': '", name, "', 'namespace': 'n'}");
+  };
+  const auto judge = [&](const std::string& spec) {
+    const auto judged = check_nics(ok(spec), find);
+    return judged ? std::string() : judged.error().message();
+  };
+
+  EXPECT_EQ(judge(""), "");
+  EXPECT_EQ(judge(cat("'defaultNic': ", nic("other"), ", 'secondaryNics': [", nic("a"), "]")), "");
+  EXPECT_EQ(judge(cat("'defaultNic': ", nic("absent"))),
+            "error get spidermultusconfig n/absent: not found");
+  EXPECT_EQ(
+      judge(cat("'secondaryNics': [", nic("a"), ", ", nic("other"), "]")),
+      "spec.secondaryNics: all must be of one cniType, but n/other is ipvlan and not macvlan");
+}
+
 TEST(ClaimParameter, warns_of_versions_that_do_for_some_claims_only) {
   EXPECT_EQ(warning_of(ok("")), "");
   EXPECT_EQ(warning_of(ok("", "'dra.spidernet.io/cdi-version': '0.5.0'")), "");
