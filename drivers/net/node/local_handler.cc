@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "drivers/net/control/plan.h"
+#include "drivers/net/objects/install.h"
 
 namespace dibs::drivers::net {
 namespace {
@@ -103,6 +104,24 @@ Result<> NodeLocalHandler::del(const NicRequest& request) {
 Result<> NodeLocalHandler::attached(const AttachedNic& nic) {
   pods_.attached(nic);
   return success();
+}
+
+Result<CoordinatorFacts> NodeLocalHandler::coordinator(const NicRequest& request) {
+  CoordinatorFacts out;
+  const auto found = api_.get(kCoordinators, "", "default");
+  if (!found && found.error().code() != Code::not_found) return found.error();
+  if (found) {
+    out.spec = (*found)["spec"];
+    for (const auto& cidr : (*found)["status"]["overlayPodCIDR"].items()) {
+      out.pod_cidrs.push_back(cidr.str());
+    }
+    for (const auto& cidr : (*found)["status"]["serviceCIDR"].items()) {
+      out.service_cidrs.push_back(cidr.str());
+    }
+  }
+  DIBS_TRY(const Value pod, api_.get(kPods, request.pod.name_space, request.pod.name));
+  out.default_route_nic = pod["metadata"]["annotations"][kDefaultRouteNic].str();
+  return out;
 }
 
 }  // namespace dibs::drivers::net

@@ -24,6 +24,7 @@ class NodeLocalHandler : public LocalHandler {
   Result<NicAddresses> add(const NicRequest& request) override;
   Result<> del(const NicRequest& request) override;
   Result<> attached(const AttachedNic& nic) override;
+  Result<CoordinatorFacts> coordinator(const NicRequest& request) override;
 
  private:
   /// Of all interfaces of the pod that addresses are given to, so that they are given at once.
