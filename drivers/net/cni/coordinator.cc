@@ -299,8 +299,11 @@ class Attachment {
       for (const auto& route : routing.routes) DIBS_CHECK(kernel.replace_route(route));
       for (const auto& rule : routing.rules) DIBS_CHECK(kernel.add_rule(rule));
     }
-    if (config_.default_route_nic != call_.interface) return success();
-    for (const auto& route : default_routes(nic_)) DIBS_CHECK(kernel.replace_route(route));
+    DIBS_TRY(const auto present, kernel.routes());
+    const bool wanted = config_.default_route_nic == call_.interface;
+    const DefaultChange change = change_defaults(nic_, wanted, present);
+    for (const auto& route : change.set) DIBS_CHECK(kernel.replace_route(route));
+    for (const auto& route : change.remove) DIBS_CHECK(kernel.remove_route(route));
     return success();
   }
 

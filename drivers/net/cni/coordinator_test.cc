@@ -332,6 +332,42 @@ TEST_F(CoordinatorTest, the_default_route_goes_to_the_interface_that_is_asked_fo
   EXPECT_EQ(reach("", pod.path(), "172.18.30.131"), "172.18.0.11");
 }
 
+TEST_F(CoordinatorTest, plugins_that_add_default_routes_for_all_do_not_move_the_pods) {
+  for (const bool wanted : {false, true}) {
+    const Space pod;
+    ASSERT_TRUE(run_coordinator(attach(pod, "eth0", "172.18.30.131/16", "172.18.0.1")).ok());
+    auto second =
+        attach(pod, "net1", "10.6.0.7/16", "", wanted ? R"({"podDefaultRouteNIC": "net1"})" : "{}");
+    pod.run("ip route prepend default via 10.6.0.1 dev net1");
+    second.config.mut("prevResult").mut("ips").mut(std::size_t{0}).set("gateway", "10.6.0.1");
+
+    const auto done = run_coordinator(second);
+    ASSERT_TRUE(done.ok()) << done.error().message();
+
+    EXPECT_EQ(trim(pod.run("ip route show default")),
+              wanted ? "default via 10.6.0.1 dev net1" : "default via 172.18.0.1 dev eth0");
+    EXPECT_THAT(pod.run("ip route show table 101"), HasSubstr("default via 10.6.0.1 dev net1"));
+    EXPECT_THAT(pod.run("ip route show table 100"), HasSubstr("default via 172.18.0.1 dev eth0"));
+    EXPECT_EQ(reach("", pod.path(), "172.18.30.131"), "172.18.0.11");
+    EXPECT_EQ(reach("", pod.path(), "10.6.0.7"), "172.18.0.11");
+  }
+}
+
+TEST_F(CoordinatorTest, two_default_routes_of_ipv6_become_one) {
+  const Space pod;
+  ASSERT_TRUE(run_coordinator(attach(pod, "eth0", "fd18::131/64", "fd18::1")).ok());
+  auto second = attach(pod, "net1", "fd06::7/64", "");
+  pod.run("ip -6 route append default via fd06::1 dev net1");
+  second.config.mut("prevResult").mut("ips").mut(std::size_t{0}).set("gateway", "fd06::1");
+
+  const auto done = run_coordinator(second);
+  ASSERT_TRUE(done.ok()) << done.error().message();
+
+  EXPECT_THAT(pod.run("ip -6 route show default"), HasSubstr("default via fd18::1 dev eth0"));
+  EXPECT_THAT(pod.run("ip -6 route show default"), Not(HasSubstr("fd06::1")));
+  EXPECT_THAT(pod.run("ip -6 route show table 101"), HasSubstr("default via fd06::1 dev net1"));
+}
+
 TEST_F(CoordinatorTest, gives_the_interface_an_address_and_a_queue) {
   const Space pod;
   const auto call = attach(pod, "eth0", "172.18.30.131/16", "172.18.0.1",

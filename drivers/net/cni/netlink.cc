@@ -93,10 +93,29 @@ void put_route(Message& message, const KernelRoute& route) {
   if (route.source) put_ip(message, RTA_PREFSRC, *route.source);
 }
 
-std::optional<KernelRoute> read_route(const nlmsghdr* header) {
+/// The ways of a route that has several, each as a route of its own.
+void read_ways(const nlattr* several, const KernelRoute& route, std::vector<KernelRoute>& out) {
+  const auto* way = static_cast<const rtnexthop*>(mnl_attr_get_payload(several));
+  int left = mnl_attr_get_payload_len(several);
+  while (RTNH_OK(way, left)) {
+    KernelRoute one = route;
+    one.device = way->rtnh_ifindex;
+    const nlattr* attribute = reinterpret_cast<const nlattr*>(RTNH_DATA(way));
+    int rest = static_cast<int>(way->rtnh_len) - static_cast<int>(sizeof(rtnexthop));
+    for (; mnl_attr_ok(attribute, rest);
+         rest -= MNL_ALIGN(attribute->nla_len), attribute = mnl_attr_next(attribute)) {
+      if (mnl_attr_get_type(attribute) == RTA_GATEWAY) one.gateway = get_ip(attribute);
+    }
+    out.push_back(std::move(one));
+    left -= static_cast<int>(RTNH_ALIGN(way->rtnh_len));
+    way = RTNH_NEXT(way);
+  }
+}
+
+void read_route(const nlmsghdr* header, std::vector<KernelRoute>& out) {
   const auto* info = static_cast<const rtmsg*>(mnl_nlmsg_get_payload(header));
-  if (info->rtm_family != AF_INET && info->rtm_family != AF_INET6) return std::nullopt;
-  if ((info->rtm_flags & RTM_F_CLONED) != 0) return std::nullopt;
+  if (info->rtm_family != AF_INET && info->rtm_family != AF_INET6) return;
+  if ((info->rtm_flags & RTM_F_CLONED) != 0) return;
   const Attributes attributes(header, sizeof(rtmsg));
   KernelRoute route;
   route.dst.base = any_of(info->rtm_family == AF_INET6);
@@ -108,7 +127,8 @@ std::optional<KernelRoute> read_route(const nlmsghdr* header) {
   route.table = get_int(attributes[RTA_TABLE], info->rtm_table);
   route.kernels_own = info->rtm_protocol == RTPROT_KERNEL;
   route.unicast = info->rtm_type == RTN_UNICAST;
-  return route;
+  if (const nlattr* several = attributes[RTA_MULTIPATH]) return read_ways(several, route, out);
+  out.push_back(std::move(route));
 }
 
 void put_rule(Message& message, const KernelRule& rule) {
@@ -349,7 +369,7 @@ Result<std::vector<KernelRoute>> Netlink::routes() {
     request.extra<rtmsg>().rtm_family = family_of(v6);
     DIBS_CHECK(state_->talker.dump(request, "list routes", [&](const nlmsghdr* header) {
       if (header->nlmsg_type != RTM_NEWROUTE) return;
-      if (auto route = read_route(header)) out.push_back(std::move(*route));
+      read_route(header, out);
     }));
   }
   return out;

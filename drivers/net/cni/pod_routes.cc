@@ -78,4 +78,29 @@ std::vector<KernelRoute> default_routes(const PodInterface& interface) {
   return out;
 }
 
+DefaultChange change_defaults(const PodInterface& interface, bool wanted,
+                              const std::vector<KernelRoute>& present) {
+  DefaultChange out;
+  for (const bool v6 : {false, true}) {
+    std::vector<KernelRoute> own;
+    std::vector<KernelRoute> others;
+    for (const auto& route : present) {
+      if (route.table != kMainTable || !route.unicast || route.dst.prefix != 0) continue;
+      if (route.v6() != v6) continue;
+      (route.device == interface.device ? own : others).push_back(route);
+    }
+    std::vector<KernelRoute> new_ones;
+    for (const auto& route : default_routes(interface)) {
+      if (route.v6() == v6) new_ones.push_back(route);
+    }
+    if (wanted && !new_ones.empty()) {
+      if (own.empty()) out.set.insert(out.set.end(), new_ones.begin(), new_ones.end());
+      out.remove.insert(out.remove.end(), others.begin(), others.end());
+    } else if (!others.empty()) {
+      out.remove.insert(out.remove.end(), own.begin(), own.end());
+    }
+  }
+  return out;
+}
+
 }  // namespace dibs::drivers::net

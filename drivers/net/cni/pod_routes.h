@@ -47,4 +47,13 @@ PodRouting routing_of(const PodInterface& interface, int table, int to_host,
 /// Default routes of the main table by this interface.
 std::vector<KernelRoute> default_routes(const PodInterface& interface);
 
+/// What has to become of them, since plugins add one for each interface: the main table keeps those
+/// by the interface that is `wanted` there, else those that were there before it.
+struct DefaultChange {
+  std::vector<KernelRoute> set = {};
+  std::vector<KernelRoute> remove = {};
+};
+DefaultChange change_defaults(const PodInterface& interface, bool wanted,
+                              const std::vector<KernelRoute>& present);
+
 }  // namespace dibs::drivers::net

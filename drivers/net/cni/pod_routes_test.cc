@@ -72,6 +72,29 @@ TEST(PodTables, have_the_routes_of_their_interface_and_of_the_way_to_the_host) {
   EXPECT_EQ(routing.rules[0].table, 101);
 }
 
+TEST(PodDefaultRoute, stays_where_it_was_or_goes_where_it_is_wanted) {
+  const std::vector<KernelRoute> present = {route("0.0.0.0/0", 3, "10.6.0.1"),
+                                            route("0.0.0.0/0", 2, "172.18.0.1")};
+  const PodInterface net1 = interface("net1", 3, "10.6.0.7", "10.6.0.1");
+
+  const auto stays = change_defaults(net1, false, present);
+  EXPECT_THAT(texts(stays.set), ElementsAre());
+  EXPECT_THAT(texts(stays.remove), ElementsAre("0.0.0.0/0 dev 3 via 10.6.0.1 table 254"));
+
+  const auto goes = change_defaults(net1, true, present);
+  EXPECT_THAT(texts(goes.set), ElementsAre());
+  EXPECT_THAT(texts(goes.remove), ElementsAre("0.0.0.0/0 dev 2 via 172.18.0.1 table 254"));
+
+  // Nobody else has one: it is better than none.
+  const auto alone = change_defaults(net1, false, {present[0]});
+  EXPECT_TRUE(alone.set.empty() && alone.remove.empty());
+  // And one without a gateway cannot have it.
+  const auto no_gateway = change_defaults(interface("net1", 3, "10.6.0.7", ""), true, {present[1]});
+  EXPECT_TRUE(no_gateway.set.empty() && no_gateway.remove.empty());
+  const auto new_one = change_defaults(net1, true, {present[1]});
+  EXPECT_THAT(texts(new_one.set), ElementsAre("0.0.0.0/0 dev 3 via 10.6.0.1 table 254"));
+}
+
 TEST(PodTables, of_the_first_interface_keep_its_default_route) {
   const std::vector<KernelRoute> present = {route("0.0.0.0/0", 2, "172.18.0.1"),
                                             route("172.18.0.0/16", 2)};
