@@ -6,6 +6,8 @@
 
 #include "base/release.h"
 #include "client/resource_versions.h"
+#include "drivers/net/model/ip_pool.h"
+#include "drivers/net/model/node_state.h"
 #include "drivers/net/objects/test_objects.h"
 #include "json/parse.h"
 
@@ -278,6 +280,85 @@ TEST(Kinds, take_what_the_document_says_word_for_word) {
     const Value pool = world.get(kIpPools, "", "ippool-test");
     EXPECT_FALSE(pool["spec"]["default"].as_bool(true));
     EXPECT_FALSE(pool["spec"]["disable"].as_bool(true));
+  }
+}
+
+/// As the driver writes it; the status alone where there is a subresource.
+Result<Value> write_strictly(ObjectsWorld& world, const client::Gvr& gvr, const Value& object) {
+  client::WriteOptions strict;
+  strict.field_validation = "Strict";
+  DIBS_TRY(Value made, world.api->create(gvr, client::namespace_of(object), object, strict));
+  if (made["status"] == object["status"]) return made;
+  made.set("status", object["status"]);
+  return world.api->update_status(gvr, client::namespace_of(object), made, strict);
+}
+
+TEST(Kinds, know_all_that_is_reported_of_a_node) {
+  ObjectsWorld world;
+  world.install_all();
+  Interface nic{.name = "ens1f0", .index = 3, .kind = "device", .mac = "0a:00:00:00:00:01"};
+  nic.mtu = 9000;
+  nic.admin_up = nic.is_virtual = true;
+  nic.oper_state = "up";
+  nic.speed_mbps = 100000;
+  nic.link_layer = "infiniband";
+  nic.addresses = {"172.18.0.11/16"};
+  nic.subnets = {"172.18.0.0/16"};
+  nic.parent = "ens1";
+  nic.vlan_id = 7;
+  nic.bond_members = {"a", "b"};
+  nic.pci_address = "0000:81:00.0";
+  nic.pcie_root = "pci0000:80";
+  nic.vendor = nic.device = nic.driver = "x";
+  nic.numa_node = 1;
+  nic.rdma = Rdma{"mlx5_0", {"/dev/infiniband/uverbs0"}};
+  nic.gpus = {"0000:82:00.0"};
+  VirtualFunction function{.index = 0, .pci_address = "0000:81:00.2", .netdev = "v0"};
+  function.rdma_device = function.vendor = function.device = function.driver = "y";
+  function.available = function.in_use = true;
+  nic.sriov = Sriov{8, 1, {function}};
+  NodeState state;
+  state.node = "node-7";
+  state.interfaces = {nic};
+  state.ovs_bridges = {"br0"};
+  state.rdma_netns_mode = "exclusive";
+  state.pools = {{"spidernet.io/a", PoolKind::rdma_shared, 5, {"ens1f0"}}};
+  state.problem = "no netlink";
+
+  const auto written = write_strictly(world, kNodeStates, to_object(state, "uid"));
+
+  ASSERT_TRUE(written.ok()) << written.error().message();
+  const auto read = parse_node_state(*written);
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_TRUE(same_facts(*read, state));
+  EXPECT_EQ(read->problem, "no netlink");
+  EXPECT_EQ((*written)["status"], to_object(state, "uid")["status"]);
+}
+
+TEST(Kinds, know_all_that_is_written_of_addresses) {
+  ObjectsWorld world;
+  world.install_all();
+  PoolStatus status;
+  status.allocated[*Ip::parse("172.18.0.1")] = {};
+  status.settled = *IpSet::parse({"172.18.0.2-172.18.0.9"});
+  status.admitted = *IpSet::parse({"172.18.0.1-172.18.0.99"});
+  Value pool = from_text(
+      "{'apiVersion': 'spiderpool.spidernet.io/v2beta1', 'kind': 'SpiderIPPool', 'metadata': "
+      "{'name': 'p'}, 'spec': {'subnet': '172.18.0.0/16'}}");
+  pool.set("status", to_status(status));
+  const Value endpoint = from_text(
+      "{'apiVersion': 'spiderpool.spidernet.io/v2beta1', 'kind': 'SpiderEndpoint', 'metadata': "
+      "{'name': 'e', 'namespace': 'default'}, 'status': {'ownerControllerType': 'Pod', "
+      "'ownerControllerName': 'e', 'current': {'uid': 'u', 'node': 'n', 'ips': [{'interface': "
+      "'eth0', 'mac': '0a:00:00:00:00:01', 'ipv4': '172.18.0.1/16', 'ipv4Pool': 'p', "
+      "'ipv4Gateway': '172.18.0.254', 'ipv6': 'fd00::1/64', 'ipv6Pool': 'q', 'ipv6Gateway': "
+      "'fd00::2', 'vlan': 0, 'cleanGateway': true, 'routes': [{'dst': '10.0.0.0/8', 'gw': "
+      "'172.18.0.3'}]}]}}}");
+
+  for (const auto& [gvr, object] : {std::pair(kIpPools, pool), std::pair(kEndpoints, endpoint)}) {
+    const auto written = write_strictly(world, gvr, object);
+    ASSERT_TRUE(written.ok()) << written.error().message();
+    EXPECT_EQ((*written)["status"], object["status"]) << json::write(*written);
   }
 }
 
