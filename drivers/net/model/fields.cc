@@ -37,13 +37,6 @@ Result<std::vector<std::string>> read_texts(const json::Value& object, std::stri
   return texts;
 }
 
-Result<std::string> read_text(const json::Value& object, std::string_view key,
-                              const api::Path& parent) {
-  const json::Value& value = object[key];
-  if (value.is_null() || value.is_string()) return value.str();
-  return wrong_type(parent.child(key), value, "a string");
-}
-
 Result<bool> read_flag(const json::Value& object, std::string_view key, const api::Path& parent) {
   const json::Value& value = object[key];
   if (value.is_null() || value.is_boolean()) return value.as_bool();

@@ -18,8 +18,6 @@ Error first_fault(const api::FieldErrors& errors);
 /// Absent and null are empty.
 Result<std::vector<std::string>> read_texts(const json::Value& object, std::string_view key,
                                             const api::Path& parent);
-Result<std::string> read_text(const json::Value& object, std::string_view key,
-                              const api::Path& parent);
 Result<bool> read_flag(const json::Value& object, std::string_view key, const api::Path& parent);
 
 /// metadata.deletionTimestamp is set.
