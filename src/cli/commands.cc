@@ -383,6 +383,8 @@ Flags net_driver_flags(NetDriverFlags& flags) {
           {"--host-device-path", &node.host_device_path,
            "Library that containers get for rdmaAcc (default: none)"},
           {"--ipam-socket", &node.ipam_socket, "Where CNI plugins of the node ask for addresses"},
+          {"--network-devices", &node.network_devices,
+           "Where the node's agent looks for devices that interfaces of pods are to be"},
           {"--sysfs-root", &node.roots.sysfs, "Where the hardware is described"},
           {"--dev-root", &node.roots.dev, "Where the files of RDMA devices are"},
           {"--procfs-root", &node.roots.procfs, "Where drivers of GPUs describe them"},

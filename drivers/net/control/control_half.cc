@@ -4,6 +4,7 @@
 #include "base/strings.h"
 #include "client/informer.h"
 #include "driver/leader.h"
+#include "drivers/net/control/advice.h"
 #include "drivers/net/control/allocator.h"
 #include "drivers/net/control/binding.h"
 #include "drivers/net/control/networks.h"
@@ -40,6 +41,7 @@ class Work {
     const SelectionOptions& selection = options.ipam.selection;
     binding_ =
         std::make_unique<Binding>(environment, *ipam_, networks_, states_, events_, selection);
+    advice_ = std::make_unique<Advice>(environment, *ipam_, networks_, states_, events_, selection);
     const AllocatorViews views{
         *ipam_, networks_, states_, events_,
         [this](const std::string& node, Used& used) { binding_->add_used(node, used); }};
@@ -67,6 +69,7 @@ class Work {
     }
     if (controller) controller->stop();
     if (binding_) binding_->stop();
+    if (advice_) advice_->stop();
     if (collector_) collector_->stop();
     if (reconciler_) reconciler_->stop();
   }
@@ -107,6 +110,7 @@ class Work {
   std::unique_ptr<Collector> collector_;
   std::unique_ptr<Ipam> ipam_;
   std::unique_ptr<Binding> binding_;
+  std::unique_ptr<Advice> advice_;
   std::unique_ptr<NetAllocator> allocator_;
 };
 

@@ -44,10 +44,11 @@ void ClaimsDriver::Hardware::add_rdma(const std::string& device) {
   rdma_devices.push_back(device);
 }
 
-ClaimsDriver::ClaimsDriver(client::Client& api, PodNetworksWriter& pods, StateOfNode state,
-                           OfferDevices offer, ClaimsDriverOptions options)
-    : api_(api),
+ClaimsDriver::ClaimsDriver(const driver::Environment& environment, PodNetworksWriter& pods,
+                           StateOfNode state, OfferDevices offer, ClaimsDriverOptions options)
+    : api_(environment.api),
       pods_(pods),
+      files_(environment.files, options.network_devices),
       state_(std::move(state)),
       offer_(std::move(offer)),
       options_(std::move(options)) {}
@@ -113,7 +114,13 @@ Result<ClaimsDriver::Hardware> ClaimsDriver::granted(const driver::Claim& claim,
           cat("the claim is allocated for node ", grant->node, ", this is ", options_.node_name));
     }
     rdma_acc = rdma_acc || grant->rdma_acc;
-    for (const Given& nic : grant->nics) out.add_rdma(nic.rdma_device);
+    for (const Given& nic : grant->nics) {
+      out.add_rdma(nic.rdma_device);
+      if (nic.vf.empty()) continue;
+      for (const Value& user : claim.object["status"]["reservedFor"].items()) {
+        out.interfaces.push_back({user["uid"].str(), nic.interface, nic.vf});
+      }
+    }
     if (grant->resources.empty()) continue;
     const auto state = state_();
     if (!state) return Error::unavailable("what this node has is not known yet");
@@ -219,10 +226,11 @@ Result<std::vector<PreparedDevice>> ClaimsDriver::prepare(const driver::Claim& c
   Hardware hardware;
   if (claim.handles.empty()) {
     DIBS_TRY(hardware, allocated(claim));
-    DIBS_CHECK(pods_.write_annotations(claim.object));
+    DIBS_TRY(hardware.interfaces, pods_.make_ready(claim.object));
   } else {
     DIBS_TRY(hardware, granted(claim, rdma_acc));
   }
+  DIBS_CHECK(files_.write(claim.id.uid, hardware.interfaces));
   std::vector<PreparedDevice> out;
   for (const auto& device : claim.devices) out.push_back(driver::prepared(device));
   if (out.empty()) out.emplace_back();
@@ -231,6 +239,8 @@ Result<std::vector<PreparedDevice>> ClaimsDriver::prepare(const driver::Claim& c
   return out;
 }
 
-Result<> ClaimsDriver::unprepare(const driver::ClaimName&) { return success(); }
+Result<> ClaimsDriver::unprepare(const driver::ClaimName& claim) {
+  return files_.remove(claim.uid);
+}
 
 }  // namespace dibs::drivers::net

@@ -30,6 +30,8 @@ struct ClaimsDriverOptions {
   /// For `rdmaAcc`; "": there is none, and containers get none.
   std::string host_device_path = {};
   HostRoots roots = {};
+  /// Where the node's agent looks for devices of interfaces (device_files.h).
+  std::string network_devices = {};
 };
 
 /// What is known of the node; nothing before it was looked at.
@@ -40,8 +42,8 @@ using OfferDevices = std::function<Result<std::vector<driver::Device>>()>;
 class ClaimsDriver : public driver::Driver {
  public:
   /// All must outlive it. `offer` empty: nothing is published.
-  ClaimsDriver(client::Client& api, PodNetworksWriter& pods, StateOfNode state, OfferDevices offer,
-               ClaimsDriverOptions options);
+  ClaimsDriver(const driver::Environment& environment, PodNetworksWriter& pods, StateOfNode state,
+               OfferDevices offer, ClaimsDriverOptions options);
 
   Result<std::vector<driver::Pool>> devices() override;
   Result<std::vector<driver::PreparedDevice>> prepare(const driver::Claim& claim) override;
@@ -50,6 +52,7 @@ class ClaimsDriver : public driver::Driver {
  private:
   /// Devices of the node that a claim has.
   struct Hardware {
+    std::vector<InterfaceDevice> interfaces = {};
     std::map<std::string, std::vector<std::string>> functions = {};  // PCI addresses by pool
     std::vector<std::string> rdma_devices = {};                      // each once
     void add_rdma(const std::string& device);
@@ -65,6 +68,7 @@ class ClaimsDriver : public driver::Driver {
 
   client::Client& api_;
   PodNetworksWriter& pods_;
+  DeviceFiles files_;
   const StateOfNode state_;
   const OfferDevices offer_;
   const ClaimsDriverOptions options_;

@@ -129,6 +129,38 @@ TEST_F(ClassicNodeTest, gives_the_library_for_rdma) {
                                         "    - containerPath: /usr/lib64/libfast.so\n"));
 }
 
+TEST_F(ClassicNodeTest, tells_the_agent_which_function_an_interface_is) {
+  const std::string vf = test::FakeHost::vf_address(pf, 1);
+  const Value claim = world.allocated_classic(
+      "c", cat("{'version': 1, 'node': 'node-0', 'nics': [{'interface': 'net1', 'multus': "
+               "'kube-system/sriov', 'cniType': 'sriov', 'vf': '",
+               vf,
+               "', 'resourceName': 'spidernet.io/sriov_a'}], 'resources': "
+               "{'spidernet.io/sriov_a': ['",
+               vf, "']}, 'rdmaAcc': false}"));
+  const std::string pod = world.make_pod("p", {"c"})["metadata"]["uid"].str();
+  world.settle(std::chrono::seconds(5));
+  ASSERT_EQ(world.claim("c")["status"]["reservedFor"][0]["uid"], pod);
+  EXPECT_THAT(prepare(claim), testing::StartsWith("k8s."));
+  EXPECT_EQ(*world.files->read(cat("/node-0/network-devices/", pod, "_net1")), vf + "\n");
+  restart();
+  EXPECT_EQ(unprepare(claim), "");
+  EXPECT_THAT(*world.files->list("/node-0/network-devices"), IsEmpty());
+}
+
+TEST(DeviceFiles, names_do_not_lead_out_of_their_folder) {
+  const auto files = runtime::make_memory_files();
+  DeviceFiles devices(*files, "/devices");
+  for (const char* name : {"../../etc/passwd", "..", "", "a/b", "a\nb"}) {
+    EXPECT_FALSE(devices.write("uid", {{"pod", name, "0000:81:00.2"}}).ok()) << name;
+  }
+  EXPECT_FALSE(files->exists("/devices"));
+  EXPECT_TRUE(devices.write("uid", {{"pod", "net1", "0000:81:00.2"}}).ok());
+  EXPECT_TRUE(devices.remove("uid").ok());
+  EXPECT_TRUE(devices.remove("uid").ok());
+  EXPECT_THAT(*files->list("/devices"), IsEmpty());
+}
+
 TEST_F(ClassicNodeTest, gives_functions_and_files_of_rdma_devices) {
   const std::string vf = test::FakeHost::vf_address(pf, 0);
   const Value claim = world.allocated_classic(

@@ -67,11 +67,11 @@ class NodeHalf {
             environment, networks_, [this] { return writer_.state(); }, options.node_name,
             options.ipam.selection),
         classic_(
-            environment.api, pods_, [this] { return writer_.state(); }, {},
+            environment, pods_, [this] { return writer_.state(); }, {},
             claims_options(kClassicDriver)),
         today_(
-            environment.api, pods_, [this] { return writer_.state(); },
-            [this] { return devices(); }, claims_options(kDriver)),
+            environment, pods_, [this] { return writer_.state(); }, [this] { return devices(); },
+            claims_options(kDriver)),
         resources_(environment.api) {
     if (options.resource_pools.empty()) return;
     // Functions and shares that classic claims hold are not offered.
@@ -131,6 +131,7 @@ class NodeHalf {
     out.node_name = options_.node_name;
     out.host_device_path = options_.host_device_path;
     out.roots = options_.roots;
+    out.network_devices = options_.network_devices;
     return out;
   }
 
@@ -217,6 +218,7 @@ NodeHalfOptions options_for_node(std::string node_name, const std::string& folde
   options.plugins_dir = cat(folder, "/plugins");
   options.cdi_root = cat(folder, "/cdi");
   options.ipam_socket = cat(folder, "/spiderpool.sock");
+  options.network_devices = cat(folder, "/network-devices");
   return options;
 }
 

@@ -25,6 +25,8 @@ struct NodeHalfOptions {
   std::string host_device_path = {};
   /// Where CNI plugins ask; "": nowhere.
   std::string ipam_socket = "/var/run/spidernet/spiderpool.sock";
+  /// Where the node's agent looks for the devices of interfaces.
+  std::string network_devices = "/var/lib/kubelet/network-devices";
   IpamOptions ipam = {};
   HostRoots roots = {};
   /// Links as `ip -j -d address show` prints them, in a file; "": those of the kernel.

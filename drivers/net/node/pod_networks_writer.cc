@@ -53,7 +53,8 @@ Result<std::optional<TodayPlan>> PodNetworksWriter::plan_of(const Value& pod,
   return Plan(std::move(plan));
 }
 
-Result<> PodNetworksWriter::write_annotations(const Value& claim) {
+Result<std::vector<InterfaceDevice>> PodNetworksWriter::make_ready(const Value& claim) {
+  std::vector<InterfaceDevice> out;
   for (const Value& user : claim["status"]["reservedFor"].items()) {
     if (user["resource"].as_string() != "pods") continue;
     const auto pod = api_.get(kPods, client::namespace_of(claim), user["name"].as_string());
@@ -61,17 +62,24 @@ Result<> PodNetworksWriter::write_annotations(const Value& claim) {
     if (!pod) return pod.error();
     if ((*pod)["metadata"]["uid"] != user["uid"]) continue;
     if ((*pod)["spec"]["nodeName"].as_string() != node_) continue;
-    if ((*pod)["status"]["phase"].as_string() == "Running") continue;
     std::vector<Value> claims;
     DIBS_TRY(const auto plan, plan_of(*pod, claims));
-    if (!plan || plan->annotations.is_null()) continue;
+    if (!plan) continue;
+    for (const TodayNic& nic : plan->nics) {
+      if (nic.vf.empty() || claims[nic.claim]["metadata"]["uid"] != claim["metadata"]["uid"]) {
+        continue;
+      }
+      out.push_back({user["uid"].str(), nic.need.interface, nic.vf});
+    }
+    const bool runs = (*pod)["status"]["phase"].as_string() == "Running";
+    if (runs || plan->annotations.is_null()) continue;
     const Value patch = Value::object(
         {{"metadata", Value::object({{"uid", user["uid"]}, {"annotations", plan->annotations}})}});
     const auto written = api_.patch(kPods, client::namespace_of(*pod), client::name_of(*pod),
                                     client::PatchType::merge, patch);
     if (!written) return written.error().within("annotations of the pod");
   }
-  return success();
+  return out;
 }
 
 void PodNetworksWriter::attached(const AttachedNic& nic) {

@@ -19,6 +19,7 @@
 #include "drivers/net/cni/local_api.h"
 #include "drivers/net/control/networks.h"
 #include "drivers/net/control/today.h"
+#include "drivers/net/node/device_files.h"
 
 namespace dibs::drivers::net {
 
@@ -30,9 +31,10 @@ class PodNetworksWriter {
                     SelectionOptions options);
   ~PodNetworksWriter();
 
-  /// Of the pods on this node that have reserved the claim, where the cluster's half was not there
-  /// to do it.
-  Result<> write_annotations(const json::Value& claim);
+  /// For the pods on this node that have reserved the claim, before their interfaces are made:
+  /// writes their annotations, where the cluster's half was not there to do it, and tells which
+  /// interfaces of theirs are devices of this claim.
+  Result<std::vector<InterfaceDevice>> make_ready(const json::Value& claim);
   /// status.devices[].networkData of the device that stands for the interface.
   void attached(const AttachedNic& nic);
   void stop();

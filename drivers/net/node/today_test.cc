@@ -97,6 +97,28 @@ TEST(Today, a_pool_that_is_too_small_keeps_the_pod_from_being_bound) {
   EXPECT_THAT(world.addresses_of("b"), ElementsAre("eth0 172.18.30.131/16"));
 }
 
+TEST(Today, says_which_interface_and_which_subnet_is_missing) {
+  TodayWorld world;
+  world.start_all();
+  world.make_macvlan("no-such-nic", "eth9");
+  world.make_config("wrong-subnet",
+                    "'cniType': 'macvlan', 'macvlan': {'master': ['eth0'], 'ippools': {'ipv4': "
+                    "['elsewhere']}}");
+  world.make_pool("elsewhere", "192.168.7.0/24", "192.168.7.10-192.168.7.20");
+  for (const char* name : {"no-such-nic", "wrong-subnet"}) {
+    world.make_today(
+        name, cat("'requests': [",
+                  TodayWorld::request("r", cat(name, ".kube-system.cni.spidernet.io")), "]"));
+    world.make_pod_of(name, "", {name});
+  }
+  world.settle(std::chrono::seconds(15));
+  EXPECT_TRUE(world.says("no-such-nic", "Warning UnsuitableNodes node-0, node-1: ",
+                         "no interface \"eth9\" (kube-system/no-such-nic)"))
+      << testing::PrintToString(world.events("default", "no-such-nic"));
+  EXPECT_TRUE(world.says("wrong-subnet", "Warning UnsuitableNodes ", "192.168.7.0/24"))
+      << testing::PrintToString(world.events("default", "wrong-subnet"));
+}
+
 TEST(Today, a_static_request_is_named_as_its_network) {
   TodayWorld world;
   world.start_all();

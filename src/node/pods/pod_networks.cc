@@ -234,7 +234,7 @@ bool is_pci_address(std::string_view text) {
 /// What a driver has left for this interface of the pod.
 Result<std::string> device_of(const NodeFacts& facts, const Value& pod,
                               std::string_view interface) {
-  const std::string path = cat(facts.root, "/network-devices/", uid_of(pod), "/", interface);
+  const std::string path = cat(facts.root, "/network-devices/", uid_of(pod), "_", interface);
   if (facts.root.empty() || !runtime::system_files().exists(path)) return std::string();
   DIBS_TRY(const std::string text, runtime::system_files().read(path));
   const std::string device(trim(text));

@@ -6,7 +6,7 @@
 //     k8s.v1.cni.cncf.io/networks: a,other/b@data                  net1, data
 //
 // A driver that gives an interface a device of its own (a virtual function) writes the PCI address
-// into <root>/network-devices/<pod uid>/<interface> before the sandbox is made; plugins get it as
+// into <root>/network-devices/<pod uid>_<interface> before the sandbox is made; plugins get it as
 // deviceID and pciBusID.
 //
 // A definition's configuration is run by root, so which ones a pod may name counts: those of its

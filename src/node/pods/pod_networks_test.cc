@@ -160,14 +160,14 @@ TEST_F(NetworksTest, get_the_devices_that_a_driver_has_left_for_them) {
   facts.root = ::mkdtemp(pattern.data());
   const Value pod = node.create("a", "'containers': [{'name': 'c'}]",
                                 "'annotations': {'k8s.v1.cni.cncf.io/networks': 'vf,vf'}");
-  const std::string folder = cat(facts.root, "/network-devices/", uid_of(pod));
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder + "/net1") << "0000:81:00.2\n";
+  std::filesystem::create_directories(facts.root + "/network-devices");
+  const std::string begin = cat(facts.root, "/network-devices/", uid_of(pod));
+  std::ofstream(begin + "_net1") << "0000:81:00.2\n";
   const auto planned = plan_networks(node.agent->client, pod, facts);
   ASSERT_TRUE(planned.ok()) << planned.error().message();
   EXPECT_EQ(planned->networks[0].device, "0000:81:00.2");
   EXPECT_EQ(planned->networks[1].device, "");
-  std::ofstream(folder + "/net2") << "../../x";
+  std::ofstream(begin + "_net2") << "../../x";
   EXPECT_FALSE(plan_networks(node.agent->client, pod, facts).ok());
   std::filesystem::remove_all(facts.root);
 }
