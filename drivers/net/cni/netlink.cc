@@ -125,7 +125,6 @@ void read_route(const nlmsghdr* header, std::vector<KernelRoute>& out) {
   route.source = get_ip(attributes[RTA_PREFSRC]);
   route.device = get_int(attributes[RTA_OIF]);
   route.table = get_int(attributes[RTA_TABLE], info->rtm_table);
-  route.kernels_own = info->rtm_protocol == RTPROT_KERNEL;
   route.unicast = info->rtm_type == RTN_UNICAST;
   if (const nlattr* several = attributes[RTA_MULTIPATH]) return read_ways(several, route, out);
   out.push_back(std::move(route));
@@ -264,7 +263,6 @@ Result<> Netlink::change_link(int index, const LinkChange& change) {
     header.ifi_change = IFF_UP;
     header.ifi_flags = *change.up ? IFF_UP : 0;
   }
-  if (change.mtu) request.put_u32(IFLA_MTU, static_cast<std::uint32_t>(*change.mtu));
   if (change.tx_queue) request.put_u32(IFLA_TXQLEN, static_cast<std::uint32_t>(*change.tx_queue));
   if (change.master) request.put_u32(IFLA_MASTER, static_cast<std::uint32_t>(*change.master));
   if (!change.mac.empty()) {
@@ -349,17 +347,6 @@ Result<std::vector<KernelAddress>> Netlink::addresses() {
                    info->ifa_scope >= RT_SCOPE_LINK, (flags & IFA_F_DADFAILED) != 0});
   }));
   return out;
-}
-
-Result<> Netlink::add_address(int device, const Ip& ip, int prefix) {
-  Message request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE);
-  auto& header = request.extra<ifaddrmsg>();
-  header.ifa_family = family_of(ip.v6);
-  header.ifa_prefixlen = static_cast<std::uint8_t>(prefix);
-  header.ifa_index = static_cast<unsigned>(device);
-  put_ip(request, IFA_LOCAL, ip);
-  put_ip(request, IFA_ADDRESS, ip);
-  return state_->talker.change(request, cat("add address ", ip.str()), EEXIST);
 }
 
 Result<std::vector<KernelRoute>> Netlink::routes() {

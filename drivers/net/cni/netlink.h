@@ -47,7 +47,6 @@ struct KernelRoute {
   std::optional<Ip> source = {};  // preferred one of packets without
   int device = 0;
   int table = kMainTable;
-  bool kernels_own = false;  // made with an address
   bool unicast = true;
 
   bool v6() const { return dst.base.v6; }
@@ -69,7 +68,6 @@ struct KernelNeighbour {
 
 struct LinkChange {
   std::optional<bool> up = {};
-  std::optional<int> mtu = {};
   std::optional<int> tx_queue = {};
   std::optional<int> master = {};
   std::string mac = {};
@@ -86,7 +84,6 @@ class Netlink {
   static Result<Netlink> open();
   ~Netlink();
   Netlink(Netlink&&) noexcept;
-  Netlink& operator=(Netlink&&) noexcept;
 
   Result<std::vector<KernelLink>> links();
   Result<std::optional<KernelLink>> find_link(std::string_view name);
@@ -100,7 +97,6 @@ class Netlink {
   Result<> add_bond(const std::string& name, const BondOptions& bond);
 
   Result<std::vector<KernelAddress>> addresses();
-  Result<> add_address(int device, const Ip& ip, int prefix);
 
   Result<std::vector<KernelRoute>> routes();
   Result<> replace_route(const KernelRoute& route);
