@@ -224,7 +224,6 @@ struct Netlink::State {
 Netlink::Netlink(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Netlink::~Netlink() = default;
 Netlink::Netlink(Netlink&&) noexcept = default;
-Netlink& Netlink::operator=(Netlink&&) noexcept = default;
 
 Result<Netlink> Netlink::open() {
   DIBS_TRY(Talker talker, Talker::open());
