@@ -1,5 +1,8 @@
 #include "server/api_server.h"
 
+#include <algorithm>
+#include <thread>
+
 #include "api/schema/builtin.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -15,6 +18,7 @@
 #include "server/fairness.h"
 #include "server/node_client.h"
 #include "server/objects.h"
+#include "server/pieces.h"
 #include "server/plugins/plugins.h"
 #include "server/presenting.h"
 #include "server/reading.h"
@@ -40,6 +44,7 @@ struct ApiServer::Parts {
         options(std::move(options)),
         requests(metrics),
         fairness(runtime, metrics, this->options.seats),
+        pieces(runtime.executor, std::max(1U, std::thread::hardware_concurrency() / 2)),
         objects(runtime, store, admission),
         watches(runtime, store) {}
 
@@ -51,6 +56,7 @@ struct ApiServer::Parts {
   std::unique_ptr<Auditor> auditor;  // null: nothing is audited. Outlives whatever holds an entry
   RequestMetrics requests;
   Fairness fairness;
+  Turns pieces;
   ResourceTable resources;
   AdmissionChain admission;
   Objects objects;
@@ -386,7 +392,8 @@ void ApiServer::Parts::answer(const ContextPtr& context, const ExchangePtr& exch
     }
     // Who reads slowly must not keep others from their seats.
     context->seat.reset();
-    return send_pieces(runtime.executor, exchange->stream(std::move(reply->response).take_http()),
+    return send_pieces(pieces, context->user.name,
+                       exchange->stream(std::move(reply->response).take_http()),
                        std::move(reply->pieces), context);
   }
   if (!reply->write) return respond(context, *exchange, std::move(reply->response));

@@ -9,9 +9,10 @@ namespace {
 
 class Sender : public std::enable_shared_from_this<Sender> {
  public:
-  Sender(runtime::Executor& executor, std::shared_ptr<net::BodyStream> stream,
+  Sender(Turns& turns, std::string user, std::shared_ptr<net::BodyStream> stream,
          std::shared_ptr<Pieces> pieces, std::shared_ptr<const void> kept)
-      : executor_(executor),
+      : turns_(turns),
+        user_(std::move(user)),
         stream_(std::move(stream)),
         kept_(std::move(kept)),
         pieces_(std::move(pieces)) {}
@@ -26,7 +27,7 @@ class Sender : public std::enable_shared_from_this<Sender> {
  private:
   void go_on() {
     if (gone_ || busy_.exchange(true)) return;
-    executor_.post([self = shared_from_this()] { self->send_one(); });
+    turns_.post(user_, [self = shared_from_this()] { self->send_one(); });
   }
 
   void send_one() {
@@ -53,7 +54,8 @@ class Sender : public std::enable_shared_from_this<Sender> {
     stream_->on_drained(nullptr);
   }
 
-  runtime::Executor& executor_;
+  Turns& turns_;
+  const std::string user_;
   std::shared_ptr<net::BodyStream> stream_;
   std::shared_ptr<const void> kept_;
   const std::shared_ptr<Pieces> pieces_;  // by one thread at a time: who made busy_ true
@@ -63,9 +65,52 @@ class Sender : public std::enable_shared_from_this<Sender> {
 
 }  // namespace
 
-void send_pieces(runtime::Executor& executor, std::shared_ptr<net::BodyStream> stream,
+void Turns::post(const std::string& user, Task task) {
+  {
+    const MutexLock lock(mutex_);
+    if (running_ == at_once_) {
+      auto& mine = waiting_[user];
+      if (mine.empty()) users_.push_back(user);
+      mine.push_back(std::move(task));
+      return;
+    }
+    ++running_;
+  }
+  executor_.post([this, task = std::move(task)] { run(task); });
+}
+
+void Turns::run(const Task& task) {
+  task();
+  Task next;
+  {
+    const MutexLock lock(mutex_);
+    if (users_.empty()) {
+      --running_;
+      return;
+    }
+    next = take();
+  }
+  executor_.post([this, next = std::move(next)] { run(next); });
+}
+
+Turns::Task Turns::take() {
+  std::string user = std::move(users_.front());
+  users_.pop_front();
+  const auto found = waiting_.find(user);
+  Task task = std::move(found->second.front());
+  found->second.pop_front();
+  if (found->second.empty()) {
+    waiting_.erase(found);
+  } else {
+    users_.push_back(std::move(user));
+  }
+  return task;
+}
+
+void send_pieces(Turns& turns, std::string user, std::shared_ptr<net::BodyStream> stream,
                  std::shared_ptr<Pieces> pieces, std::shared_ptr<const void> kept) {
-  std::make_shared<Sender>(executor, std::move(stream), std::move(pieces), std::move(kept))
+  std::make_shared<Sender>(turns, std::move(user), std::move(stream), std::move(pieces),
+                           std::move(kept))
       ->start();
 }
 
