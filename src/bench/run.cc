@@ -77,7 +77,11 @@ class Run {
     if (!workload_.scheduler_config.empty()) {
       DIBS_TRY(const std::string text,
                runtime::system_files().read(cat(options_.folder, "/", workload_.scheduler_config)));
-      DIBS_TRY(wanted.configuration, scheduler::Configuration::parse(text));
+      DIBS_TRY(const api::Features gates,
+               api::Features::parse(
+                   wanted.release.empty() ? api::known_releases().back() : wanted.release,
+                   wanted.feature_gates));
+      DIBS_TRY(wanted.configuration, scheduler::Configuration::parse(text, gates));
     }
     wanted.attempt = [this](Duration took) {
       if (!measuring_) return;

@@ -20,11 +20,11 @@ namespace {
 
 Result<scheduler::Options> make_options(const SchedulerFlags& flags, runtime::Files& files) {
   scheduler::Options options;
-  DIBS_TRY(options.configuration, read_scheduler_config(flags.config, files));
   DIBS_TRY(
       const api::Features gates,
       api::Features::parse(flags.release.empty() ? api::known_releases().back() : flags.release,
                            flags.feature_gates));
+  DIBS_TRY(options.configuration, read_scheduler_config(flags.config, gates, files));
   options.features = alloc::Features::from_gates(gates);
   options.release = gates.minor();
   options.claims = gates.on("DynamicResourceAllocation");
@@ -89,12 +89,13 @@ Result<> run_until_signal(const SchedulerFlags& flags) {
 }  // namespace
 
 Result<scheduler::Configuration> read_scheduler_config(const std::string& file,
+                                                       const api::Features& gates,
                                                        runtime::Files& files,
                                                        std::string_view flag) {
   if (file.empty()) return scheduler::Configuration();
   const auto text = files.read(file);
   if (!text.ok()) return text.error().within(flag);
-  auto read = scheduler::Configuration::parse(*text);
+  auto read = scheduler::Configuration::parse(*text, gates);
   if (!read.ok()) return read.error().within(cat(flag, " ", file));
   for (const std::string& warning : read->warnings) log::warn(warning, {{"config", file}});
   return read;

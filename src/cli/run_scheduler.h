@@ -23,6 +23,7 @@ struct SchedulerFlags {
 
 /// The file of `flag`, "" for the default; what it asks for in vain goes to the log.
 Result<scheduler::Configuration> read_scheduler_config(const std::string& file,
+                                                       const api::Features& gates,
                                                        runtime::Files& files,
                                                        std::string_view flag = "--config");
 

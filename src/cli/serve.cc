@@ -141,9 +141,11 @@ Result<> add_other_parts(cluster::Options& options, const ServeFlags& flags,
                          const std::string& folder) {
   options.controllers.emplace().node_monitor_grace_period = flags.node_monitor_grace_period;
   options.scheduler.emplace().explain_events = flags.explain_events;
-  DIBS_TRY(
-      options.scheduler->configuration,
-      read_scheduler_config(flags.scheduler_config, runtime::system_files(), "--scheduler-config"));
+  DIBS_TRY(const api::Features gates,
+           api::Features::parse(options.server.answers_as(), options.server.feature_gates));
+  DIBS_TRY(options.scheduler->configuration,
+           read_scheduler_config(flags.scheduler_config, gates, runtime::system_files(),
+                                 "--scheduler-config"));
   if (flags.nodes == 0) return success();
   auto& nodes = options.nodes.emplace();
   nodes.count = flags.nodes;

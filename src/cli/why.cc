@@ -39,11 +39,11 @@ Result<WhyStory> answer(const WhyFlags& flags) {
   DIBS_TRY(const Subject subject, read_subject(flags.what));
   runtime::Files& files = runtime::system_files();
   WhyWorld world;
-  DIBS_TRY(world.configuration, read_scheduler_config(flags.config, files));
   DIBS_TRY(
       const api::Features gates,
       api::Features::parse(flags.release.empty() ? api::known_releases().back() : flags.release,
                            flags.feature_gates));
+  DIBS_TRY(world.configuration, read_scheduler_config(flags.config, gates, files));
   world.features = alloc::Features::from_gates(gates);
   world.release = gates.minor();
   DIBS_TRY(const client::Access access, find_access(flags.kubeconfig, flags.context));

@@ -175,7 +175,8 @@ void read_backoff(const Value& source, Configuration& made, FieldErrors& found) 
 }
 
 /// All that can be told about a profile before it is made.
-Profile read_profile(const Value& source, bool only, const Path& path, FieldErrors& found) {
+Profile read_profile(const Value& source, bool only, const Path& path, const api::Features& gates,
+                     FieldErrors& found) {
   Profile made;
   made.name = source["schedulerName"].str();
   if (only && source["schedulerName"].is_null()) made.name = "default-scheduler";
@@ -191,11 +192,12 @@ Profile read_profile(const Value& source, bool only, const Path& path, FieldErro
       is_removed_plugin(list[j]["name"], enabled.index(j), found);
     }
   }
-  set_plugin_args(source["pluginConfig"], path.child("pluginConfig"), made, found);
+  set_plugin_args(source["pluginConfig"], path.child("pluginConfig"), gates, made, found);
   return made;
 }
 
-void read_profiles(const Value& source, Configuration& made, FieldErrors& found) {
+void read_profiles(const Value& source, const api::Features& gates, Configuration& made,
+                   FieldErrors& found) {
   std::int64_t percentage = 0;
   read_percentage(source, Path("percentageOfNodesToScore"), percentage, found);
   const Path path("profiles");
@@ -204,7 +206,7 @@ void read_profiles(const Value& source, Configuration& made, FieldErrors& found)
   made.profiles.clear();
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Path at = path.index(i);
-    Profile profile = read_profile(list[i], list.size() == 1, at, found);
+    Profile profile = read_profile(list[i], list.size() == 1, at, gates, found);
     if (list[i]["percentageOfNodesToScore"].is_null()) profile.percentage_to_score = percentage;
     const bool twice =
         std::any_of(made.profiles.begin(), made.profiles.end(),
@@ -230,7 +232,7 @@ Result<> make_profiles(const Value& source, Configuration& made, FieldErrors& fo
 
 }  // namespace
 
-Result<Configuration> Configuration::parse(std::string_view text) {
+Result<Configuration> Configuration::parse(std::string_view text, const api::Features& gates) {
   DIBS_TRY(const Value source, decode_file(text));
   Configuration made;
   FieldErrors found;
@@ -245,7 +247,7 @@ Result<Configuration> Configuration::parse(std::string_view text) {
     found.invalid(Path("parallelism"), source["parallelism"],
                   "should be an integer value greater than zero");
   }
-  read_profiles(source, made, found);
+  read_profiles(source, gates, made, found);
   read_backoff(source, made, found);
   if (!source["extenders"].empty()) {
     found.forbidden(Path("extenders"), "extenders are not supported");

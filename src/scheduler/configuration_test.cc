@@ -16,15 +16,19 @@ using testing::IsEmpty;
 constexpr const char* kHead =
     "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
 
+api::Features gates_of(const std::string& release, const std::string& changes = "") {
+  return *api::Features::parse(release, changes);
+}
+
 Configuration parse(const std::string& text) {
-  auto read = Configuration::parse(cat(kHead, text));
+  auto read = Configuration::parse(cat(kHead, text), gates_of("1.37"));
   if (read.ok()) return std::move(*read);
   ADD_FAILURE() << text << "\n" << read.error().message();
   return {};
 }
 
-std::string refusal(const std::string& text) {
-  const auto read = Configuration::parse(cat(kHead, text));
+std::string refusal(const std::string& text, const api::Features& gates = gates_of("1.37")) {
+  const auto read = Configuration::parse(cat(kHead, text), gates);
   return read.ok() ? "" : read.error().message();
 }
 
@@ -173,7 +177,7 @@ TEST(Configuration, refuses_what_cannot_be_decoded) {
            "\"kubescheduler.config.k8s.io/v1beta3\""},
   };
   for (const auto& [text, message] : cases) EXPECT_EQ(refusal(text), message) << text;
-  const auto other = Configuration::parse("apiVersion: v1\nkind: Pod\n");
+  const auto other = Configuration::parse("apiVersion: v1\nkind: Pod\n", gates_of("1.37"));
   ASSERT_FALSE(other.ok());
   EXPECT_THAT(other.error().message(), HasSubstr("no kind \"Pod\" is registered for version"));
 }
@@ -311,6 +315,26 @@ TEST(Configuration, tells_what_has_no_effect) {
           "profiles[0].plugins.filter.disabled[0] has no effect: plugin \"Misspelled\" does not "
           "exist",
           "profiles[0].plugins.score.enabled[0] has no effect: VolumeBinding is not implemented"));
+}
+
+TEST(Configuration, refuses_arguments_of_features_that_are_off) {
+  const std::string at = "profiles[0].pluginConfig[0].args.";
+  const std::string binding = args("DynamicResources", "{bindingTimeout: 10ms}");
+  const std::string why =
+      at +
+      "bindingTimeout: Forbidden: DRADeviceBindingConditions or DRAResourceClaimDeviceStatus "
+      "feature gate is disabled";
+  EXPECT_EQ(refusal(binding, gates_of("1.36", "DRADeviceBindingConditions=false")), why);
+  EXPECT_EQ(refusal(binding, gates_of("1.36", "DRAResourceClaimDeviceStatus=false")), why);
+  EXPECT_EQ(refusal(binding, gates_of("1.34")), why);
+  EXPECT_EQ(refusal(args("DynamicResources", "{bindingTimeout: 10s}"),
+                    gates_of("1.34", "DRADeviceBindingConditions=true")),
+            "");
+
+  const std::string filter = args("DynamicResources", "{filterTimeout: 1s}");
+  EXPECT_EQ(refusal(filter, gates_of("1.36", "DRASchedulerFilterTimeout=false")),
+            at + "filterTimeout: Forbidden: DRASchedulingFilterTimeout feature gate is disabled");
+  EXPECT_EQ(refusal(filter, gates_of("1.34")), "");
 }
 
 }  // namespace

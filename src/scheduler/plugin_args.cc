@@ -203,6 +203,39 @@ constexpr std::array kReaders = {
     ArgsReader{Plugin::resources_fit, read_fit},
 };
 
+/// What may be said only where features are on.
+struct GatedArg {
+  Plugin plugin;
+  const char* field;
+  std::array<const char*, 2> gates;
+  const char* refusal;  // in upstream's words, which once misname the gate
+};
+constexpr std::array kGated = {
+    GatedArg{Plugin::dynamic_resources,
+             "filterTimeout",
+             {"DRASchedulerFilterTimeout", nullptr},
+             "DRASchedulingFilterTimeout feature gate is disabled"},
+    GatedArg{Plugin::dynamic_resources,
+             "bindingTimeout",
+             {"DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"},
+             "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled"},
+};
+
+bool are_forbidden(Plugin plugin, const Value& args, const Path& path, const api::Features& gates,
+                   FieldErrors& found) {
+  bool any = false;
+  for (const GatedArg& one : kGated) {
+    if (one.plugin != plugin || args[one.field].is_null()) continue;
+    const bool on = std::all_of(one.gates.begin(), one.gates.end(), [&](const char* gate) {
+      return gate == nullptr || gates.on(gate);
+    });
+    if (on) continue;
+    any = true;
+    found.forbidden(path.child(one.field), one.refusal);
+  }
+  return any;
+}
+
 }  // namespace
 
 bool is_removed_plugin(const Value& name, const Path& path, FieldErrors& found) {
@@ -215,8 +248,8 @@ bool is_removed_plugin(const Value& name, const Path& path, FieldErrors& found) 
   return true;
 }
 
-void set_plugin_args(const Value& plugin_config, const Path& path, Profile& profile,
-                     FieldErrors& found) {
+void set_plugin_args(const Value& plugin_config, const Path& path, const api::Features& gates,
+                     Profile& profile, FieldErrors& found) {
   std::set<std::string> seen;
   for (std::size_t i = 0; i < plugin_config.size(); ++i) {
     const Value& name = plugin_config[i]["name"];
@@ -230,7 +263,7 @@ void set_plugin_args(const Value& plugin_config, const Path& path, Profile& prof
       found.invalid(at, name, "plugin does not exist");
     } else if (!info(*plugin).here) {
       found.warn(cat(at.str(), " has no effect: ", name.as_string(), " is not implemented"));
-    } else {
+    } else if (!are_forbidden(*plugin, args, args_path, gates, found)) {
       const auto reader =
           std::find_if(kReaders.begin(), kReaders.end(),
                        [&](const ArgsReader& one) { return one.plugin == *plugin; });

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/schema/features.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "scheduler/plugins.h"
@@ -97,8 +98,9 @@ struct Configuration {
 
   /// YAML or JSON. Errors: bad_request, in the words of kube-scheduler, which refuses the same:
   /// what is misspelled, out of range, or names plugins that do not exist or do not belong there.
-  /// Also refused is what upstream would do and this scheduler cannot.
-  static Result<Configuration> parse(std::string_view text);
+  /// Also refused is what upstream would do and this scheduler cannot. `gates`: some arguments may
+  /// be given only where their features are on.
+  static Result<Configuration> parse(std::string_view text, const api::Features& gates);
 };
 
 }  // namespace dibs::scheduler
