@@ -49,13 +49,20 @@ void EventLoop::wake() {
   [[maybe_unused]] const auto written = ::write(wake_, &one, sizeof one);
 }
 
-bool EventLoop::post(Task task) {
+bool EventLoop::post(Task task) { return post_to(std::move(task), false); }
+bool EventLoop::post_bulk(Task task) { return post_to(std::move(task), true); }
+
+bool EventLoop::post_to(Task task, bool bulk) {
   bool first;
   {
     const MutexLock lock(mutex_);
     if (closed_) return false;
-    first = tasks_.empty();
-    tasks_.push_back(std::move(task));
+    first = tasks_.empty() && bulk_.empty();
+    if (bulk) {
+      bulk_.push_back(std::move(task));
+    } else {
+      tasks_.push_back(std::move(task));
+    }
   }
   if (first && !on_this_thread()) wake();
   return true;
@@ -70,6 +77,10 @@ void EventLoop::run_tasks() {
   {
     const MutexLock lock(mutex_);
     running_.swap(tasks_);
+    if (!bulk_.empty()) {
+      running_.push_back(std::move(bulk_.front()));
+      bulk_.pop_front();
+    }
   }
   for (auto& task : running_) {
     task();
@@ -87,7 +98,7 @@ void EventLoop::run() {
     bool waiting;
     {
       const MutexLock lock(mutex_);
-      waiting = tasks_.empty();
+      waiting = tasks_.empty() && bulk_.empty();
     }
     const std::int64_t left = next_tick - now_;
     const int timeout = waiting ? static_cast<int>(left > 0 ? left : 0) : 0;
@@ -119,12 +130,15 @@ void EventLoop::close() {
   thread_ = std::this_thread::get_id();
   run_tasks();
   std::vector<Task> dropped;
+  std::deque<Task> dropped_bulk;
   {
     const MutexLock lock(mutex_);
     closed_ = true;
     dropped.swap(tasks_);
+    dropped_bulk.swap(bulk_);
   }
   dropped.clear();
+  dropped_bulk.clear();
   retired_.clear();
   tick_ = nullptr;
   thread_ = std::thread::id();

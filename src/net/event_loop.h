@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -53,6 +54,9 @@ class EventLoop {
 
   /// False when the loop is closed; the task is dropped then.
   bool post(Task task);
+  /// The same for one that takes long, such as encrypting a large piece of an answer: one a round,
+  /// so that hundreds of them do not come before what is short.
+  bool post_bulk(Task task);
   bool on_this_thread() const { return std::this_thread::get_id() == thread_; }
 
   // On the loop's thread only.
@@ -65,6 +69,7 @@ class EventLoop {
 
  private:
   void wake();
+  bool post_to(Task task, bool bulk);
   void run_tasks();
 
   int epoll_ = -1;
@@ -79,6 +84,7 @@ class EventLoop {
 
   Mutex mutex_;
   std::vector<Task> tasks_ DIBS_GUARDED_BY(mutex_);
+  std::deque<Task> bulk_ DIBS_GUARDED_BY(mutex_);
   bool closed_ DIBS_GUARDED_BY(mutex_) = false;
 };
 

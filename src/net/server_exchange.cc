@@ -9,6 +9,9 @@
 namespace dibs::net {
 namespace {
 
+/// A piece that takes the io thread so long to send that others come first.
+constexpr std::size_t kLarge = std::size_t{64} * 1024;
+
 class ServerStream final : public BodyStream {
  public:
   ServerStream(std::shared_ptr<Connection> connection, std::shared_ptr<StreamCore> core)
@@ -26,6 +29,7 @@ class ServerStream final : public BodyStream {
 
   bool write(SharedBytes piece) override {
     bool wake = false;
+    const bool large = piece->size() >= kLarge;
     {
       const MutexLock lock(core_->mutex);
       if (core_->closed || core_->finished) return false;
@@ -39,7 +43,12 @@ class ServerStream final : public BodyStream {
       }
     }
     if (wake) {
-      connection_->loop().post([connection = connection_] { connection->pump_stream(); });
+      auto pump = [connection = connection_] { connection->pump_stream(); };
+      if (large) {
+        connection_->loop().post_bulk(std::move(pump));
+      } else {
+        connection_->loop().post(std::move(pump));
+      }
       return true;
     }
     connection_->loop().post([connection = connection_] { connection->abort_stream(true); });

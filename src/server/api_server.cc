@@ -98,6 +98,10 @@ namespace {
 constexpr Duration kLaterDelay = std::chrono::milliseconds(50);
 constexpr int kLaterTries = 20;
 
+// Who does not heed Retry-After and asks again at once would keep the io threads busy with
+// refusals.
+constexpr Duration kRefusalDelay = std::chrono::milliseconds(250);
+
 Response not_found_page() { return text_response(404, "404 page not found\n"); }
 
 Response error_response(const Context& context, const Error& error) {
@@ -318,8 +322,11 @@ void ApiServer::Parts::dispatch(const ContextPtr& context,
     runtime.executor.post([this, context, shared] { work(context, shared); });
   };
   if (is_exempt(*context)) return start(nullptr);
-  fairness.enter(flow_of(context->user, info), seats_of(*context), start,
-                 [this, context, shared] { respond(context, *shared, too_many_requests()); });
+  const auto refuse = [this, context, shared] { respond(context, *shared, too_many_requests()); };
+  fairness.enter(flow_of(context->user, info), seats_of(*context), start, [this, refuse] {
+    if (closed) return refuse();
+    runtime.timers.after(kRefusalDelay, refuse);
+  });
 }
 
 /// Callers in the process share its fate, and their number is known.

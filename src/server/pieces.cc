@@ -13,6 +13,7 @@ class Sender : public std::enable_shared_from_this<Sender> {
          std::shared_ptr<Pieces> pieces, std::shared_ptr<const void> kept)
       : turns_(turns),
         user_(std::move(user)),
+        begun_(turns.begin()),
         stream_(std::move(stream)),
         kept_(std::move(kept)),
         pieces_(std::move(pieces)) {}
@@ -27,7 +28,7 @@ class Sender : public std::enable_shared_from_this<Sender> {
  private:
   void go_on() {
     if (gone_ || busy_.exchange(true)) return;
-    turns_.post(user_, [self = shared_from_this()] { self->send_one(); });
+    turns_.post(user_, begun_, [self = shared_from_this()] { self->send_one(); });
   }
 
   void send_one() {
@@ -56,6 +57,7 @@ class Sender : public std::enable_shared_from_this<Sender> {
 
   Turns& turns_;
   const std::string user_;
+  const std::uint64_t begun_;
   std::shared_ptr<net::BodyStream> stream_;
   std::shared_ptr<const void> kept_;
   const std::shared_ptr<Pieces> pieces_;  // by one thread at a time: who made busy_ true
@@ -65,13 +67,13 @@ class Sender : public std::enable_shared_from_this<Sender> {
 
 }  // namespace
 
-void Turns::post(const std::string& user, Task task) {
+void Turns::post(const std::string& user, std::uint64_t begun, Task task) {
   {
     const MutexLock lock(mutex_);
     if (running_ == at_once_) {
       auto& mine = waiting_[user];
       if (mine.empty()) users_.push_back(user);
-      mine.push_back(std::move(task));
+      mine.emplace(begun, std::move(task));
       return;
     }
     ++running_;
@@ -97,8 +99,7 @@ Turns::Task Turns::take() {
   std::string user = std::move(users_.front());
   users_.pop_front();
   const auto found = waiting_.find(user);
-  Task task = std::move(found->second.front());
-  found->second.pop_front();
+  Task task = std::move(found->second.extract(found->second.begin()).mapped());
   if (found->second.empty()) {
     waiting_.erase(found);
   } else {

@@ -6,6 +6,8 @@
 // made at a time, users by turns, and each begins at the end of the executor's queue: a request of
 // somebody else waits for one or two pieces, not for one of every list that is being sent.
 
+#include <atomic>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -28,12 +30,15 @@ class Pieces {
 };
 
 /// Lets a few tasks of all run at a time, on the executor: users take turns, each with what he
-/// asked for first. Thread-safe. Must outlive its tasks.
+/// began first, so that it ends before the next begins to take memory. Thread-safe. Must outlive
+/// its tasks.
 class Turns {
  public:
   Turns(runtime::Executor& executor, unsigned at_once) : executor_(executor), at_once_(at_once) {}
 
-  void post(const std::string& user, std::function<void()> task);
+  /// For what begins now, which posts one task after the other.
+  std::uint64_t begin() { return begun_++; }
+  void post(const std::string& user, std::uint64_t begun, std::function<void()> task);
 
  private:
   using Task = std::function<void()>;
@@ -44,9 +49,10 @@ class Turns {
 
   runtime::Executor& executor_;
   const unsigned at_once_;
+  std::atomic<std::uint64_t> begun_{0};
   Mutex mutex_;
   unsigned running_ DIBS_GUARDED_BY(mutex_) = 0;
-  std::map<std::string, std::deque<Task>> waiting_ DIBS_GUARDED_BY(mutex_);
+  std::map<std::string, std::map<std::uint64_t, Task>> waiting_ DIBS_GUARDED_BY(mutex_);
   std::deque<std::string> users_ DIBS_GUARDED_BY(mutex_);  // who have something waiting
 };
 

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 class TurnsTest : public testing::Test {
  protected:
   void post(Turns& turns, const std::string& user, const std::string& name) {
-    turns.post(user, [this, name] { done.push_back(name); });
+    turns.post(user, turns.begin(), [this, name] { done.push_back(name); });
   }
   runtime::SimRuntime sim;
   std::vector<std::string> done;
@@ -27,6 +27,20 @@ TEST_F(TurnsTest, are_taken_by_users_not_by_how_much_they_ask_for) {
   post(turns, "jane", "j1");
   sim.run_until_idle();
   EXPECT_THAT(done, ElementsAre("g0", "g1", "j0", "g2", "j1", "g3", "g4"));
+}
+
+TEST_F(TurnsTest, end_what_was_begun_first) {
+  Turns turns(sim.runtime().executor, 1);
+  const auto first = turns.begin();
+  const auto second = turns.begin();
+  post(turns, "greedy", "busy");
+  turns.post("greedy", second, [&] { done.emplace_back("second"); });
+  turns.post("greedy", first, [&] {
+    done.emplace_back("first");
+    turns.post("greedy", first, [&] { done.emplace_back("first again"); });
+  });
+  sim.run_until_idle();
+  EXPECT_THAT(done, ElementsAre("busy", "first", "first again", "second"));
 }
 
 TEST_F(TurnsTest, let_others_in_between) {
