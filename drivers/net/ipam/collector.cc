@@ -238,7 +238,6 @@ Result<std::unique_ptr<Collector>> Collector::start(driver::Environment environm
 }
 
 bool Collector::synced() const { return state_->scanned; }
-void Collector::scan() { state_->scan(); }
 
 void Collector::stop() {
   if (state_ != nullptr) state_->stop();

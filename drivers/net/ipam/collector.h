@@ -50,8 +50,6 @@ class Collector {
 
   /// All there is was read and looked at once.
   bool synced() const;
-  /// Looks at everything soon.
-  void scan();
   void stop();
 
  private:

@@ -47,6 +47,20 @@ struct Ledger::Entry {
     records = PoolRecords(std::move(object), *reserved, std::move(pool));
   }
 
+  /// Takes over what the informer knows, where that is newer.
+  void bring_up(const std::string& pool, const LedgerOptions& options) DIBS_REQUIRES(mutex) {
+    auto known = options.known(pool);
+    auto blocked = options.reserved();
+    const bool newer =
+        known && (client::uid_of(known->object) != client::uid_of(records.object()) ||
+                  driver::revision_of(known->object) > driver::revision_of(records.object()));
+    if (newer) {
+      load(std::move(known->object), std::move(blocked), std::move(known->pool));
+    } else if (blocked != reserved && records.object().is_object()) {
+      load(records.object(), std::move(blocked), nullptr);
+    }
+  }
+
   void settle(std::size_t limit) DIBS_REQUIRES(mutex) {
     if (records.status().allocated.size() > limit) {
       records.settle([this](const Ip& ip, const PoolRecord& record) DIBS_REQUIRES(mutex) {
@@ -83,20 +97,6 @@ std::shared_ptr<Ledger::Entry> Ledger::entry(const std::string& pool) {
   auto& entry = entries_[pool];
   if (entry == nullptr) entry = std::make_shared<Entry>();
   return entry;
-}
-
-/// Called with the entry's lock.
-void Ledger::bring_up(const std::string& pool, Entry& entry) DIBS_NO_THREAD_SAFETY_ANALYSIS {
-  auto known = options_.known(pool);
-  auto reserved = options_.reserved();
-  const bool same_pool =
-      known && client::uid_of(known->object) == client::uid_of(entry.records.object());
-  if (known && (!same_pool ||
-                driver::revision_of(known->object) > driver::revision_of(entry.records.object()))) {
-    entry.load(std::move(known->object), std::move(reserved), std::move(known->pool));
-  } else if (reserved != entry.reserved && entry.records.object().is_object()) {
-    entry.load(entry.records.object(), std::move(reserved), nullptr);
-  }
 }
 
 void Ledger::submit(const std::string& pool, Wish& wish) {
@@ -157,7 +157,7 @@ bool Ledger::try_commit(const std::string& pool, Entry& entry, const std::vector
   };
   if (stopped()) return finish(Error::unavailable("stopped"));
   bool fresh = entry.stale || !entry.records.object().is_object();
-  if (!entry.stale) bring_up(pool, entry);
+  if (!entry.stale) entry.bring_up(pool, options_);
   if (fresh || !entry.records.object().is_object()) {
     lock.unlock();
     auto object = api_.get(kIpPools, "", pool);
@@ -260,7 +260,7 @@ void Ledger::endpoint_written(const Taken& taken) {
 std::optional<PoolRecord> Ledger::record(const Held& held) {
   const auto entry = this->entry(held.pool);
   const MutexLock lock(entry->mutex);
-  if (!entry->writing) bring_up(held.pool, *entry);
+  if (!entry->writing) entry->bring_up(held.pool, options_);
   const PoolRecord* record = entry->records.find(held.ip);
   if (record == nullptr) return std::nullopt;
   return *record;
@@ -281,7 +281,7 @@ Result<std::int64_t> Ledger::room(const std::string& pool, const std::string& ui
   }
   const auto entry = this->entry(pool);
   const MutexLock lock(entry->mutex);
-  if (!entry->writing) bring_up(pool, *entry);
+  if (!entry->writing) entry->bring_up(pool, options_);
   return count(entry->records);
 }
 

@@ -85,7 +85,6 @@ class Ledger {
   /// Once: decides and writes. False: to be done again.
   bool try_commit(const std::string& pool, Entry& entry, const std::vector<Wish*>& wishes,
                   bool last);
-  void bring_up(const std::string& pool, Entry& entry);
   bool pause(int attempt);
   bool stopped();
 
