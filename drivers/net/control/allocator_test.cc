@@ -245,37 +245,37 @@ INSTANTIATE_TEST_SUITE_P(Writes, KilledTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "arrives" : "is_lost"; });
 
 TEST_P(KilledTest, loses_no_address_and_gives_none_twice) {
+  ControlWorld world;
+  world.start();
+  world.make_seed();
+  world.make_parameter("named",
+                       ", 'spec': {'defaultNic': {'multusName': 'macvlan-conf', 'namespace': "
+                       "'kube-system'}}");
+  world.make_template("named", ControlWorld::refer("named"));
   for (int write = 0;; ++write) {
     SCOPED_TRACE(write);
-    ControlWorld world;
-    world.start();
-    world.make_seed();
-    world.make_parameter("named",
-                         ", 'spec': {'defaultNic': {'multusName': 'macvlan-conf', 'namespace': "
-                         "'kube-system'}}");
-    world.make_template("named", ControlWorld::refer("named"));
     world.report("node-0", {nic("eth0", "172.18.0.11/16")});
-    world.half = {};
     DyingTransport dying(world.way(), write, GetParam());
     dying.count_all_writes();
     client::Client mortal(dying);
-    world.start_over(mortal);
-    world.make_pod_of("a");
-    world.make_pod_of("b", "", {"named"});
-    world.settle(std::chrono::seconds(10));
-    world.half = {};
-    world.start();
-    world.settle(std::chrono::seconds(60));
-    for (const char* pod : {"a", "b"}) {
+    world.take_over(mortal);
+    const std::string a = cat("a", write);
+    const std::string b = cat("b", write);
+    world.make_pod_of(a);
+    world.make_pod_of(b, "", {"named"});
+    world.settle(std::chrono::seconds(5));
+    world.take_over(*world.api);
+    world.settle(std::chrono::seconds(40));
+    for (const auto& pod : {a, b}) {
       EXPECT_EQ(world.node_of(pod), "node-0");
       EXPECT_EQ(world.addresses_of(pod).size(), 1u);
       EXPECT_EQ(world.annotations_of(pod)["v1.multus-cni.io/default-network"],
                 "kube-system/macvlan-conf");
     }
-    EXPECT_NE(world.addresses_of("a"), world.addresses_of("b"));
-    world.delete_pod("a");
-    world.delete_pod("b");
-    world.settle(std::chrono::seconds(90));
+    EXPECT_NE(world.addresses_of(a), world.addresses_of(b));
+    world.delete_pod(a);
+    world.delete_pod(b);
+    world.settle(std::chrono::seconds(70));
     EXPECT_EQ(world.used_of("ippool-test"), 0);
     EXPECT_THAT(world.list(kEndpoints, "default"), IsEmpty());
     EXPECT_THAT(world.list(driver::kClassicClaims, "default"), IsEmpty());

@@ -58,11 +58,17 @@ class ControlWorld : public driver::test::ControllerWorld {
   }
 
   void start(ControlHalfOptions options = {}) { start_over(*api, std::move(options)); }
-  void start_over(client::Client& client, ControlHalfOptions options = {}) {
+  void start_over(client::Client& client, ControlHalfOptions options = {},
+                  Duration time = std::chrono::seconds(15)) {
     auto started = start_control_half(environment_over(client), std::move(options));
     EXPECT_TRUE(started.ok());
     half = std::move(started).value();
-    settle(std::chrono::seconds(15));
+    settle(time);
+  }
+  /// Another process goes on with the work of one that was killed.
+  void take_over(client::Client& client) {
+    half = {};
+    start_over(client, {}, std::chrono::seconds(2));
   }
 
   void report(const std::string& node, std::vector<Interface> interfaces,

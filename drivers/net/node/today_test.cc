@@ -281,31 +281,30 @@ INSTANTIATE_TEST_SUITE_P(Writes, KilledTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "arrives" : "is_lost"; });
 
 TEST_P(KilledTest, binds_pods_with_one_address_each) {
+  TodayWorld world;
+  world.start_all();
+  world.make_today("nic", cat("'requests': [", TodayWorld::request("r", TodayWorld::kClass), "]"));
   for (int write = 0;; ++write) {
     SCOPED_TRACE(write);
-    TodayWorld world;
-    world.start_all();
-    world.make_today("nic",
-                     cat("'requests': [", TodayWorld::request("r", TodayWorld::kClass), "]"));
-    world.half = {};
     DyingTransport dying(world.way(), write, GetParam());
     dying.count_all_writes();
     client::Client mortal(dying);
-    world.start_over(mortal);
-    world.make_pod_of("a", "", {"nic"});
-    world.make_pod_of("b", "", {"nic"});
-    world.settle(std::chrono::seconds(10));
-    world.half = {};
-    world.start();
-    world.settle(std::chrono::seconds(60));
-    for (const char* pod : {"a", "b"}) {
+    world.take_over(mortal);
+    const std::string a = cat("a", write);
+    const std::string b = cat("b", write);
+    world.make_pod_of(a, "", {"nic"});
+    world.make_pod_of(b, "", {"nic"});
+    world.settle(std::chrono::seconds(5));
+    world.take_over(*world.api);
+    world.settle(std::chrono::seconds(40));
+    for (const auto& pod : {a, b}) {
       EXPECT_EQ(world.node_of(pod), "node-0");
       EXPECT_EQ(world.addresses_of(pod).size(), 1u);
     }
-    EXPECT_NE(world.addresses_of("a"), world.addresses_of("b"));
-    world.delete_pod("a");
-    world.delete_pod("b");
-    world.settle(std::chrono::seconds(90));
+    EXPECT_NE(world.addresses_of(a), world.addresses_of(b));
+    world.delete_pod(a);
+    world.delete_pod(b);
+    world.settle(std::chrono::seconds(70));
     EXPECT_EQ(world.used_of("ippool-test"), 0);
     if (!dying.died() || HasFailure()) break;
   }
