@@ -26,7 +26,12 @@ class Work {
         networks_(environment.api, environment.runtime, [this] { look_again(); }),
         states_(environment.api, environment.runtime, [this] { look_again(); }),
         pools_(environment.api, environment.runtime, {.gvr = kIpPools}) {
-    reconciler_ = Reconciler::start(environment);
+    const SelectionOptions& selection = options.ipam.selection;
+    ReconcilerOptions reconciling;
+    reconciling.match_subnets = selection.subnet_match != SubnetMatch::off;
+    reconciling.multus_name_selects = selection.multus_name_selects;
+    reconciling.install_namespace = selection.install_namespace;
+    reconciler_ = Reconciler::start(environment, std::move(reconciling));
     if (auto started = Collector::start(environment, options.collector)) {
       collector_ = std::move(started).value();
     } else {
@@ -38,7 +43,6 @@ class Work {
       return;
     }
     ipam_ = std::move(ipam).value();
-    const SelectionOptions& selection = options.ipam.selection;
     binding_ =
         std::make_unique<Binding>(environment, *ipam_, networks_, states_, events_, selection);
     advice_ = std::make_unique<Advice>(environment, *ipam_, networks_, states_, events_, selection);

@@ -29,7 +29,7 @@ Value pod_kept(const Value& pod) {
   Value out = Value::object({{"apiVersion", "v1"}, {"kind", "Pod"}});
   keep(out.mut("metadata"), pod["metadata"],
        {"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
-        "deletionGracePeriodSeconds", "ownerReferences"});
+        "ownerReferences"});
   for (const auto& [key, value] : pod["metadata"]["annotations"].members()) {
     if (key.starts_with("ipam.spidernet.io/")) {
       out.mut("metadata").mut("annotations").set(key, value);
@@ -50,13 +50,7 @@ Value pod_kept(const Value& pod) {
 }
 
 Time end_of_use(const Value& pod, Duration delay) {
-  const Value& metadata = pod["metadata"];
-  const Time created = time_of(metadata["creationTimestamp"], Time{});
-  if (metadata.contains("deletionTimestamp")) {
-    const auto grace = std::chrono::seconds(metadata["deletionGracePeriodSeconds"].as_int());
-    return time_of(metadata["deletionTimestamp"], created) + grace + delay;
-  }
-  Time last = created;
+  Time last = time_of(pod["metadata"]["creationTimestamp"], Time{});
   for (const auto& container : pod["status"]["containerStatuses"].items()) {
     last = std::max(last, time_of(container["state"]["terminated"]["finishedAt"], last));
   }

@@ -31,7 +31,7 @@ struct Collecting {
 
 /// What the collector needs of a pod.
 json::Value pod_kept(const json::Value& pod);
-/// When the addresses of a pod that is not alive are free.
+/// When the addresses of a pod that has ended are free.
 Time end_of_use(const json::Value& pod, Duration delay);
 
 /// done, or retry with the reason in the log. A conflict is no news, nor a server that is away.

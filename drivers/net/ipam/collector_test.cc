@@ -196,6 +196,23 @@ TEST_F(CollectorTest, frees_the_addresses_of_a_pod_that_has_ended_after_its_grac
   EXPECT_EQ(world.pool("p")["status"]["allocatedIPCount"], Value(0));
 }
 
+TEST_F(CollectorTest, keeps_the_addresses_of_a_pod_until_its_node_has_let_it_go) {
+  world.start_collector();
+  world.make_pool("p", "172.18.0.0/16", "172.18.30.1-172.18.30.8");
+  world.settle();
+  const Value pod = world.create(kPods, "default", R"({'metadata': {'name': 'a'},
+      'spec': {'nodeName': 'away', 'containers': [{'name': 'c', 'image': 'i'}]}})");
+  EXPECT_EQ(address(pod, "p"), "172.18.30.1/16");
+
+  ASSERT_TRUE(world.api->remove(kPods, "default", "a").ok());
+  world.settle(std::chrono::hours(1));
+  EXPECT_EQ(world.pool("p")["status"]["allocatedIPCount"], Value(1)) << "it may still answer";
+
+  world.kill_pod("a");
+  world.settle(std::chrono::seconds(2));
+  EXPECT_EQ(world.pool("p")["status"]["allocatedIPCount"], Value(0));
+}
+
 TEST_F(CollectorTest, keeps_the_addresses_of_live_pods) {
   CollectorOptions options;
   options.records = 2;

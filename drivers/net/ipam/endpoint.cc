@@ -124,13 +124,16 @@ std::vector<Held> held_by(const std::vector<Assigned>& nics) {
   return out;
 }
 
-bool is_alive(const Value& pod) {
-  if (pod["metadata"].contains("deletionTimestamp")) return false;
+bool has_ended(const Value& pod) {
   const Value& status = pod["status"];
   const auto phase = status["phase"].as_string();
   const auto restart = pod["spec"]["restartPolicy"].as_string();
-  if (phase == "Failed") return restart != "Never" && status["reason"].as_string() != "Evicted";
-  return phase != "Succeeded" || restart == "Always";
+  if (phase == "Failed") return restart == "Never" || status["reason"].as_string() == "Evicted";
+  return phase == "Succeeded" && restart != "Always";
+}
+
+bool is_alive(const Value& pod) {
+  return !pod["metadata"].contains("deletionTimestamp") && !has_ended(pod);
 }
 
 }  // namespace dibs::drivers::net

@@ -59,8 +59,10 @@ struct Held {
 std::vector<Held> held_by(const Assigned& nic);
 std::vector<Held> held_by(const std::vector<Assigned>& nics);
 
-/// May the pod be given addresses, or keep those that it has? Not when it is being deleted, was
-/// evicted, or has ended for good.
+/// Nothing of the pod runs any more, or will again. One that is being deleted may go on as long as
+/// it is there: its node may be away, and its interface still answers.
+bool has_ended(const json::Value& pod);
+/// May the pod be given addresses? Not when it is being deleted, or has ended.
 bool is_alive(const json::Value& pod);
 
 }  // namespace dibs::drivers::net

@@ -73,13 +73,12 @@ std::string subnet_reason(const Setting& setting, const NicAsk& nic, const IpPoo
   for (const Subnet& subnet : nic.host_subnets) {
     if (subnet.version() != pool.version) continue;
     if (subnet.overlaps(pool.subnet)) return {};
-    others.push_back(subnet.str());
+    others.push_back(subnet.prefix == subnet.base.width() ? subnet.base.str() : subnet.str());
   }
   // Without an address of the family there is nothing to tell by.
   if (others.empty() && match == SubnetMatch::automatic) return {};
-  return cat("unmatched subnet of IPPool ", pool.name, ": the device of ", nic.interface,
-             setting.node.empty() ? "" : " on node ", setting.node, " has ",
-             others.empty() ? "no subnet" : go_list(others), ", not ", pool.subnet.str());
+  return cat("unmatched subnet of IPPool ", pool.name, ": the device of ", nic.interface, " has ",
+             others.empty() ? "no address" : go_list(others), ", not one of ", pool.subnet.str());
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ WorkOutcome Garbage::look_at_endpoint(const std::string& key) {
 
 Result<std::optional<Duration>> Garbage::time_left(const Endpoint& endpoint, const Value& pod) {
   const bool same = pod.is_object() && client::uid_of(pod) == endpoint.pod_uid;
-  if (same && (is_alive(pod) || pod["spec"]["hostNetwork"].as_bool())) {
+  if (same && (!has_ended(pod) || pod["spec"]["hostNetwork"].as_bool())) {
     return std::optional<Duration>();
   }
   DIBS_TRY(const bool kept, is_kept_by_set(endpoint));
@@ -174,10 +174,10 @@ Result<Garbage::Verdict> Garbage::judge_record(const Held& held, const PoolRecor
 
 Result<bool> Garbage::is_live(const PoolRecord& record) {
   const auto known = shared_.pods.get(record.pod);
-  if (known && client::uid_of(*known) == record.uid && is_alive(*known)) return true;
+  if (known && client::uid_of(*known) == record.uid && !has_ended(*known)) return true;
   const auto [name_space, name] = client::split_key(record.pod);
   DIBS_TRY(const Value pod, find_object(shared_.api, kPodResource, name_space, name));
-  return client::uid_of(pod) == record.uid && is_alive(pod);
+  return client::uid_of(pod) == record.uid && !has_ended(pod);
 }
 
 /// After this nobody who relied on the record can write its address into the endpoint.

@@ -113,7 +113,7 @@ struct Ipam::State {
   /// False: to be done again.
   Result<bool> release(std::string_view name_space, std::string_view pod, std::string_view uid) {
     DIBS_TRY(const Value living, find_object(api, kPodResource, name_space, pod));
-    if (client::uid_of(living) == uid && is_alive(living)) return true;
+    if (client::uid_of(living) == uid && !has_ended(living)) return true;
     DIBS_TRY(const Endpoint endpoint, endpoints.read(name_space, pod));
     if (!endpoint.object.is_object() || endpoint.pod_uid != uid) return true;
     if (options.stateful_sets && endpoint.owner_kind == "StatefulSet") {

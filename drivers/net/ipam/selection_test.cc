@@ -372,8 +372,8 @@ TEST_F(Selection, drops_by_the_subnet_of_the_device) {
   EXPECT_EQ(dropped(spec), "") << "nor does one of the other family";
   nic_.host_subnets.push_back(Subnet::parse("172.18.0.0/16").value());
   EXPECT_EQ(dropped(spec),
-            "unmatched subnet of IPPool p: the device of eth0 on node node-a has [172.18.0.0/16], "
-            "not 10.6.0.0/16");
+            "unmatched subnet of IPPool p: the device of eth0 has [172.18.0.0/16], "
+            "not one of 10.6.0.0/16");
   nic_.host_subnets.push_back(Subnet::parse("10.6.0.0/24").value());
   EXPECT_EQ(dropped(spec), "");
 }
@@ -383,8 +383,8 @@ TEST_F(Selection, subnets_count_as_the_option_says) {
   nic_.host_known = true;
   setting_.options.subnet_match = SubnetMatch::strict;
   EXPECT_EQ(dropped(spec),
-            "unmatched subnet of IPPool p: the device of eth0 on node node-a has no subnet, not "
-            "10.6.0.0/16");
+            "unmatched subnet of IPPool p: the device of eth0 has no address, not "
+            "one of 10.6.0.0/16");
   setting_.options.subnet_match = SubnetMatch::automatic;
   nic_.match_master_subnet = true;
   EXPECT_NE(dropped(spec), "");

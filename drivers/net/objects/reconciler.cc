@@ -33,7 +33,8 @@ constexpr std::string_view kCoordinator = "coordinator ";
 // Indexes.
 constexpr const char* kByOwner = "owner";            // definitions by the config that has them
 constexpr const char* kByDefinition = "definition";  // configs by what they make
-constexpr const char* kByPool = "pool";              // configs by the pools they name
+constexpr const char* kByMultus = "multus";          // pools by the configs they name
+constexpr const char* kByDefault = "default";        // pools by whether they are for everybody
 constexpr const char* kByNic = "nic";                // parameters by the configs they name
 
 constexpr Duration kInstallPoll = std::chrono::seconds(1);
@@ -107,7 +108,7 @@ struct Reconciler::State {
   State(driver::Environment& environment, ReconcilerOptions given)
       : api(environment.api),
         runtime(environment.runtime),
-        options(given),
+        options(std::move(given)),
         resources(api),
         events(api, runtime, {.controller = "spiderpool-controller", .core = true}) {}
 
@@ -138,6 +139,7 @@ struct Reconciler::State {
   bool informed() const;
   WorkOutcome look_around();
   void look_at_parameters(const std::string& nic);
+  void look_at_configs();
 
   Result<> sync_config(const std::string& key);
   Result<> clean_up(const std::string& key);
@@ -146,6 +148,9 @@ struct Reconciler::State {
   Result<> sync_parameter(const std::string& key);
   Result<> sync_coordinator(const std::string& key);
   std::optional<MultusConfig> find_config(const std::string& key) const;
+  /// The pools that a pod of the config gets addresses from, where nothing else names any; nothing:
+  /// that cannot be told.
+  std::optional<std::vector<Value>> pools_serving(const MultusConfig& config) const;
   std::vector<Subnet> subnets_of(const MultusConfig& config) const;
   void warn(const Value& object, std::string reason, std::string note);
 };
@@ -175,10 +180,6 @@ void Reconciler::State::look_at_parameters(const std::string& nic) {
 void Reconciler::State::watch_configs() {
   configs = informer(api, kMultusConfigs);
   configs->add_index(kByDefinition, definition_key);
-  configs->add_index(kByPool, [](const Value& object) -> std::vector<std::string> {
-    const auto config = parse_multus_config(object);
-    return config ? pools_of(*config) : std::vector<std::string>();
-  });
   on_change(*configs, [this](const Value& object) {
     queue->add(cat(kConfig, client::key_of(object)));
     look_at_parameters(client::key_of(object));
@@ -204,11 +205,29 @@ void Reconciler::State::watch_others() {
   on_change(*coordinators,
             [this](const Value& object) { queue->add(cat(kCoordinator, client::key_of(object))); });
   pools = informer(api, kIpPools);
-  on_change(*pools, [this](const Value& pool) {
-    for (const auto& config : configs->by_index(kByPool, std::string(client::name_of(pool)))) {
-      queue->add(cat(kConfig, client::key_of(config)));
+  pools->add_index(kByMultus, [home = options.install_namespace](const Value& pool) {
+    std::vector<std::string> out;
+    for (const auto& name : pool["spec"]["multusName"].items()) {
+      const bool whole = name.as_string().find('/') != std::string_view::npos;
+      out.push_back(whole ? name.str() : cat(home, "/", name.as_string()));
     }
+    return out;
   });
+  pools->add_index(kByDefault, [](const Value& pool) {
+    return std::vector<std::string>(pool["spec"]["default"].as_bool() ? 1 : 0, kByDefault);
+  });
+  // The status of a pool changes with every address.
+  const auto look = [this](const Value&) { look_at_configs(); };
+  pools->add_handler({.added = [look](const Value& pool, bool) { look(pool); },
+                      .updated =
+                          [look](const Value& before, const Value& pool) {
+                            if (before["spec"] != pool["spec"]) look(pool);
+                          },
+                      .removed = look});
+}
+
+void Reconciler::State::look_at_configs() {
+  for (const auto& config : configs->list()) queue->add(cat(kConfig, client::key_of(config)));
 }
 
 std::vector<client::Informer*> Reconciler::State::all() const {
@@ -379,13 +398,28 @@ Result<> Reconciler::State::sync_definition(const MultusConfig& config, const Va
   return success();
 }
 
+std::optional<std::vector<Value>> Reconciler::State::pools_serving(
+    const MultusConfig& config) const {
+  std::vector<Value> out;
+  const auto named = pools_of(config);
+  for (const auto& name : named) {
+    auto pool = pools->get(name);
+    // A pattern, or a pool that is not there yet, can mean any.
+    if (!pool) return std::nullopt;
+    out.push_back(std::move(*pool));
+  }
+  if (!named.empty() || !options.multus_name_selects) return out;
+  if (!pools->by_index(kByDefault, kByDefault).empty()) return std::nullopt;
+  return pools->by_index(kByMultus, config.key());
+}
+
 std::vector<Subnet> Reconciler::State::subnets_of(const MultusConfig& config) const {
+  if (!options.match_subnets || config.disable_ipam) return {};
+  const auto serving = pools_serving(config);
+  if (!serving) return {};
   std::vector<Subnet> out;
-  for (const auto& name : pools_of(config)) {
-    const auto pool = pools->get(name);
-    // A pattern, or a pool that is not there yet, can mean any subnet.
-    if (!pool) return {};
-    const auto subnet = Subnet::parse((*pool)["spec"]["subnet"].as_string());
+  for (const auto& pool : *serving) {
+    const auto subnet = Subnet::parse(pool["spec"]["subnet"].as_string());
     if (!subnet) return {};
     out.push_back(*subnet);
   }

@@ -21,6 +21,12 @@ namespace dibs::drivers::net {
 struct ReconcilerOptions {
   /// 30 for 1.30; 0: the server is asked.
   int release = 0;
+  /// A DeviceClass takes only devices in the subnets of the pools that serve its config.
+  bool match_subnets = true;
+  /// Pools whose multusName names a config serve it where it names none, and no pool is a default.
+  bool multus_name_selects = true;
+  /// Of a multusName without one.
+  std::string install_namespace = "kube-system";
 };
 
 class Reconciler {

@@ -90,6 +90,26 @@ TEST(Reconciler, narrows_the_class_to_the_subnets_of_named_pools) {
       std::string_view::npos);
 }
 
+TEST(Reconciler, narrows_the_class_to_the_subnets_of_pools_that_name_the_config) {
+  ReconcilerWorld world;
+  ASSERT_TRUE(world.make_config("macvlan-conf", kMacvlan).ok());
+  world.settle();
+  const auto selectors = [&] {
+    return world.device_class("macvlan-conf")["spec"]["selectors"].size();
+  };
+  EXPECT_EQ(selectors(), 2U);
+  ASSERT_TRUE(
+      world.make_pool("p", "'subnet': '172.18.0.0/16', 'multusName': ['kube-system/macvlan-conf']")
+          .ok());
+  ASSERT_TRUE(world.make_pool("q", "'subnet': '10.6.0.0/16', 'multusName': ['other']").ok());
+  world.settle();
+  EXPECT_EQ(selectors(), 3U);
+
+  ASSERT_TRUE(world.make_pool("d", "'subnet': '10.7.0.0/16', 'default': true").ok());
+  world.settle();
+  EXPECT_EQ(selectors(), 2U) << "a default pool may serve it as well";
+}
+
 TEST(Reconciler, lets_no_name_become_an_expression) {
   ReconcilerWorld world;
   // The kernel allows such an interface.
