@@ -258,6 +258,8 @@ Flags node_flags(NodeFlags& flags) {
            "Folder of containers' logs (default: logs in the root folder)"},
           {"--address", &flags.address, "Address to serve logs, exec and the like on"},
           {"--port", &flags.port, "Port for that; 0 picks a free one, -1 has none"},
+          {"--node-ip", &flags.node_ip,
+           "Address that the node says it has (default: that of the default route)"},
           {"--client-ca-file", &flags.client_ca_file,
            "PEM of the CA whose certificates may use the port", kFile},
           {"--tls-cert-file", &flags.tls_cert_file,

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "api/kinds/names.h"
 #include "base/metrics.h"
 #include "base/strings.h"
 #include "cli/process.h"
@@ -43,6 +44,10 @@ Result<node::AgentOptions> agent_options(const NodeFlags& flags, runtime::Files&
   out.log_root = absolute(flags.log_dir);
   out.host = flags.address;
   out.port = flags.port;
+  if (!flags.node_ip.empty() && !api::is_ip(flags.node_ip)) {
+    return Error::bad_request(cat("--node-ip ", quoted(flags.node_ip), ": must be an IP address"));
+  }
+  out.node_ip = flags.node_ip;
   out.release = flags.release;
   out.feature_gates = flags.feature_gates;
   out.cluster_dns = flags.cluster_dns;

@@ -22,6 +22,7 @@ struct NodeFlags {
   std::string log_dir;
   std::string address = "0.0.0.0";
   int port = 10250;
+  std::string node_ip;
   std::string client_ca_file;
   std::string tls_cert_file;
   std::string tls_key_file;

@@ -144,6 +144,7 @@ struct Agent::State {
     const bool simulated = picked.simulated;
 
     node_options.machine = read_machine();
+    if (!options.node_ip.empty()) node_options.machine.address = options.node_ip;
     node_options.kubelet_version = options.kubelet_version;
     const RuntimeVersion version = picked.runtime->version();
     node_options.runtime_version = cat(version.name, "://", version.version);

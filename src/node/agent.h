@@ -61,6 +61,8 @@ struct AgentOptions {
   /// own address.
   std::string host = "0.0.0.0";
   int port = 10250;
+  /// What the node is reached by, as it says itself; "": the address of the default route.
+  std::string node_ip = {};
   /// Empty certificate: a self-signed one. The CA is that of callers.
   net::TlsServerOptions tls = {};
   std::string release = {};

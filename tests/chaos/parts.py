@@ -13,10 +13,10 @@ import cluster  # noqa: E402
 class Part:
     """A part of the cluster in a process of its own."""
 
-    def __init__(self, server, *arguments, kubeconfig=None):
+    def __init__(self, server, *arguments, kubeconfig=None, name=None):
         self.server, self.arguments, self.process = server, arguments, None
         self.kubeconfig = kubeconfig or server.token_kubeconfig()
-        self.log = os.path.join(server.folder, arguments[0] + ".log")
+        self.log = os.path.join(server.folder, (name or arguments[0]) + ".log")
         self.start()
 
     def start(self):

@@ -65,8 +65,8 @@ def normal(text):
     return [line.strip() for line in text.rstrip("\n").split("\n")] if text.strip() else []
 
 
-# What the server makes up at the end of a name.
-SUFFIX = (re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}(?=[\s\"'/]|$)", re.M), "-<suffix>")
+# What the server makes up at the end of a name, or of the name that this one begins with.
+SUFFIX = (re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}(?=[-\s\"'/]|$)", re.M), "-<suffix>")
 DIRECTIVE = re.compile(r"<!-- % (.*?) -->")
 
 

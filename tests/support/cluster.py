@@ -333,8 +333,10 @@ class Server:
     def ca_file(self):
         """The certificate authority out of the kubeconfig, as a file."""
         path = os.path.join(self.folder, "ca.crt")
-        with open(path, "wb") as f:
+        written = path + ".new"
+        with open(written, "wb") as f:
             f.write(self.from_kubeconfig("certificate-authority-data"))
+        os.replace(written, path)  # parts of the cluster may be reading it
         return path
 
     def certificate_files(self):
@@ -356,11 +358,12 @@ class Server:
     def token_kubeconfig(self, token=ADMIN_TOKEN):
         """A kubeconfig that shows a token instead of a certificate."""
         path = os.path.join(self.folder, "kubeconfig-token")
-        with open(path, "w") as f:
+        with open(path + ".new", "w") as f:
             json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "dibs",
                        "clusters": [{"name": "dibs", "cluster": {"server": self.url, "certificate-authority": self.ca_file()}}],
                        "users": [{"name": "admin", "user": {"token": token}}],
                        "contexts": [{"name": "dibs", "context": {"cluster": "dibs", "user": "admin"}}]}, f)
+        os.replace(path + ".new", path)
         return path
 
     def context(self, certificate=False):

@@ -1,27 +1,18 @@
 #!/bin/sh
 # underlay.sh COMMAND...: runs the command on a machine of its own, as far as its network goes: an interface eth0 (172.18.0.11/16)
 # on a switch with a gateway (172.18.0.1), and nothing else. Nothing that is sent there leaves it. Wants root.
-#   UNDERLAY_ADDRESS   that of eth0
 [ "$UNDERLAY_INSIDE" ] || exec env UNDERLAY_INSIDE=1 unshare --net --mount "$0" "$@"
 set -e
-# /sys shows the network of whoever mounted it.
-groups=$(mktemp -d)
-mount --rbind /sys/fs/cgroup "$groups"
-mount -t sysfs sysfs /sys
-mount --rbind "$groups" /sys/fs/cgroup
-umount -l "$groups"
-rmdir "$groups"
 mkdir -p /run/netns
 mount -t tmpfs tmpfs /run/netns
 ip netns add switch
 ip link set lo up
 ip link add eth0 type veth peer name port0 netns switch
-ip address add "${UNDERLAY_ADDRESS:-172.18.0.11/16}" dev eth0
+ip address add 172.18.0.11/16 dev eth0
 ip link set eth0 up
 ip -n switch link add bridge0 type bridge
-ip -n switch link set port0 master bridge0
-ip -n switch link set port0 up
+ip -n switch link set port0 master bridge0 up
 ip -n switch address add 172.18.0.1/16 dev bridge0
 ip -n switch link set bridge0 up
 unset UNDERLAY_INSIDE
-exec "$@"
+exec "$(dirname "$0")/machine.sh" "" "$@"
