@@ -10,24 +10,25 @@ using json::Value;
 
 const std::string kAttributes = cat("device.attributes['", kDriver, "']");
 
-/// An attribute that a device may lack: then the expression is false, not an error.
+// Devices of this driver have all of these attributes, empty ones as "" (host/slice_devices.h), and
+// those of others do not get past the first selector. What is wanted stands first: that is what is
+// seen of an expression that nothing matches.
+
 std::string attribute_is(std::string_view name, const std::string& wanted) {
-  return cat("'", name, "' in ", kAttributes, " && ", kAttributes, ".", name, " == ", wanted);
+  return cat(kAttributes, ".", name, " == ", wanted);
 }
 
 /// Where a device has an address of the family, it is in one of the subnets; where it has none
 /// nobody can tell.
 std::string subnet_fits(std::string_view attribute, const std::vector<Subnet>& subnets,
                         int version) {
+  const std::string value = cat(kAttributes, ".", attribute);
   std::string any;
   for (const auto& subnet : subnets) {
     if (subnet.version() != version) continue;
-    append(any, any.empty() ? "" : " || ", "cidr(", quoted(subnet.str()), ").containsCIDR(",
-           kAttributes, ".", attribute, ")");
+    append(any, "cidr(", quoted(subnet.str()), ").containsCIDR(", value, ") || ");
   }
-  if (any.empty()) return "";
-  const std::string value = cat(kAttributes, ".", attribute);
-  return cat("!('", attribute, "' in ", kAttributes, ") || ", value, " == '' || ", any);
+  return any.empty() ? "" : cat(any, value, " == ''");
 }
 
 Value selector(const std::string& expression) {
@@ -49,7 +50,7 @@ Value device_class_of(const MultusConfig& config, const std::vector<Subnet>& sub
     selectors.push(selector(attribute_is("name", quoted(config.masters.front()))));
   }
   if (config.enable_rdma && config.resource_name.empty()) {
-    selectors.push(selector(attribute_is("rdma", "true")));
+    selectors.push(selector(cat(kAttributes, ".rdma")));
   }
   // What the host has untagged says nothing about a VLAN.
   if (config.vlan_id == 0 && !config.disable_ipam) {

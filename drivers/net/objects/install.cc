@@ -196,8 +196,7 @@ class Installation {
     const std::string attributes = cat("device.attributes['", kDriver, "']");
     DIBS_CHECK(device_class("cni.spidernet.io", own));
     DIBS_CHECK(device_class("dra-static-nic.spidernet.io", own));
-    return device_class("dra-dynamic-nic.spidernet.io",
-                        cat(own, " && 'rdma' in ", attributes, " && ", attributes, ".rdma"));
+    return device_class("dra-dynamic-nic.spidernet.io", cat(own, " && ", attributes, ".rdma"));
   }
 
   Result<> device_class(std::string_view name, const std::string& expression) {

@@ -56,7 +56,6 @@ TEST(Reconciler, makes_a_definition_and_a_class_of_a_config) {
                       "'macvlan-conf', 'multusNamespace': 'kube-system'}}"));
   ASSERT_EQ(made["spec"]["selectors"].size(), 2U);
   EXPECT_EQ(made["spec"]["selectors"][1]["cel"]["expression"].as_string(),
-            "'name' in device.attributes['dra.spidernet.io'] && "
             "device.attributes['dra.spidernet.io'].name == \"eth0\"");
 }
 
@@ -121,7 +120,6 @@ TEST(Reconciler, lets_no_name_become_an_expression) {
   world.settle();
 
   EXPECT_EQ(world.device_class("c")["spec"]["selectors"][1]["cel"]["expression"].as_string(),
-            "'name' in device.attributes['dra.spidernet.io'] && "
             "device.attributes['dra.spidernet.io'].name == \"\\\"||true||\\\"\"");
 }
 
