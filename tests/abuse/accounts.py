@@ -59,7 +59,7 @@ def ready(client):
 
 
 def a_whole_cluster():
-    with Server(["--nodes", "1", "--drivers", "gpu", "--runtime", "sim"] + audit_flags("up.log"), command="up") as server:
+    with Server(["--nodes", "1", "--drivers", "gpu,net", "--runtime", "sim"] + audit_flags("up.log"), command="up") as server:
         client = server.client()
         client.expect(201, "POST", "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates", CLAIM)
         wait_for(lambda: client.request("POST", "/api/v1/namespaces/default/pods", POD).status == 201, 30, "an account for pods")
@@ -70,7 +70,7 @@ def a_whole_cluster():
         wait_for(lambda: not client.expect(200, "GET", "/api/v1/namespaces/default/pods")["items"], 60, "the end of all pods", 0.2)
     check(events("up.log"), {"system:kube-scheduler", "system:kube-controller-manager", "system:node:node-0"} |
           {ACCOUNT + name for name in ("deployment-controller", "replicaset-controller", "resource-claim-controller", "service-account-controller",
-                                       "root-ca-cert-publisher", "generic-garbage-collector", "node-controller", "dibs-driver-gpu")})
+                                       "root-ca-cert-publisher", "generic-garbage-collector", "node-controller", "dibs-driver-gpu", "dibs-driver-net", "dibs-driver-net-controller")})
 
 
 def controllers_alone():
