@@ -24,6 +24,9 @@ const client::Gvr kPolicyBindings = {"admissionregistration.k8s.io", "v1",
 constexpr int kPoliciesSince = 30;
 /// Whoever is on a node by its token reports that node and no other.
 constexpr const char* kReportsPolicy = "spidernodestates.spiderpool.spidernet.io";
+constexpr const char* kPodsPolicy = "pods.spiderpool.spidernet.io";
+// Of the driver on nodes, in whatever namespace.
+constexpr const char* kNodeAccount = "dibs-driver-net";
 
 /// Nodes read the networks of their pods.
 constexpr const char* kNodesRole = "spiderpool:nodes";
@@ -129,36 +132,55 @@ class Installation {
     return success();
   }
 
-  /// One role lets the driver write on all nodes, and says nothing of which node's report.
+  /// One role lets the driver write on all nodes, and says nothing of which node's report or pod.
   Result<> policies() {
     const std::string node = "request.userInfo.extra['authentication.kubernetes.io/node-name']";
-    const Value validation = Value::object(
-        {{"expression",
-          cat("!has(request.userInfo.extra) || ",
-              "!('authentication.kubernetes.io/node-name' in request.userInfo.extra) ", "|| ", node,
-              "[0] == request.name")},
-         {"messageExpression",
-          cat("'the report of node ' + request.name + ' is not that of ' + ", node, "[0]")}});
-    const Value rule = Value::object(
-        {{"apiGroups", Value::array({kGroup})},
-         {"apiVersions", Value::array({"*"})},
-         {"operations", Value::array({"CREATE", "UPDATE", "DELETE"})},
-         {"resources", Value::array({"spidernodestates", "spidernodestates/status"})}});
+    const std::string on_node =
+        "has(request.userInfo.extra) && 'authentication.kubernetes.io/node-name' in "
+        "request.userInfo.extra";
+    const auto rule = [](std::string_view group, const Value& operations, const Value& resources) {
+      return Value::object({{"apiGroups", Value::array({group})},
+                            {"apiVersions", Value::array({"*"})},
+                            {"operations", operations},
+                            {"resources", resources}});
+    };
+    DIBS_CHECK(keep_policy(
+        kReportsPolicy,
+        rule(kGroup, Value::array({"CREATE", "UPDATE", "DELETE"}),
+             Value::array({"spidernodestates", "spidernodestates/status"})),
+        on_node, cat(node, "[0] == request.name"),
+        cat("'the report of node ' + request.name + ' is not that of ' + ", node, "[0]")));
+    return keep_policy(
+        kPodsPolicy, rule("", Value::array({"UPDATE"}), Value::array({"pods"})),
+        cat(on_node, " && request.userInfo.username.endsWith(':", kNodeAccount, "')"),
+        cat("has(object.spec.nodeName) && object.spec.nodeName == ", node, "[0]"),
+        cat("'pod ' + request.name + ' is not on node ' + ", node, "[0]"));
+  }
+
+  /// Who meets the condition must meet the expression. As with kinds, a server that finds nothing
+  /// changed by this writes nothing.
+  Result<> keep_policy(const char* name, const Value& rule, const std::string& condition,
+                       const std::string& expression, const std::string& message) {
+    const Value metadata = Value::object({{"name", name}});
     const Value policy = Value::object(
         {{"apiVersion", "admissionregistration.k8s.io/v1"},
          {"kind", "ValidatingAdmissionPolicy"},
-         {"metadata", Value::object({{"name", kReportsPolicy}})},
-         {"spec", Value::object({{"failurePolicy", "Fail"},
-                                 {"matchConstraints",
-                                  Value::object({{"resourceRules", Value::array({rule})}})},
-                                 {"validations", Value::array({validation})}})}});
-    const Value binding =
-        Value::object({{"apiVersion", "admissionregistration.k8s.io/v1"},
-                       {"kind", "ValidatingAdmissionPolicyBinding"},
-                       {"metadata", Value::object({{"name", kReportsPolicy}})},
-                       {"spec", Value::object({{"policyName", kReportsPolicy},
-                                               {"validationActions", Value::array({"Deny"})}})}});
-    // As with kinds, a server that finds nothing changed by this writes nothing.
+         {"metadata", metadata},
+         {"spec",
+          Value::object(
+              {{"failurePolicy", "Fail"},
+               {"matchConstraints", Value::object({{"resourceRules", Value::array({rule})}})},
+               {"matchConditions",
+                Value::array({Value::object({{"name", "on-a-node"}, {"expression", condition}})})},
+               {"validations",
+                Value::array({Value::object(
+                    {{"expression", expression}, {"messageExpression", message}})})}})}});
+    const Value binding = Value::object(
+        {{"apiVersion", "admissionregistration.k8s.io/v1"},
+         {"kind", "ValidatingAdmissionPolicyBinding"},
+         {"metadata", metadata},
+         {"spec",
+          Value::object({{"policyName", name}, {"validationActions", Value::array({"Deny"})}})}});
     const auto renew = [](const Value& wanted) -> Next {
       return [&wanted](const Value& before) {
         Value next = before;

@@ -87,27 +87,28 @@ TEST(Install, lets_nodes_get_definitions_and_nothing_more) {
   EXPECT_EQ(node.remove(kNetAttachDefs, "kube-system", "n").error().code(), Code::forbidden);
 }
 
-TEST(Install, lets_a_node_report_itself_alone) {
-  /// As the token of a pod there would.
-  class OnNode : public client::Transport {
-   public:
-    explicit OnNode(client::Transport& inner) : inner_(inner) {}
-    Result<client::Response> send(client::Request request) override {
-      request.headers.set("X-Remote-Extra-Authentication.kubernetes.io%2fnode-name", "node-0");
-      return inner_.send(std::move(request));
-    }
-    void send_async(client::Request request,
-                    std::function<void(Result<client::Response>)> done) override {
-      inner_.send_async(std::move(request), std::move(done));
-    }
-    std::unique_ptr<client::TransportStream> open_stream(client::Request request,
-                                                         client::StreamHandlers handlers) override {
-      return inner_.open_stream(std::move(request), std::move(handlers));
-    }
+/// As the token of a pod there would.
+class OnNode : public client::Transport {
+ public:
+  explicit OnNode(client::Transport& inner) : inner_(inner) {}
+  Result<client::Response> send(client::Request request) override {
+    request.headers.set("X-Remote-Extra-Authentication.kubernetes.io%2fnode-name", "node-0");
+    return inner_.send(std::move(request));
+  }
+  void send_async(client::Request request,
+                  std::function<void(Result<client::Response>)> done) override {
+    inner_.send_async(std::move(request), std::move(done));
+  }
+  std::unique_ptr<client::TransportStream> open_stream(client::Request request,
+                                                       client::StreamHandlers handlers) override {
+    return inner_.open_stream(std::move(request), std::move(handlers));
+  }
 
-   private:
-    client::Transport& inner_;
-  };
+ private:
+  client::Transport& inner_;
+};
+
+TEST(Install, lets_a_node_report_itself_alone) {
   ObjectsWorld world;
   world.install_all();
   world.settle();
@@ -132,6 +133,36 @@ TEST(Install, lets_a_node_report_itself_alone) {
   EXPECT_NE(error_of(node.remove(kNodeStates, "", "node-1")), "");
   EXPECT_TRUE(world.get(kNodeStates, "", "node-1")["status"].is_null());
   EXPECT_TRUE(node.remove(kNodeStates, "", "node-0").ok());
+}
+
+TEST(Install, lets_the_driver_of_a_node_change_pods_there_alone) {
+  ObjectsWorld world;
+  world.install_all();
+  world.settle();
+  const client::Gvr pods = {"", "v1", "pods"};
+  world.create({"", "v1", "serviceaccounts"}, "default", "{'metadata': {'name': 'default'}}");
+  for (const char* node : {"node-0", "node-1"}) {
+    world.create(pods, "default",
+                 cat("{'metadata': {'name': 'on-", node, "'}, 'spec': {'nodeName': '", node,
+                     "', 'containers': [{'name': 'c', 'image': 'i'}]}}"));
+  }
+  world.create(pods, "default",
+               "{'metadata': {'name': 'waiting'}, 'spec': {'containers': [{'name': 'c', 'image': "
+               "'i'}]}}");
+  const Value change = from_text("{'metadata': {'annotations': {'a': 'b'}}}");
+  const auto change_as = [&](const char* user, const char* pod) {
+    const auto inner = world.connect({user, {"system:masters"}});
+    OnNode way(*inner);
+    client::Client node(way);
+    return error_of(node.patch(pods, "default", pod, client::PatchType::merge, change));
+  };
+  const char* driver = "system:serviceaccount:kube-system:dibs-driver-net";
+
+  EXPECT_EQ(change_as(driver, "on-node-0"), "");
+  EXPECT_NE(change_as(driver, "on-node-1").find("pod on-node-1 is not on node node-0"),
+            std::string::npos);
+  EXPECT_NE(change_as(driver, "waiting"), "");
+  EXPECT_EQ(change_as("system:serviceaccount:default:other", "on-node-1"), "");
 }
 
 TEST(Install, changes_nothing_the_second_time_and_leaves_a_users_settings) {

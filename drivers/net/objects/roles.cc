@@ -22,7 +22,7 @@ create apiextensions.k8s.io customresourcedefinitions
 create rbac.authorization.k8s.io clusterroles,clusterrolebindings
 get,update rbac.authorization.k8s.io clusterroles,clusterrolebindings spiderpool:nodes
 create admissionregistration.k8s.io validatingadmissionpolicies,validatingadmissionpolicybindings
-get,update admissionregistration.k8s.io validatingadmissionpolicies,validatingadmissionpolicybindings spidernodestates.spiderpool.spidernet.io
+get,update admissionregistration.k8s.io validatingadmissionpolicies,validatingadmissionpolicybindings spidernodestates.spiderpool.spidernet.io,pods.spiderpool.spidernet.io
 read,patch,update resource.k8s.io resourceclaims,podschedulingcontexts
 patch,update resource.k8s.io resourceclaims/status,podschedulingcontexts/status
 patch,update resource.k8s.io resourceclaims/binding
