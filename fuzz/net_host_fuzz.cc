@@ -102,7 +102,7 @@ int fuzz_net_host(const std::uint8_t* data, std::size_t size) {
   if (held) used.add(*held);
   FactsOptions options;
   options.node_name = "node-a";
-  options.roots = {"/nonexistent", "/nonexistent", "/nonexistent"};
+  options.roots = {"/nonexistent", "/nonexistent"};
   if (pools) options.pools = *pools;
   NoClock clock;
   HostFacts host(std::make_unique<GivenLinks>(std::move(facts)), clock, options);

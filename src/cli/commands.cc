@@ -389,7 +389,6 @@ Flags net_driver_flags(NetDriverFlags& flags) {
            "Where the node's agent looks for devices that interfaces of pods are to be"},
           {"--sysfs-root", &node.roots.sysfs, "Where the hardware is described"},
           {"--dev-root", &node.roots.dev, "Where the files of RDMA devices are"},
-          {"--procfs-root", &node.roots.procfs, "Where drivers of GPUs describe them"},
           {"--recorded-links", &node.recorded_links,
            "Interfaces as `ip -j -d address show` prints them, in a file (default: the kernel's)"},
           {"--resource-pools", &node.resource_pools,

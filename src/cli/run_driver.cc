@@ -68,7 +68,6 @@ Result<> check(const drivers::net::NodeHalfOptions& options) {
                                    {"--recorded-links", options.recorded_links},
                                    {"--sysfs-root", options.roots.sysfs},
                                    {"--dev-root", options.roots.dev},
-                                   {"--procfs-root", options.roots.procfs},
                                    {"--host-device-path", options.host_device_path}}) {
     if (path.empty() || files.exists(path)) continue;
     return Error::not_found(cat(flag, ": no such file: ", path));
@@ -110,8 +109,8 @@ int run_net_driver(NetDriverFlags flags) {
                        }));
   }
   auto& node = flags.node;
-  make_absolute({&node.registry_dir, &node.plugins_dir, &node.cdi_root, &node.roots.sysfs,
-                 &node.roots.dev, &node.roots.procfs});
+  make_absolute(
+      {&node.registry_dir, &node.plugins_dir, &node.cdi_root, &node.roots.sysfs, &node.roots.dev});
   if (auto checked = check(node); !checked) return exit_status("driver net", checked);
   return exit_status("driver net",
                      driver::run_until_signal(flags.process, [&](const auto& environment) {

@@ -28,7 +28,7 @@ while [ $i -lt "$vfs" ]; do
   ln -s "../$vf" "$sys/$below/$pci/virtfn$i"
   i=$((i + 1))
 done
-mkdir -p "$folder/dev" "$folder/proc"
+mkdir -p "$folder/dev"
 addresses=
 [ -z "$address" ] || addresses="{local: ${address%/*}, prefixlen: ${address#*/}, scope: global}"
 echo "- {ifname: $name, flags: [UP], mtu: 1500, operstate: UP, address: '02:00:00:00:00:01', addr_info: [$addresses]}" >> "$folder/links.yaml"

@@ -220,8 +220,6 @@ Binding::Binding(const driver::Environment& environment, Ipam& ipam, const Netwo
 
 Binding::~Binding() { stop(); }
 
-bool Binding::synced() const { return state_->claims.synced(); }
-
 void Binding::add_used(const std::string& node, Used& used) const {
   const auto state = state_->states.get(node);
   if (!state) return;
@@ -232,12 +230,6 @@ void Binding::add_used(const std::string& node, Used& used) const {
       if (!what->vf.empty()) used.vfs.insert(what->vf);
       if (what->is_share) ++used.shares[what->resource_name];
     }
-  }
-}
-
-void Binding::look_again() {
-  for (const Value& claim : state_->claims.list()) {
-    if (!waiting_in(claim).empty()) state_->look_at(claim);
   }
 }
 

@@ -33,11 +33,8 @@ class Binding {
   Binding(const Binding&) = delete;
   Binding& operator=(const Binding&) = delete;
 
-  bool synced() const;
   /// What the claims hold of a node.
   void add_used(const std::string& node, Used& used) const;
-  /// Something changed that it goes by.
-  void look_again();
   void stop();
 
  private:

@@ -119,15 +119,4 @@ std::vector<std::string> rdma_char_devices(const HostRoots& roots, std::string_v
   return Hardware(roots.sysfs, roots.dev).char_devices(rdma_device);
 }
 
-std::string gpu_uuid(const HostRoots& roots, std::string_view pci_address) {
-  if (!is_pci_address(pci_address)) return {};
-  const auto text =
-      Tree(roots.procfs).read(cat("driver/nvidia/gpus/", pci_address, "/information"));
-  for (const auto line : split(text.value_or(""), '\n')) {
-    constexpr std::string_view kKey = "GPU UUID:";
-    if (line.starts_with(kKey)) return std::string(trim(line.substr(kKey.size())));
-  }
-  return {};
-}
-
 }  // namespace dibs::drivers::net

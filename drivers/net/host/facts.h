@@ -1,5 +1,5 @@
 #pragma once
-// What this node has: links (links.h), and what /sys, /dev and /proc say of the hardware behind
+// What this node has: links (links.h), and what /sys and /dev say of the hardware behind
 // them: SR-IOV functions, RDMA devices, GPUs that are near, NUMA nodes.
 //
 // Every path stands below a root that is given; symbolic links are followed inside of it and never
@@ -22,7 +22,6 @@ namespace dibs::drivers::net {
 struct HostRoots {
   std::string sysfs = "/sys";
   std::string dev = "/dev";
-  std::string procfs = "/proc";
 };
 
 struct FactsOptions {
@@ -55,8 +54,5 @@ class HostFacts {
 /// Files below the dev root that give access to an RDMA device, "/dev/infiniband/uverbs0"; the
 /// paths are those that a container is to see. `rdma_cm` is the last one, where it is there.
 std::vector<std::string> rdma_char_devices(const HostRoots& roots, std::string_view rdma_device);
-
-/// A GPU's UUID, as NVIDIA's driver says it in /proc; "" when it does not.
-std::string gpu_uuid(const HostRoots& roots, std::string_view pci_address);
 
 }  // namespace dibs::drivers::net

@@ -65,7 +65,7 @@ class NodeStateWriterTest : public testing::Test, protected cluster::test::TestC
   void start() {
     FactsOptions options;
     options.node_name = "node-a";
-    options.roots = {"/nonexistent", "/nonexistent", "/nonexistent"};
+    options.roots = {"/nonexistent", "/nonexistent"};
     NodeStateWriterOptions callbacks;
     callbacks.changed = [this](const NodeState&) { ++changes; };
     callbacks.background_error = [this](const Error& error) { errors.push_back(error.message()); };

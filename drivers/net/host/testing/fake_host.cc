@@ -46,7 +46,7 @@ Value link_of(const FakeHost::Pf& pf, int index) {
 FakeHost::FakeHost() {
   char name[] = "/tmp/dibs-host-XXXXXX";
   path_ = ::mkdtemp(name);
-  for (const char* one : {"sys/class/net", "sys/bus/pci/devices", "dev", "proc"}) folder(one);
+  for (const char* one : {"sys/class/net", "sys/bus/pci/devices", "dev"}) folder(one);
 }
 
 FakeHost::~FakeHost() {
@@ -141,8 +141,6 @@ void FakeHost::gpu(const std::string& pci, const std::string& root, const std::s
   file(cat(own, "/class"), "0x030200");
   file(cat(own, "/numa_node"), numa_node);
   symlink(cat("sys/bus/pci/devices/", pci), cat("../../../", own.substr(4)));
-  file(cat("proc/driver/nvidia/gpus/", pci, "/information"),
-       cat("Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-", pci, "\nBus Type: \t PCIe"));
 }
 
 void FakeHost::link(Value link) {
@@ -164,7 +162,7 @@ std::unique_ptr<Links> FakeHost::links() {
 FactsOptions FakeHost::options(std::string node) const {
   FactsOptions options;
   options.node_name = std::move(node);
-  options.roots = {path_ + "/sys", path_ + "/dev", path_ + "/proc"};
+  options.roots = {path_ + "/sys", path_ + "/dev"};
   return options;
 }
 

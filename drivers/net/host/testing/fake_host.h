@@ -1,5 +1,5 @@
 #pragma once
-// A made-up /sys, /dev and /proc in a folder of its own, and links to go with it: nodes with
+// A made-up /sys and /dev in a folder of its own, and links to go with it: nodes with
 // hardware that this machine does not have.
 //
 //   FakeHost host;
@@ -44,7 +44,7 @@ class FakeHost {
   void link(json::Value link);
   void rdma_netns_mode(std::string mode) { mode_ = std::move(mode); }
 
-  // Paths are relative to `sys`, `dev` or `proc` in front: "sys/class/net".
+  // Paths are relative to `sys` or `dev` in front: "sys/class/net".
   void file(const std::string& path, const std::string& text);
   void symlink(const std::string& path, const std::string& target);
   void folder(const std::string& path);
