@@ -229,10 +229,13 @@ TEST(Today, a_gpu_and_a_nic_of_one_pcie_root_are_found_on_the_node_that_has_both
                            .pci = "0000:c1:00.0",
                            .root = "pci0000:c0",
                            .port = "0000:c0:01.0",
+                           .rdma = "mlx5_0",
                            .address = "172.18.0.12/16"});
   world.start();
   world.make_seed();
   world.make_macvlan("far", "eth1");
+  world.make_pool("far", "172.18.0.0/16", "172.18.40.1-172.18.40.9",
+                  ", 'multusName': ['kube-system/far']");
   std::vector<std::unique_ptr<driver::Driver>> drivers;
   std::vector<std::unique_ptr<driver::Plugin>> plugins;
   // node-0: the NIC is on pci0000:80, the GPU is not. node-1: both are on pci0000:c0.
@@ -271,6 +274,15 @@ TEST(Today, a_gpu_and_a_nic_of_one_pcie_root_are_found_on_the_node_that_has_both
     devices.push_back(cat(result["driver"].as_string(), "/", result["device"].as_string()));
   }
   EXPECT_THAT(devices, ElementsAre("gpu.test/gpu-0", "dra.spidernet.io/eth1"));
+
+  // A dynamic NIC is a further interface, on the network that uses the device.
+  world.delete_pod("a");
+  world.settle(std::chrono::seconds(20));
+  world.make_pod_of("b", "", {"pair"});
+  world.settle(std::chrono::seconds(10));
+  EXPECT_EQ(world.node_of("b"), "node-1") << testing::PrintToString(world.events("default", "b"));
+  EXPECT_EQ(world.annotations_of("b")["k8s.v1.cni.cncf.io/networks"], "kube-system/far");
+  EXPECT_THAT(world.addresses_of("b"), ElementsAre("net1 172.18.40.1/16"));
   for (auto& plugin : plugins) plugin->stop();
 }
 
