@@ -29,8 +29,9 @@ std::string describe_reasons(const std::map<std::string, std::string>& reasons) 
   constexpr std::size_t kLongest = 1000;  // events have 1024 bytes
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;
   for (const auto& [node, reason] : reasons) {
-    auto group = std::find_if(groups.begin(), groups.end(),
-                              [&](const auto& one) { return one.first == reason; });
+    auto group = std::find_if(groups.begin(), groups.end(), [&, &reason = reason](const auto& one) {
+      return one.first == reason;
+    });
     if (group == groups.end()) group = groups.insert(groups.end(), {reason, {}});
     group->second.push_back(node);
   }

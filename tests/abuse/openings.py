@@ -17,7 +17,7 @@ from cluster import Failure, wait_for
 DOCUMENT = os.path.join(suite.HERE, "..", "..", "docs", "security.md")
 LISTEN = "0A"
 ACCEPTS = 0x00010000  # __SO_ACCEPTCON
-FLAGS = ["--nodes", "2", "--drivers", "gpu", "--runtime", "sim"]
+FLAGS = ["--nodes", "2", "--drivers", "gpu,net", "--runtime", "sim"]
 
 
 def rows(heading):
@@ -74,12 +74,14 @@ def ports(pid):
 
 
 def sockets(pid):
-    """Paths of listening Unix sockets; an abstract one begins with @."""
+    """Paths of listening Unix sockets; an abstract one begins with @. The network driver's is known by the path it was bound at, in
+    a folder that only root could enter, before it was closed to others and got its name."""
     own, out = inodes(pid), []
     for line in list(open("/proc/%d/net/unix" % pid))[1:]:
         fields = line.split()
         if fields[6] in own and int(fields[3], 16) & ACCEPTS:
-            out.append(fields[7] if len(fields) > 7 else "(without a name)")
+            path = fields[7] if len(fields) > 7 else "(without a name)"
+            out.append(re.sub(r"/\.new-\w+/s$", "/spiderpool.sock", path))
     return out
 
 
@@ -87,8 +89,9 @@ def settled(suite):
     """Nodes are ready and their drivers are there."""
     def ready():
         items = suite.client.expect(200, "GET", "/apis/resource.k8s.io/v1/resourceslices")["items"]
-        return len(items) == 2
-    wait_for(ready, 60, "slices of both nodes")
+        nodes = [item["spec"]["nodeName"] for item in items if item["spec"]["driver"] == "gpu.example.com"]
+        return len(nodes) == 2 and all(os.path.exists(os.path.join(suite.server.data, "nodes", node, "spiderpool.sock")) for node in nodes)
+    wait_for(ready, 60, "drivers of both nodes")
 
 
 def ports_are_those_of_the_document(suite):
