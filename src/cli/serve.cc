@@ -9,10 +9,12 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/plug_points.h"
 #include "base/strings.h"
 #include "cli/process.h"
 #include "cli/run_scheduler.h"
 #include "cluster/cluster.h"
+#include "drivers/drivers.h"
 #include "drivers/net/cni/plugins.h"
 #include "runtime/files.h"
 #include "server/admission_configuration.h"
@@ -146,7 +148,14 @@ Result<> add_other_parts(cluster::Options& options, const ServeFlags& flags,
   DIBS_TRY(options.scheduler->configuration,
            read_scheduler_config(flags.scheduler_config, gates, runtime::system_files(),
                                  "--scheduler-config"));
-  if (flags.nodes == 0) return success();
+  // A driver's half for the whole cluster works for nodes elsewhere, too.
+  if (flags.nodes == 0 && flags.drivers.empty()) return success();
+  for (const auto& name : flags.drivers) {
+    const auto* kind = find_named(drivers::driver_kinds(), name);
+    if (flags.nodes == 0 && kind != nullptr && kind->cluster == nullptr) {
+      return Error::bad_request(cat("--drivers ", name, ": runs on nodes, and --nodes is 0"));
+    }
+  }
   auto& nodes = options.nodes.emplace();
   nodes.count = flags.nodes;
   nodes.drivers = flags.drivers;
