@@ -22,6 +22,7 @@
 #include "base/bytes.h"
 #include "base/mutex.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "store/value_bytes.h"
 
 namespace dibs::store {
@@ -96,6 +97,9 @@ struct Op {
   AttachmentPtr attachment = {};
   /// Part of a deletion, though it writes something: taken on a full disk too.
   bool frees = false;
+  /// How long the key may stay, counted from this write, where the store removes such keys itself
+  /// (Store::expires); others keep it.
+  std::optional<Duration> lifetime = {};
 };
 
 struct Listing {
@@ -154,8 +158,19 @@ class Store {
 
   virtual Revision revision() const = 0;
   virtual Revision compacted() const = 0;
-  /// Makes sure that what other writers had committed before this call is visible here.
+  /// Others write to it as well, in processes of their own: what is read here may be older than
+  /// what they have committed, until sync(). A conflict is told when the newer state is visible
+  /// here.
+  virtual bool shared() const { return false; }
+  /// Removes keys whose lifetime is over.
+  virtual bool expires() const { return false; }
+  /// Makes sure that what other writers had committed before this call is visible here. Errors:
+  /// unavailable, while the others cannot be asked.
   virtual Result<> sync() = 0;
+  /// The same without waiting, as commit_async().
+  virtual void sync_async(std::function<void(Result<>)> done) { done(sync()); }
+  /// Errors: unavailable, while nothing can be written, with the reason. Ends by itself.
+  virtual Result<> health() const { return success(); }
   /// Errors: unavailable while only deletions are taken. Ends by itself.
   virtual Result<> room() const { return success(); }
   /// Forgets the events up to and including `revision` and the states before it: the state at

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "store/at_rest.h"
@@ -13,6 +14,19 @@
 #include "store/store.h"
 
 namespace dibs::store {
+
+/// Where an etcd is, and as whom it is met.
+struct EtcdOptions {
+  std::vector<std::string> endpoints = {};  // "https://host:port"; http without TLS
+  std::string ca_file = {};                 // "": the machine's authorities
+  std::string certificate_file = {};
+  std::string key_file = {};
+  std::string user = {};
+  std::string password = {};
+  /// What stands for "/registry" in its keys. What Kubernetes has no place for is kept under
+  /// prefix + ".dibs/" ("/registry.dibs/" here).
+  std::string prefix = "/registry";
+};
 
 /// What every store is opened with; what it has no use for, it leaves.
 struct StoreOptions {
@@ -23,6 +37,7 @@ struct StoreOptions {
   HistoryLimits history = {};
   /// Of what is on a disk; null: values as they are.
   std::shared_ptr<const AtRest> at_rest = {};
+  EtcdOptions etcd = {};
 };
 
 struct StoreKind {
