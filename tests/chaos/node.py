@@ -146,7 +146,7 @@ def main():
         node_config = kubeconfig_of_node(server)
         calm = [Part(server, "controllers"), Part(server, "scheduler")]
         agent = Part(server, "node", "--name", NODE, "--root-dir", root, "--runtime", args.runtime, "--port", "0", "--address", "127.0.0.1",
-                     "--images", os.path.join(server.folder, "images"), "--image-alias", cluster.ALIASES, "--cdi-dirs", cdi, kubeconfig=node_config)
+                     "--images", os.path.join(server.folder, "images"), *cluster.AGENT_FLAGS, "--cdi-dirs", cdi, kubeconfig=node_config)
         cluster.wait_for(lambda: os.path.isdir(os.path.join(root, "plugins_registry")), 30, "the agent's folders")
         driver = Part(server, "driver", "gpu", "--node-name", NODE, "--num-devices", str(GPUS), "--cdi-root", cdi,
                       "--kubelet-registrar-directory-path", os.path.join(root, "plugins_registry"),

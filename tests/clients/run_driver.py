@@ -87,7 +87,7 @@ class Agent:
         with open(self.server.log, "ab") as log:
             self.process = subprocess.Popen(
                 [cluster.binary(), "node", "--kubeconfig", self.server.kubeconfig, "--name", "node-0", "--root-dir", self.root,
-                 "--cdi-dirs", os.path.join(self.root, "cdi"), "--runtime", "sim", "--port", "0", "--address", "127.0.0.1", "--log-level", "warn"],
+                 *cluster.AGENT_FLAGS, "--cdi-dirs", os.path.join(self.root, "cdi"), "--runtime", "sim", "--port", "0", "--address", "127.0.0.1", "--log-level", "warn"],
                 stdout=subprocess.DEVNULL, stderr=log, preexec_fn=cluster.die_with_parent)
 
     def restart(self, kill):

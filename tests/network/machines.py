@@ -114,7 +114,7 @@ class World:
             cdi = os.path.join(root, "cdi")
             self.parts["agent " + machine] = OnMachine(
                 machine, self.server, "node", "--name", machine, "--root-dir", root, "--port", "0", "--address", management(machine), "--node-ip", management(machine), *flags,
-                "--images", os.path.join(self.server.folder, "images"), "--image-alias", cluster.ALIASES, "--eviction-hard", "",
+                "--images", os.path.join(self.server.folder, "images"), *cluster.AGENT_FLAGS,
                 "--cdi-dirs", cdi, "--client-ca-file", self.server.ca_file(), token="node-" + machine)
             cluster.wait_for(lambda: os.path.isdir(os.path.join(root, "plugins_registry")), 30, "the folders of " + machine)
             self.parts["driver " + machine] = OnMachine(

@@ -23,6 +23,8 @@ import time
 
 ADMIN_TOKEN = "administrator-of-the-test"
 ALIASES = "busybox,ubuntu"  # images that are there, because tests ask no registry
+# What agents of tests are started with: how full the disk of this machine is, is not what is tested.
+AGENT_FLAGS = ("--image-alias", ALIASES, "--eviction-hard", "")
 START_DEADLINE = 60.0
 STOP_DEADLINE = 60.0
 READY = re.compile(r"ready at (https://(\S+):(\d+)) .*export KUBECONFIG=(\S+)")
@@ -239,10 +241,9 @@ class Server:
         assert self.process is None
         arguments = [binary(), self.command, "--data-dir", self.data, "--bind", "%s:%d" % (self.host, self.port),
                      "--token-auth-file", self.tokens, "--log-level", self.log_level] + self.flags
-        if self.command == "up" and "--image-alias" not in self.flags:
-            arguments += ["--image-alias", ALIASES]
-        if self.command == "up" and "--eviction-hard" not in self.flags:
-            arguments += ["--eviction-hard", ""]  # how full the disk of this machine is, is not what is tested
+        for flag, value in zip(AGENT_FLAGS[::2], AGENT_FLAGS[1::2]):
+            if self.command == "up" and flag not in self.flags:
+                arguments += [flag, value]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL,
                                             env=dict(os.environ, **self.environment), preexec_fn=die_with_parent)
