@@ -21,10 +21,14 @@ class AtRest {
   };
   /// The value of what was read. Errors: invalid, with what is missing.
   virtual Result<Opened> open(std::string_view key, std::string_view bytes) const = 0;
-  /// Others who list the keys around this one could not read the value, which is in the server's
-  /// own form. A store that is shared with them keeps it apart ("/registry.dibs/REST" for
-  /// "/registry/REST"); a key is in one of the two places only.
-  virtual bool apart(std::string_view /*key*/, std::string_view /*value*/) const { return false; }
+
+  /// Where other programs read the store too (etcd): whether some objects at the key are nothing
+  /// that they could read, and whether this one is. It is kept apart then, at a key that they do
+  /// not look at (etcd/keys.h); nobody sees that in memory.
+  virtual bool may_be_apart(std::string_view /*key*/) const { return false; }
+  virtual bool is_apart(std::string_view /*key*/, std::string_view /*value*/) const {
+    return false;
+  }
 };
 
 /// What every encrypted value begins with, and no other: the rest says by what and which key.
