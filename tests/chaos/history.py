@@ -22,11 +22,13 @@ NEEDS_VERSION = ("update-at", "delete-at", "patch-test")
 class Operation:
     """One request, from the client's point of view."""
 
-    def __init__(self, kind, name, token=None, basis=None, start=0.0):
+    def __init__(self, kind, name, token=None, basis=None, start=0.0, expected=None):
         self.kind, self.name, self.token, self.start = kind, name, token, start
         self.basis = basis      # the version (for patch-test: the token) that the client took to be the latest
+        self.expected = expected  # of a conditional write: the token that the client had seen at that version
         self.end = math.inf     # stays so when the answer was lost
         self.status = None      # of HTTP; None when the answer was lost
+        self.failed = None      # of HTTP, where the server said that it did not know what became of it
         self.version = None     # what was answered: of the object, or of the list
         self.seen = None        # the token answered
         self.uid = None
