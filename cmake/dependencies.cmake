@@ -11,7 +11,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(yaml REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(mnl REQUIRED IMPORTED_TARGET libmnl)
-pkg_check_modules(grpc REQUIRED IMPORTED_TARGET grpc++_unsecure)
+pkg_check_modules(grpc REQUIRED IMPORTED_TARGET grpc++)
 # The allocator of optimized builds; sanitizers and debuggers bring their own.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   find_library(TCMALLOC libtcmalloc_minimal.a REQUIRED)

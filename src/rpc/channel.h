@@ -34,6 +34,8 @@ enum class Code : int {
   unimplemented = 12,
   internal = 13,
   unavailable = 14,
+  data_loss = 15,
+  unauthenticated = 16,
 };
 
 struct Status {

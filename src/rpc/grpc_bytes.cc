@@ -58,7 +58,7 @@ std::string to_bytes(const grpc::ByteBuffer& buffer) {
 Status from_grpc(const grpc::Status& status) {
   if (status.ok()) return {};
   const int code = static_cast<int>(status.error_code());
-  const bool known = code >= 0 && code <= static_cast<int>(Code::unavailable);
+  const bool known = code >= 0 && code <= static_cast<int>(Code::unauthenticated);
   return {known ? static_cast<Code>(code) : Code::unknown,
           go_words(status.error_code(), status.error_message())};
 }

@@ -37,6 +37,10 @@ const char* name_of(Code code) {
       return "Internal";
     case Code::unavailable:
       return "Unavailable";
+    case Code::data_loss:
+      return "DataLoss";
+    case Code::unauthenticated:
+      return "Unauthenticated";
   }
   return "Code";
 }

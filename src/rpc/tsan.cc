@@ -7,8 +7,8 @@
 #if defined(__SANITIZE_THREAD__)
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
-  return "called_from_lib:libgrpc++_unsecure.so\n"
-         "called_from_lib:libgrpc_unsecure.so\n"
+  return "called_from_lib:libgrpc++.so\n"
+         "called_from_lib:libgrpc.so\n"
          "called_from_lib:libgpr.so\n"
          "called_from_lib:libabsl_graphcycles_internal.so\n"
          "race:absl\n"

@@ -12,12 +12,14 @@
 #include "base/strings.h"
 #include "rpc/channel.h"
 #include "rpc/grpc_bytes.h"
+#include "rpc/open_stream.h"
 #include "runtime/blocking.h"
 
 namespace dibs::rpc {
 namespace {
 
 using internal::from_grpc;
+using internal::OpenStream;
 using internal::probe_socket;
 using internal::to_buffer;
 using internal::to_bytes;
@@ -108,73 +110,6 @@ class StateWatcher {
   grpc::CompletionQueue queue_;
 };
 
-/// Owned by its handle and by gRPC until OnDone.
-class OpenStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
- public:
-  OpenStream(const std::string& method, std::string_view request, StreamHandlers handlers)
-      : method_(method), request_(to_buffer(request)), handlers_(std::move(handlers)) {}
-
-  void start(grpc::GenericStub& stub, std::shared_ptr<OpenStream> self) {
-    self_ = std::move(self);
-    stub.PrepareBidiStreamingCall(&context_, method_, {}, this);
-    StartWriteLast(&request_, grpc::WriteOptions());
-    StartRead(&message_);
-    StartCall();
-  }
-
-  void cancel() {
-    context_.TryCancel();
-    MutexLock lock(mutex_);
-    silent_ = true;
-    if (handler_thread_ == std::this_thread::get_id()) return;
-    idle_.wait(lock,
-               [this]() DIBS_REQUIRES(mutex_) { return handler_thread_ == std::thread::id(); });
-  }
-
-  void OnReadDone(bool ok) override {
-    if (!ok) return;
-    const std::string bytes = to_bytes(message_);
-    message_.Clear();
-    if (enter()) {
-      if (handlers_.message) handlers_.message(bytes);
-      leave();
-    }
-    StartRead(&message_);
-  }
-
-  void OnDone(const grpc::Status& status) override {
-    const auto self = std::move(self_);
-    if (enter()) {
-      if (handlers_.ended) handlers_.ended(from_grpc(status));
-      leave();
-    }
-  }
-
- private:
-  bool enter() {
-    const MutexLock lock(mutex_);
-    if (silent_) return false;
-    handler_thread_ = std::this_thread::get_id();
-    return true;
-  }
-  void leave() {
-    const MutexLock lock(mutex_);
-    handler_thread_ = {};
-    idle_.notify_all();
-  }
-
-  const std::string method_;
-  grpc::ClientContext context_;
-  grpc::ByteBuffer request_;
-  grpc::ByteBuffer message_;
-  StreamHandlers handlers_;
-  std::shared_ptr<OpenStream> self_;
-  Mutex mutex_;
-  CondVar idle_;
-  std::thread::id handler_thread_ DIBS_GUARDED_BY(mutex_);
-  bool silent_ DIBS_GUARDED_BY(mutex_) = false;
-};
-
 class StreamHandle : public Stream {
  public:
   explicit StreamHandle(std::shared_ptr<OpenStream> stream) : stream_(std::move(stream)) {}
@@ -206,9 +141,10 @@ class UnixChannel : public Channel {
 
   std::unique_ptr<Stream> open_stream(const std::string& method, std::string_view request,
                                       StreamHandlers handlers) override {
-    auto stream = std::make_shared<OpenStream>(method, request, std::move(handlers));
+    auto stream = std::make_shared<OpenStream>(method, Metadata(), std::move(handlers));
     grpc::GenericStub stub(channel());
     stream->start(stub, stream);
+    stream->write(request, true);
     return std::make_unique<StreamHandle>(stream);
   }
 
