@@ -10,7 +10,7 @@ set(DIBS_LAYERS
   "cel: base json"
   "net: base json"
   "rpc: base runtime"
-  "store: base runtime"
+  "store: base runtime proto rpc"
   "api/schema: base json"
   "api/merge: base json api/schema"
   "api/devices: base json cel api/schema"

@@ -24,14 +24,14 @@ bool has_duplicate(const std::vector<Op>& ops) {
   return false;
 }
 
-Error conflict(const Op& op, const RecordPtr& current) {
-  const std::string is = current ? cat("is at revision ", current->modified) : "does not exist";
+}  // namespace
+
+Error conflict_error(const Op& op, Revision is) {
+  const std::string there = is != 0 ? cat("is at revision ", is) : "does not exist";
   const std::string want =
       *op.expected == 0 ? "it must not exist" : cat("revision ", *op.expected, " was expected");
-  return Error::conflict(cat("key ", op.key, " ", is, ", ", want));
+  return Error::conflict(cat("key ", op.key, " ", there, ", ", want));
 }
-
-}  // namespace
 
 std::size_t bytes_of(const std::vector<Op>& ops) {
   std::size_t bytes = 0;
@@ -66,7 +66,8 @@ Result<Revision> Batch::add(std::vector<Op> ops) {
   for (const Op& op : ops) {
     current.push_back(find(op.key));
     const RecordPtr& record = current.back();
-    if (op.expected && *op.expected != (record ? record->modified : 0)) return conflict(op, record);
+    const Revision is = record ? record->modified : 0;
+    if (op.expected && *op.expected != is) return conflict_error(op, is);
     changes = changes || op.value || record;
   }
   if (!changes) return revision_;

@@ -17,6 +17,8 @@ constexpr std::size_t kMaxOps = 65536;
 /// What does not depend on the state: some operation, no key twice or empty, not too large.
 Result<> check_ops(const std::vector<Op>& ops, std::size_t max_bytes);
 std::size_t bytes_of(const std::vector<Op>& ops);
+/// `is`: the revision of the key's value; 0: it does not exist.
+Error conflict_error(const Op& op, Revision is);
 
 class Batch {
  public:

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "store/stores.h"
+#include "store/test_rebased_store.h"
 #include "store/test_support.h"
 
 namespace dibs::store {
@@ -90,12 +91,18 @@ void expect_same(const Store& store, const Model& model, Revision at, const std:
 
 class StoreModel : public ::testing::TestWithParam<std::tuple<StoreKind, int>> {
  protected:
+  void SetUp() override {
+    if (!testing::can_open(std::get<0>(GetParam()))) GTEST_SKIP() << testing::kNoEtcd;
+  }
   std::unique_ptr<Store> open() {
-    auto opened = std::get<0>(GetParam()).open({.folder = directory_.path(), .first_revision = 1});
+    auto opened = testing::open_for_suite(
+        std::get<0>(GetParam()), {.folder = directory_.path(), .first_revision = 1}, numbers_);
     EXPECT_TRUE(opened.ok()) << opened.error().message();
     return std::move(opened).value();
   }
   testing::TemporaryDirectory directory_;
+  const std::shared_ptr<testing::RebasedStore::Numbers> numbers_ =
+      std::make_shared<testing::RebasedStore::Numbers>();
 };
 
 INSTANTIATE_TEST_SUITE_P(Seeds, StoreModel,
@@ -111,6 +118,7 @@ TEST_P(StoreModel, agrees) {
   auto below = [&](int bound) { return static_cast<int>(random() % static_cast<unsigned>(bound)); };
   // Enough keys that blocks of the index split and melt.
   auto key = [&] { return cat("/", static_cast<char>('a' + below(3)), "/", below(900)); };
+  const int many = static_cast<int>(std::min<std::size_t>(300, std::get<0>(GetParam()).max_ops));
   auto store = open();
   Model model;
   std::unique_ptr<Watch> watcher;
@@ -140,7 +148,7 @@ TEST_P(StoreModel, agrees) {
     if (what < 75) {
       std::map<std::string, Op> ops;
       // Now and then many at once.
-      const int count = below(40) == 0 ? 300 : 1 + below(3);
+      const int count = below(40) == 0 ? many : 1 + below(3);
       for (int i = 0; i < count; ++i) {
         Op op;
         op.key = key();

@@ -226,23 +226,38 @@ Result<std::vector<Garbage>> Mvcc::compact(Revision revision) {
     compacted_.store(revision, std::memory_order_release);
   }
   while (true) {
-    // Outlive the lock: freeing a thousand values takes longer than unlinking them.
-    std::vector<EventPtr> events;
-    std::vector<RecordPtr> dropped;
+    Trimmed trimmed;
     const WriterLock lock(lock_);
-    while (!history_.empty() && history_.front()->revision <= revision &&
-           events.size() < kTrimPiece) {
-      const Event& event = *history_.front();
-      index_.trim(event.key(), event.revision, dropped);
-      hub_.trim(event);
-      history_bytes_ -= cost_of(event);
-      if (event.before) garbage.push_back({event.before->modified, std::string(event.key())});
-      if (!event.now) garbage.push_back({event.revision, std::string(event.key())});
-      events.push_back(std::move(history_.front()));
-      history_.pop_front();
-    }
-    if (events.empty()) return garbage;
+    trim(revision, kTrimPiece, trimmed, garbage);
+    if (trimmed.events.empty()) return garbage;
   }
+}
+
+void Mvcc::trim(Revision revision, std::size_t limit, Trimmed& trimmed,
+                std::vector<Garbage>& garbage) {
+  while (!history_.empty() && history_.front()->revision <= revision &&
+         trimmed.events.size() < limit) {
+    const Event& event = *history_.front();
+    index_.trim(event.key(), event.revision, trimmed.dropped);
+    hub_.trim(event);
+    history_bytes_ -= cost_of(event);
+    if (event.before) garbage.push_back({event.before->modified, std::string(event.key())});
+    if (!event.now) garbage.push_back({event.revision, std::string(event.key())});
+    trimmed.events.push_back(std::move(history_.front()));
+    history_.pop_front();
+  }
+}
+
+Wakeups Mvcc::jump(std::vector<Change> changes, Revision revision) {
+  Wakeups wakeups;
+  Trimmed trimmed;
+  std::vector<Garbage> garbage;
+  const WriterLock lock(lock_);
+  for (Change& change : changes) apply_one(std::move(change), wakeups);
+  revision_.store(std::max(this->revision(), revision), std::memory_order_release);
+  compacted_.store(this->revision(), std::memory_order_release);
+  trim(this->revision(), history_.size(), trimmed, garbage);
+  return wakeups;
 }
 
 Revision Mvcc::compaction_due() const {

@@ -68,6 +68,10 @@ class Mvcc : public std::enable_shared_from_this<Mvcc> {
   /// transaction may have no effect on any key). The caller fires what it returns.
   [[nodiscard]] Wakeups apply(std::vector<Change> changes, Revision revision);
 
+  /// The same for changes with others missing in between: watchers that have not read up to here
+  /// see none of them, but that they missed something.
+  [[nodiscard]] Wakeups jump(std::vector<Change> changes, Revision revision);
+
   /// For opening: the state is compacted up to `revision`. Requires an empty Mvcc.
   void start_at(Revision compacted);
   /// For opening: the next change of the log, in order. Appends to `garbage` what it makes
@@ -87,6 +91,14 @@ class Mvcc : public std::enable_shared_from_this<Mvcc> {
   bool read_piece(const RangeQuery& query, Revision at, std::string& from, Listing& listing) const
       DIBS_REQUIRES_SHARED(lock_);
   void apply_one(Change change, Wakeups& wakeups) DIBS_REQUIRES(lock_);
+  /// What a piece of trimming took out. It outlives the lock: freeing a thousand values takes
+  /// longer than unlinking them.
+  struct Trimmed {
+    std::vector<EventPtr> events;
+    std::vector<RecordPtr> dropped;
+  };
+  void trim(Revision revision, std::size_t limit, Trimmed& trimmed, std::vector<Garbage>& garbage)
+      DIBS_REQUIRES(lock_);
 
   const HistoryLimits limits_;
   const std::unique_ptr<Commons> commons_ = std::make_unique<Commons>();

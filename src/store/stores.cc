@@ -1,12 +1,16 @@
 #include "store/stores.h"
 
 #include "base/plug_points.h"
+#include "store/batch.h"
+#include "store/etcd/etcd_store.h"
 #include "store/memory_store.h"
 #include "store/sqlite_store.h"
 
 namespace dibs::store {
 namespace {
 
+/// Unless its --max-txn-ops says otherwise.
+constexpr std::size_t kEtcdOps = 128;
 /// As long as the write-ahead log gets (max_wal_pages).
 constexpr std::size_t kBallast = std::size_t{64} << 20;
 
@@ -30,8 +34,9 @@ Result<std::unique_ptr<Store>> open_memory(const StoreOptions& options) {
 }
 
 constexpr StoreKind kStores[] = {
-    {"sqlite", "a file in the data folder", true, open_sqlite},
-    {"memory", "nowhere, gone at the end", false, open_memory},
+    {"sqlite", "a file in the data folder", true, false, kMaxOps, open_sqlite},
+    {"memory", "nowhere, gone at the end", false, false, kMaxOps, open_memory},
+    {"etcd", "an etcd, which other servers may share", true, true, kEtcdOps, open_etcd_store},
 };
 
 }  // namespace

@@ -26,6 +26,8 @@ struct EtcdOptions {
   /// What stands for "/registry" in its keys. What Kubernetes has no place for is kept under
   /// prefix + ".dibs/" ("/registry.dibs/" here).
   std::string prefix = "/registry";
+  /// Takes part in compacting it, as kube-apiserver does; false: somebody else sees to that.
+  bool compacts = true;
 };
 
 /// What every store is opened with; what it has no use for, it leaves.
@@ -45,6 +47,11 @@ struct StoreKind {
   std::string_view description;
   /// What was committed is there again when the folder is opened again.
   bool durable;
+  /// It lies elsewhere, where StoreOptions::etcd says: tests need an etcd for it. Its revisions are
+  /// not ours to choose, and others may write to it.
+  bool remote;
+  /// Of one transaction.
+  std::size_t max_ops;
   Result<std::unique_ptr<Store>> (*open)(const StoreOptions& options);
 };
 

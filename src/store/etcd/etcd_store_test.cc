@@ -1,0 +1,624 @@
+// The store over real etcd processes: what others do to it, and what can go wrong with it.
+
+#include "store/etcd/etcd_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <semaphore>
+#include <thread>
+
+#include "store/etcd/test_raw_etcd.h"
+#include "store/test_etcd.h"
+
+namespace dibs::store {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::EtcdCluster;
+using ::testing::HasSubstr;
+using testing::Proxy;
+using testing::put;
+using testing::RawEtcd;
+using testing::removal;
+using testing::show;
+
+std::string error_of(const Result<>& result) { return result.ok() ? "" : result.error().message(); }
+
+template <typename Condition>
+bool eventually(Condition condition, std::chrono::milliseconds limit = 30s) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(10ms);
+  }
+  return true;
+}
+
+class Etcd : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (testing::etcd_program().empty()) GTEST_SKIP() << testing::kNoEtcd;
+  }
+
+  static Result<std::unique_ptr<Store>> try_open(const EtcdOptions& etcd,
+                                                 std::shared_ptr<const AtRest> at_rest = {}) {
+    StoreOptions options;
+    options.etcd = etcd;
+    options.at_rest = std::move(at_rest);
+    return open_etcd_store(options);
+  }
+  static std::unique_ptr<Store> open(const EtcdOptions& etcd,
+                                     std::shared_ptr<const AtRest> at_rest = {}) {
+    auto opened = try_open(etcd, std::move(at_rest));
+    EXPECT_TRUE(opened.ok()) << opened.error().message();
+    return opened.ok() ? std::move(opened).value() : nullptr;
+  }
+  static std::string value(const Store& store, std::string_view key) {
+    const RecordPtr record = store.get(key);
+    return record ? *record->value : std::string("-");
+  }
+  static Revision commit(Store& store, std::vector<Op> ops) {
+    auto done = store.commit(std::move(ops));
+    EXPECT_TRUE(done.ok()) << done.error().message();
+    return done.ok() ? *done : -1;
+  }
+};
+
+TEST_F(Etcd, two_stores_see_each_others_writes) {
+  const EtcdCluster cluster;
+  const auto a = open({.endpoints = cluster.endpoints()});
+  const auto b = open({.endpoints = cluster.endpoints()});
+
+  for (int i = 0; i < 50; ++i) {
+    const Revision revision = commit(*a, {put("/registry/x", std::to_string(i))});
+    ASSERT_TRUE(b->sync().ok());
+    EXPECT_EQ(value(*b, "/registry/x"), std::to_string(i));
+    EXPECT_EQ(b->get("/registry/x")->modified, revision);
+  }
+  const Revision seen = a->get("/registry/x")->modified;
+  commit(*b, {put("/registry/x", "b", seen)});
+  auto beaten = a->commit({put("/registry/x", "a", seen)});
+  ASSERT_FALSE(beaten.ok());
+  EXPECT_EQ(beaten.error().code(), Code::conflict);
+  EXPECT_EQ(value(*a, "/registry/x"), "b") << "what beat it is visible";
+  commit(*b, {removal("/registry/x")});
+  EXPECT_EQ(a->commit({put("/registry/x", "a", 7)}).error().code(), Code::conflict);
+  EXPECT_EQ(value(*a, "/registry/x"), "-");
+}
+
+TEST_F(Etcd, swaps_the_prefix_and_leaves_other_keys_alone) {
+  const EtcdCluster cluster;
+  RawEtcd raw(cluster.port());
+  raw.put("/else.where", "1");
+  raw.put("/elsewhere", "2");
+  raw.put("/else/pods/a", "3");
+  const auto store = open({.endpoints = cluster.endpoints(), .prefix = "else/"});
+
+  EXPECT_EQ(show(*store->range({})), "/registry/pods/a=3");
+  commit(*store, {put("/registry/pods/b", "4"), put("/registry.dibs/c", "5")});
+  EXPECT_EQ(raw.get("/else/pods/b"), "4");
+  EXPECT_EQ(raw.get("/else.dibs/c"), "5");
+  raw.put("/else.where", "6");
+  raw.put("/else.dibs/d", "7");
+  ASSERT_TRUE(store->sync().ok());
+  EXPECT_EQ(show(*store->range({})),
+            "/registry.dibs/c=5 /registry.dibs/d=7 /registry/pods/a=3 /registry/pods/b=4");
+  EXPECT_EQ(store->commit({put("/other", "x")}).error().code(), Code::invalid);
+}
+
+TEST_F(Etcd, sync_does_not_wait_for_keys_that_are_not_ours) {
+  const EtcdCluster cluster;
+  RawEtcd raw(cluster.port());
+  const auto store = open({.endpoints = cluster.endpoints()});
+  for (int i = 0; i < 20; ++i) {
+    const Revision revision = raw.put("other", "x");
+    ASSERT_TRUE(store->sync().ok());
+    EXPECT_GE(store->revision(), revision);
+  }
+  EXPECT_EQ(store->count(""), 0U);
+}
+
+TEST_F(Etcd, watches_from_before_go_on_after_a_restart) {
+  const EtcdCluster cluster;
+  auto store = open({.endpoints = cluster.endpoints()});
+  const Revision from = commit(*store, {put("/registry/x", "1")});
+  commit(*store, {put("/registry/x", "2")});
+  commit(*store, {removal("/registry/x")});
+
+  store.reset();
+  store = open({.endpoints = cluster.endpoints()});
+
+  auto watch = store->watch("/registry/", from, [] {});
+  ASSERT_TRUE(watch.ok());
+  EXPECT_EQ(show(*(*watch)->next(10)), cat(from + 1, "~/registry/x=2 ", from + 2, "-/registry/x"));
+}
+
+TEST_F(Etcd, keys_with_a_lifetime_go_by_themselves) {
+  const EtcdCluster cluster;
+  const auto store = open({.endpoints = cluster.endpoints()});
+  ASSERT_TRUE(store->expires());
+  for (const char* key : {"/registry/a", "/registry/b"}) {
+    Op op = put(key, "x");
+    op.lifetime = 1s;
+    commit(*store, {op});
+  }
+  commit(*store, {put("/registry/c", "x")});
+  EXPECT_EQ(store->count(""), 3U);
+  EXPECT_TRUE(eventually([&] { return store->count("") == 1U; }));
+  EXPECT_EQ(value(*store, "/registry/c"), "x");
+}
+
+TEST_F(Etcd, too_large_a_value_is_refused_with_the_reason) {
+  const EtcdCluster cluster;
+  const auto store = open({.endpoints = cluster.endpoints()});
+  for (const std::size_t bytes : {std::size_t{1700} << 10, std::size_t{4} << 20}) {
+    auto done = store->commit({put("/registry/x", std::string(bytes, 'x'))});
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code(), Code::too_large);
+    EXPECT_THAT(done.error().message(), HasSubstr("--max-request-bytes"));
+  }
+  EXPECT_TRUE(store->health().ok());
+}
+
+TEST_F(Etcd, one_of_many_servers_compacts_as_kube_apiserver_does) {
+  const EtcdCluster cluster;
+  RawEtcd raw(cluster.port());
+  const auto a = open({.endpoints = cluster.endpoints()});
+  const auto b = open({.endpoints = cluster.endpoints()});
+  Revision last = 0;
+  for (int i = 0; i < 10; ++i) last = commit(*a, {put("/registry/x", std::to_string(i))});
+  ASSERT_TRUE(b->sync().ok());
+
+  ASSERT_TRUE(a->compact(last - 5).ok());
+  EXPECT_TRUE(eventually([&] { return raw.get("compact_rev_key") == std::to_string(last - 5); }));
+  // The other one does not know the version of the key, and so learns it.
+  ASSERT_TRUE(b->compact(last - 4).ok());
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(raw.get("compact_rev_key"), std::to_string(last - 5));
+  ASSERT_TRUE(b->compact(last - 3).ok());
+  EXPECT_TRUE(eventually([&] { return raw.get("compact_rev_key") == std::to_string(last - 3); }));
+
+  EXPECT_TRUE(eventually([&] {
+    etcdserverpb::RangeRequest old;
+    old.set_key("x");
+    old.set_revision(last - 6);
+    return !raw.send("KV/Range", old.SerializeAsString()).status.ok();
+  }));
+  const auto fresh = open({.endpoints = cluster.endpoints()});
+  EXPECT_GE(fresh->compacted(), last - 5);
+  EXPECT_EQ(value(*fresh, "/registry/x"), "9");
+}
+
+TEST_F(Etcd, lists_again_where_history_went_while_it_was_away) {
+  const EtcdCluster cluster;
+  RawEtcd raw(cluster.port());
+  Proxy proxy(cluster.port());
+  const auto store = open({.endpoints = {proxy.endpoint()}});
+  commit(*store, {put("/registry/a", "1"), put("/registry/b", "1"), put("/registry/c", "1")});
+  auto behind = store->watch("/registry/", store->revision(), [] {});
+  auto elsewhere = store->watch("/registry/nothing/", store->revision(), [] {});
+  const Revision seen = store->revision();
+
+  proxy.cut();
+  raw.put("/registry/a", "2");
+  raw.remove("/registry/b");
+  const Revision last = raw.put("/registry/d", "1");
+  raw.compact(last);
+  proxy.heal();
+
+  ASSERT_TRUE(eventually([&] { return store->revision() >= last; }));
+  EXPECT_EQ(show(*store->range({})), "/registry/a=2 /registry/c=1 /registry/d=1");
+  EXPECT_EQ(store->get("/registry/d")->modified, last);
+  EXPECT_EQ((*behind)->next(10).error().code(), Code::expired);
+  EXPECT_TRUE((*elsewhere)->next(10).ok()) << "it has missed nothing";
+  EXPECT_EQ(store->watch("/registry/", seen, [] {}).error().code(), Code::expired);
+  commit(*store, {put("/registry/e", "1")});
+}
+
+TEST_F(Etcd, a_write_whose_answer_was_lost_is_known_again) {
+  const EtcdCluster cluster;
+  RawEtcd raw(cluster.port());
+  Proxy proxy(cluster.port());
+  const auto store = open({.endpoints = {proxy.endpoint()}});
+  const Revision before = commit(*store, {put("/registry/a", "1"), put("/registry/b", "1")});
+
+  proxy.swallow_answers();
+  std::binary_semaphore ended(0);
+  std::atomic<int> open_writes = 3;
+  std::map<std::string, Result<Revision>> outcomes;
+  Mutex mutex;
+  const auto note = [&](const std::string& name) {
+    return [&, name](Result<Revision> outcome) {
+      {
+        const MutexLock lock(mutex);
+        outcomes.emplace(name, std::move(outcome));
+      }
+      if (--open_writes == 0) ended.release();
+    };
+  };
+  store->commit_async({put("/registry/new", "mine", 0), put("/registry/a", "2", before)},
+                      note("made"));
+  store->commit_async({removal("/registry/b", before)}, note("removed"));
+  store->commit_async({put("/registry/c", "1")}, note("unconditional"));
+  ended.acquire();
+
+  ASSERT_TRUE(outcomes.at("made").ok()) << outcomes.at("made").error().message();
+  EXPECT_EQ(store->get("/registry/new")->modified, *outcomes.at("made"));
+  EXPECT_EQ(value(*store, "/registry/a"), "2");
+  EXPECT_TRUE(outcomes.at("removed").ok());
+  EXPECT_EQ(value(*store, "/registry/b"), "-");
+  // Somebody else's write in between would be lost by doing it again.
+  ASSERT_FALSE(outcomes.at("unconditional").ok());
+  EXPECT_EQ(outcomes.at("unconditional").error().code(), Code::timeout);
+}
+
+TEST_F(Etcd, another_cluster_behind_the_same_endpoint_is_refused) {
+  EtcdCluster cluster;
+  const auto store = open({.endpoints = cluster.endpoints()});
+  commit(*store, {put("/registry/a", "1")});
+
+  cluster.wipe(0);
+  cluster.start(0);
+  EXPECT_TRUE(eventually([&] { return !store->health().ok(); }));
+  EXPECT_TRUE(eventually([&] {
+    return error_of(store->health()).find("another cluster") != std::string::npos;
+  })) << error_of(store->health());
+  EXPECT_EQ(store->sync().error().code(), Code::unavailable);
+  EXPECT_EQ(value(*store, "/registry/a"), "1") << "reading goes on";
+  RawEtcd raw(cluster.port());
+  EXPECT_EQ(raw.get("/registry/a"), "-");
+}
+
+TEST_F(Etcd, goes_on_at_another_member_when_one_falls_silent) {
+  const EtcdCluster cluster({.members = 3});
+  Proxy proxy(cluster.port(0));
+  const auto store =
+      open({.endpoints = {proxy.endpoint(), cluster.endpoint(1), cluster.endpoint(2)}});
+  commit(*store, {put("/registry/a", "1")});
+
+  proxy.stall();
+  const auto before = std::chrono::steady_clock::now();
+  commit(*store, {put("/registry/a", "2", store->get("/registry/a")->modified)});
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 15s);
+  EXPECT_TRUE(store->health().ok());
+  EXPECT_EQ(value(*store, "/registry/a"), "2");
+}
+
+TEST_F(Etcd, loses_nothing_with_the_leader) {
+  EtcdCluster cluster({.members = 3});
+  const auto store = open({.endpoints = cluster.endpoints()});
+  constexpr int kInFlight = 64;
+  std::atomic<bool> stop = false;
+  std::atomic<int> number = 0;
+  Mutex mutex;
+  std::map<std::string, Revision> acknowledged;
+  std::map<std::string, std::string> failed;
+  std::vector<std::thread> writers;
+  for (int w = 0; w < kInFlight; ++w) {
+    writers.emplace_back([&] {
+      while (!stop) {
+        const std::string key = cat("/registry/k/", ++number);
+        auto done = store->commit({put(key, key, 0)});
+        const MutexLock lock(mutex);
+        if (done.ok()) {
+          acknowledged[key] = *done;
+        } else {
+          failed[key] = done.error().message();
+        }
+      }
+    });
+  }
+  std::this_thread::sleep_for(1s);
+  int leader = 0;
+  while (leader < 2 && !RawEtcd(cluster.port(leader)).leads()) ++leader;
+  cluster.kill(leader);
+  std::size_t then = 0;
+  {
+    const MutexLock lock(mutex);
+    then = acknowledged.size();
+  }
+  EXPECT_TRUE(eventually([&] {
+    const MutexLock lock(mutex);
+    return acknowledged.size() > then + 500;
+  })) << error_of(store->health());
+  stop = true;
+  for (auto& writer : writers) writer.join();
+
+  std::vector<std::string> left;
+  for (int i = 0; i < 3; ++i) {
+    if (i != leader) left.push_back(cluster.endpoint(i));
+  }
+  const auto fresh = open({.endpoints = left});
+  for (const auto& [key, revision] : acknowledged) {
+    const RecordPtr record = fresh->get(key);
+    ASSERT_TRUE(record) << key;
+    EXPECT_EQ(record->modified, revision);
+  }
+  for (const auto& [key, why] : failed) ADD_FAILURE() << key << ": " << why;
+}
+
+TEST_F(Etcd, a_majority_that_is_gone_makes_it_unhealthy_until_it_is_back) {
+  EtcdCluster cluster({.members = 3});
+  const auto store = open({.endpoints = cluster.endpoints()});
+  commit(*store, {put("/registry/a", "1")});
+
+  cluster.kill(1);
+  cluster.kill(2);
+  EXPECT_TRUE(eventually([&] { return !store->health().ok(); }));
+  auto refused = store->sync();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::unavailable);
+  EXPECT_EQ(value(*store, "/registry/a"), "1");
+
+  cluster.start(1);
+  EXPECT_TRUE(eventually([&] { return store->health().ok(); })) << error_of(store->health());
+  commit(*store, {put("/registry/a", "2")});
+}
+
+TEST_F(Etcd, a_member_may_be_replaced) {
+  EtcdCluster cluster({.members = 3});
+  const auto store = open({.endpoints = cluster.endpoints()});
+  commit(*store, {put("/registry/a", "1")});
+  cluster.wipe(2);
+
+  RawEtcd raw(cluster.port(0));
+  const auto members = raw.call<etcdserverpb::MemberListResponse>(
+      "Cluster/MemberList", etcdserverpb::MemberListRequest());
+  for (const auto& member : members.members()) {
+    if (member.name() != "m2") continue;
+    etcdserverpb::Member remove;  // MemberRemoveRequest: ID = 1
+    remove.set_id(member.id());
+    ASSERT_TRUE(raw.send("Cluster/MemberRemove", remove.SerializeAsString()).status.ok());
+  }
+  etcdserverpb::AuthenticateRequest add;  // MemberAddRequest: peerURLs = 1
+  add.set_name(cat("http://127.0.0.1:", cluster.peer_port(2)));
+  ASSERT_TRUE(eventually(
+      [&] { return raw.send("Cluster/MemberAdd", add.SerializeAsString()).status.ok(); }));
+  cluster.start(2, "existing");
+  commit(*store, {put("/registry/a", "2")});
+
+  const auto fresh = open({.endpoints = {cluster.endpoint(2)}});
+  EXPECT_EQ(value(*fresh, "/registry/a"), "2");
+}
+
+TEST_F(Etcd, a_full_quota_takes_deletions_and_ends) {
+  const EtcdCluster cluster({.flags = {"--quota-backend-bytes", "8000000"}});
+  RawEtcd raw(cluster.port());
+  const auto store = open({.endpoints = cluster.endpoints()});
+  Result<Revision> done = Revision{0};
+  int written = 0;
+  for (; written < 100 && done.ok(); ++written) {
+    done = store->commit({put(cat("/registry/", written), std::string(500'000, 'x'))});
+  }
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code(), Code::unavailable);
+  EXPECT_THAT(done.error().message(), HasSubstr("database space exceeded"));
+  EXPECT_FALSE(store->room().ok());
+  EXPECT_FALSE(store->health().ok());
+  for (int i = 0; i + 2 < written; ++i) {
+    auto removed = store->commit({removal(cat("/registry/", i))});
+    EXPECT_TRUE(removed.ok()) << removed.error().message();
+  }
+
+  raw.compact(store->revision());
+  ASSERT_TRUE(raw.send("Maintenance/Defragment", "").status.ok());
+  etcdserverpb::AlarmRequest alarm;
+  alarm.set_action(etcdserverpb::AlarmRequest::DEACTIVATE);
+  alarm.set_alarm(etcdserverpb::NOSPACE);
+  raw.call<etcdserverpb::AlarmResponse>("Maintenance/Alarm", alarm);
+  EXPECT_TRUE(eventually([&] { return store->health().ok(); })) << error_of(store->health());
+  commit(*store, {put("/registry/after", "1")});
+}
+
+TEST_F(Etcd, users_and_passwords) {
+  EtcdCluster cluster;
+  auto raw = std::make_unique<RawEtcd>(cluster.port());
+  const auto send = [&](const char* method, const char* first, const char* second) {
+    etcdserverpb::AuthenticateRequest two_words;
+    two_words.set_name(first);
+    two_words.set_password(second);
+    EXPECT_TRUE(raw->send(method, two_words.SerializeAsString()).status.ok()) << method;
+  };
+  send("Auth/UserAdd", "root", "secret");
+  send("Auth/RoleAdd", "root", "");
+  send("Auth/UserGrantRole", "root", "root");
+  send("Auth/AuthEnable", "", "");
+
+  auto nobody = try_open({.endpoints = cluster.endpoints()});
+  ASSERT_FALSE(nobody.ok());
+  EXPECT_THAT(nobody.error().message(), HasSubstr("user name is empty"));
+  auto wrong = try_open({.endpoints = cluster.endpoints(), .user = "root", .password = "guess"});
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_THAT(wrong.error().message(), HasSubstr("invalid user ID or password"));
+
+  const auto store = open({.endpoints = cluster.endpoints(), .user = "root", .password = "secret"});
+  commit(*store, {put("/registry/a", "1")});
+  // Tokens are gone with it.
+  cluster.kill(0);
+  cluster.start(0);
+  commit(*store, {put("/registry/a", "2", store->get("/registry/a")->modified)});
+}
+
+// --- certificates ---
+
+/// An authority, and what it signs.
+class Authority {
+ public:
+  Authority(const testing::TemporaryDirectory& folder, const std::string& name)
+      : folder_(folder), name_(name) {
+    make({"req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+          "2", "-subj", cat("/CN=", name), "-keyout", key(), "-out", certificate()});
+  }
+  std::string certificate() const { return folder_.file(name_ + ".crt"); }
+  std::string key() const { return folder_.file(name_ + ".key"); }
+
+  /// PATH.crt and PATH.key. `days` 0: over in a moment.
+  std::string sign(const std::string& name, int days, const std::string& address = "127.0.0.1") {
+    const std::string path = folder_.file(name);
+    const std::string extensions = path + ".ext";
+    make({"req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+          cat("/CN=", name), "-keyout", path + ".key", "-out", path + ".csr"});
+    FILE* file = std::fopen(extensions.c_str(), "w");
+    std::fprintf(file, "subjectAltName=IP:%s\n", address.c_str());
+    std::fclose(file);
+    make({"x509", "-req", "-in", path + ".csr", "-CA", certificate(), "-CAkey", key(),
+          "-CAcreateserial", "-days", std::to_string(days), "-extfile", extensions, "-out",
+          path + ".crt"});
+    return path;
+  }
+
+ private:
+  void make(std::vector<std::string> command) const {
+    command.insert(command.begin(), "openssl");
+    EXPECT_EQ(testing::run(command, folder_.file("openssl.log")), 0) << command[1];
+  }
+  const testing::TemporaryDirectory& folder_;
+  const std::string name_;
+};
+
+class EtcdTls : public Etcd {
+ protected:
+  EtcdCluster::Options with(const std::string& server) const {
+    return {.flags = {"--cert-file", server + ".crt", "--key-file", server + ".key",
+                      "--client-cert-auth", "--trusted-ca-file", authority_.certificate()},
+            .scheme = "https"};
+  }
+  EtcdOptions as(const EtcdCluster& cluster, const std::string& client) const {
+    return {.endpoints = cluster.endpoints(),
+            .ca_file = authority_.certificate(),
+            .certificate_file = client.empty() ? "" : client + ".crt",
+            .key_file = client.empty() ? "" : client + ".key"};
+  }
+  static std::string refusal(const EtcdOptions& options) {
+    auto opened = try_open(options);
+    EXPECT_FALSE(opened.ok());
+    return opened.ok() ? "" : opened.error().message();
+  }
+
+  testing::TemporaryDirectory folder_;
+  Authority authority_{folder_, "authority"};
+};
+
+TEST_F(EtcdTls, certificates_of_both_sides_are_checked) {
+  const std::string client = authority_.sign("client", 1);
+  const EtcdCluster cluster(with(authority_.sign("server", 1)));
+  {
+    const auto store = open(as(cluster, client));
+    commit(*store, {put("/registry/a", "1")});
+  }
+  EXPECT_THAT(refusal(as(cluster, "")), HasSubstr("certificate"));
+  Authority other(folder_, "other");
+  EtcdOptions wrong = as(cluster, client);
+  wrong.ca_file = other.certificate();
+  EXPECT_THAT(refusal(wrong), HasSubstr("certificate"));
+}
+
+TEST_F(EtcdTls, expired_certificates_are_refused_and_new_files_are_taken_up) {
+  const std::string expired = authority_.sign("expired", 0);
+  const std::string good = authority_.sign("good", 1);
+  const EtcdCluster cluster(with(authority_.sign("server", 1)));
+  const std::string used = folder_.file("used");
+  const auto use = [&](const std::string& which) {
+    for (const char* end : {".crt", ".key"}) {
+      std::filesystem::copy_file(which + end, used + end,
+                                 std::filesystem::copy_options::overwrite_existing);
+    }
+  };
+  std::this_thread::sleep_for(1100ms);
+  use(expired);
+  EXPECT_THAT(refusal(as(cluster, used)), HasSubstr("expired"));
+  use(good);
+  const auto store = open(as(cluster, used));
+  commit(*store, {put("/registry/a", "1")});
+}
+
+TEST_F(EtcdTls, a_server_with_another_name_or_an_expired_certificate_is_refused) {
+  const std::string client = authority_.sign("client", 1);
+  {
+    const EtcdCluster cluster(with(authority_.sign("server", 1, "127.0.0.9")));
+    EXPECT_THAT(refusal(as(cluster, client)), HasSubstr("127.0.0.1"));
+  }
+  const EtcdCluster cluster(with(authority_.sign("old", 0)));
+  std::this_thread::sleep_for(1100ms);
+  EXPECT_THAT(refusal(as(cluster, client)), HasSubstr("expired"));
+}
+
+// --- values ---
+
+/// "apart:…" is nothing for others; what others wrote as "!" cannot be read.
+class Spelled : public AtRest {
+ public:
+  Result<std::string> seal(std::string_view, std::string_view value) const override {
+    return cat("<", value, ">");
+  }
+  Result<Opened> open(std::string_view, std::string_view bytes) const override {
+    if (bytes == "!") return Error::invalid("no");
+    return Opened{std::string(bytes.substr(1, bytes.size() - 2)), false};
+  }
+  bool may_be_apart(std::string_view key) const override { return key.starts_with("/registry/k/"); }
+  bool is_apart(std::string_view, std::string_view value) const override {
+    return value.starts_with("apart");
+  }
+};
+
+TEST_F(Etcd, values_are_sealed_and_what_cannot_be_read_stays) {
+  const EtcdCluster cluster;
+  RawEtcd raw(cluster.port());
+  raw.put("/registry/bad", "!");
+  const auto store = open({.endpoints = cluster.endpoints()}, std::make_shared<Spelled>());
+  commit(*store, {put("/registry/a", "1")});
+  raw.put("/registry/b", "<2>");
+  ASSERT_TRUE(store->sync().ok());
+  EXPECT_EQ(raw.get("/registry/a"), "<1>");
+  EXPECT_EQ(show(*store->range({})), "/registry/a=1 /registry/b=2 /registry/bad=!");
+}
+
+TEST_F(Etcd, a_name_is_in_one_of_two_places) {
+  const EtcdCluster cluster;
+  RawEtcd raw(cluster.port());
+  const auto at_rest = std::make_shared<Spelled>();
+  auto a = open({.endpoints = cluster.endpoints()}, at_rest);
+  const auto b = open({.endpoints = cluster.endpoints()}, at_rest);
+
+  Revision last = commit(*a, {put("/registry/k/x", "apart1", 0)});
+  EXPECT_EQ(raw.get("/registry/k/x"), "-");
+  EXPECT_EQ(raw.get("/registry.dibs/registry/k/x"), "<apart1>");
+  EXPECT_EQ(b->commit({put("/registry/k/x", "public", 0)}).error().code(), Code::conflict);
+  EXPECT_EQ(value(*b, "/registry/k/x"), "apart1");
+
+  last = commit(*b, {put("/registry/k/x", "public", last)});
+  EXPECT_EQ(raw.get("/registry/k/x"), "<public>");
+  EXPECT_EQ(raw.get("/registry.dibs/registry/k/x"), "-");
+  ASSERT_TRUE(a->sync().ok());
+  EXPECT_EQ(value(*a, "/registry/k/x"), "public");
+  last = commit(*a, {put("/registry/k/x", "apart2")});
+  EXPECT_EQ(raw.get("/registry/k/x"), "-");
+  a.reset();
+  a = open({.endpoints = cluster.endpoints()}, at_rest);
+  EXPECT_EQ(show(*a->range({})), "/registry/k/x=apart2");
+  commit(*a, {removal("/registry/k/x", last)});
+  EXPECT_EQ(raw.get("/registry.dibs/registry/k/x"), "-");
+  ASSERT_TRUE(b->sync().ok());
+  EXPECT_EQ(b->count(""), 0U);
+}
+
+TEST(EtcdOptions, are_checked_before_anybody_is_asked) {
+  const auto refusal = [](const EtcdOptions& etcd) {
+    StoreOptions options;
+    options.etcd = etcd;
+    return open_etcd_store(options).error().message();
+  };
+  EXPECT_THAT(refusal({}), HasSubstr("--etcd-endpoints"));
+  EXPECT_THAT(refusal({.endpoints = {"127.0.0.1:2379"}}), HasSubstr("must be https://HOST:PORT"));
+  EXPECT_THAT(refusal({.endpoints = {"https://a:1"}, .certificate_file = "x"}),
+              HasSubstr("need each other"));
+  EXPECT_THAT(refusal({.endpoints = {"http://a:1"}, .ca_file = "x"}), HasSubstr("https://"));
+  EXPECT_THAT(refusal({.endpoints = {"http://a:1"}, .user = "x"}),
+              HasSubstr("--etcd-password-file"));
+}
+
+}  // namespace
+}  // namespace dibs::store

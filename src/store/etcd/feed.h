@@ -1,0 +1,115 @@
+#pragma once
+// Keeps the state in memory as etcd has it: loads it once, then follows one watch.
+//
+// The life of the feed, on a thread of its own: connect to a member; the first time, load the state
+// at an old revision, so that watches from before can go on; watch from the next revision on;
+// apply what comes, in groups as large as have gathered; when the watch or the connection ends,
+// begin again at another member. Where etcd has forgotten the revision to go on from, the whole
+// state is listed and the difference applied, and watchers that were behind are told so.
+//
+// reach() tells when a revision is in memory. A watch shows only changes of our keys: where a
+// revision may be of another key, etcd is asked how far the watch is (a progress request), or,
+// where its answer cannot be trusted, a key of ours is written, which the watch must show.
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "store/at_rest.h"
+#include "store/etcd/client.h"
+#include "store/etcd/keys.h"
+#include "store/mvcc.h"
+
+namespace dibs::store::etcd {
+
+/// What the writer of a value has of it already.
+struct OwnValue {
+  SharedBytes value;
+  AttachmentPtr attachment;
+};
+
+class Feed {
+ public:
+  struct Parts {
+    Client& client;
+    const Keys& keys;
+    Mvcc& mvcc;
+    std::shared_ptr<const AtRest> at_rest;
+    /// Of a value that this store wrote to the key in these bytes just now; null value: it did not.
+    std::function<OwnValue(const std::string& key, const std::string& bytes)> own;
+  };
+  explicit Feed(Parts parts);
+  ~Feed();
+
+  /// Begins, and waits until the state as it was at the call is in memory. Errors: unavailable.
+  Result<> start(std::chrono::milliseconds limit);
+  void stop();
+
+  /// Null while there is none, which why_not() then tells.
+  ConnectionPtr connection() const;
+  Error why_not() const;
+  /// The connection failed: another one is made.
+  void drop(const ConnectionPtr& connection, const std::string& why);
+
+  /// Calls `done` when everything up to `revision` is in memory, from any thread, perhaps at once.
+  /// `ask`: the revision may be of a key that is not ours. Errors: timeout.
+  void reach(Revision revision, bool ask, std::function<void(Result<>)> done);
+  /// Where the object of a key lies (Keys).
+  bool is_apart(const std::string& key) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Waiter {
+    Clock::time_point asks;  // from then on etcd is asked
+    Clock::time_point until;
+    std::function<void(Result<>)> done;
+  };
+  class Inbox;
+
+  void run();
+  /// Until the watch ends, with the reason.
+  Error follow(const ConnectionPtr& connection);
+  Error take_messages(const ConnectionPtr& connection, Inbox& inbox, rpc::TwoWayStream& watch);
+  Result<> load(const Connection& connection);
+  Result<> list_again(const Connection& connection);
+  Result<Revision> oldest_revision(const Connection& connection);
+  template <typename Visit>
+  Result<Revision> read_all(const Connection& connection, Revision at, const Visit& visit);
+  /// The record of what is on etcd.
+  RecordPtr record(const std::string& key, const std::string& bytes, Revision created,
+                   Revision modified) const;
+  void set_apart(const std::string& key, bool apart);
+  void serve_waiters();
+  bool wants_progress();
+  void ask_progress(const ConnectionPtr& connection, rpc::TwoWayStream& watch);
+  void publish(ConnectionPtr connection, Error why);
+  bool stopping() const;
+  void pause(std::chrono::milliseconds how_long);
+
+  Parts parts_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ DIBS_GUARDED_BY(mutex_) = false;
+  ConnectionPtr connection_ DIBS_GUARDED_BY(mutex_);
+  Error why_not_ DIBS_GUARDED_BY(mutex_) = Error::unavailable("etcd: not connected yet");
+  std::multimap<Revision, Waiter> waiters_ DIBS_GUARDED_BY(mutex_);
+  std::set<std::string, std::less<>> apart_ DIBS_GUARDED_BY(mutex_);
+  std::shared_ptr<Inbox> inbox_ DIBS_GUARDED_BY(mutex_);  // of the watch that is open
+
+  std::atomic<Revision> target_ = 0;  // etcd's when it was loaded
+  // Of the thread alone.
+  bool loaded_ = false;
+  Clock::time_point asked_ = {};
+  bool begun_ = false;  // the watch that ended last had begun
+  std::thread thread_;
+};
+
+}  // namespace dibs::store::etcd
