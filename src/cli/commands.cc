@@ -10,6 +10,7 @@
 #include "base/plug_points.h"
 #include "cdi/spec.h"
 #include "cli/command_line.h"
+#include "cli/etcd_flags.h"
 #include "cli/image.h"
 #include "cli/process.h"
 #include "cli/run_controllers.h"
@@ -119,6 +120,15 @@ Flag store(std::string& name) {
           one_of(names_of(store::store_kinds()))};
 }
 
+/// For a store that begins empty and goes at the end.
+Flag passing_store(std::string& name) {
+  Flag flag = store(name);
+  std::erase_if(flag.form.one_of, [](const std::string& each) {
+    return find_named(store::store_kinds(), each)->remote;
+  });
+  return flag;
+}
+
 Flag feature_gates(std::string& gates) {
   return {"--feature-gates", &gates, "GATE=true|false, with commas between them"};
 }
@@ -146,7 +156,7 @@ Flag log_level(std::string& level) {
 
 // Flags command by command.
 
-Flags server_flags(ServeFlags& flags) {
+Flags serving_flags(ServeFlags& flags) {
   return {
       {"--data-dir", &flags.data_dir,
        "Folder for everything that lasts (default: ~/.local/share/dibs)", env("DIBS_DATA_DIR")},
@@ -192,6 +202,8 @@ Flags server_flags(ServeFlags& flags) {
       {"--threads", &flags.threads, "Threads that serve connections (default: one per core)"},
   };
 }
+
+Flags server_flags(ServeFlags& flags) { return both(serving_flags(flags), etcd_flags(flags.etcd)); }
 
 Flags up_flags(ServeFlags& flags) {
   return both(both(server_flags(flags), disk_flags(flags.disk)),
@@ -466,7 +478,7 @@ Flags bench_scheduler_flags(bench::SchedulerOptions& flags) {
       {"--workload", &flags.workload, "Only those named so: TestCase/workload, or a part of it"},
       {"--label", &flags.label, "Only those with this label"},
       {"--emulate-release", &flags.release, "Kubernetes release to be (default: 1.37)"},
-      store(flags.store),
+      passing_store(flags.store),
       {"--all-controllers", &flags.all_controllers, "Run all controllers, not only that of claims"},
       {"--list", &flags.list, "Name the workloads and their labels, run none"},
   };

@@ -213,6 +213,7 @@ class Served {
     store::StoreOptions place;
     place.folder = folder;
     DIBS_TRY(place.at_rest, encryption(flags, options.server, world.runtime.random));
+    DIBS_TRY(place.etcd, etcd_options(flags.etcd, flags.store));
     DIBS_TRY(auto store, store::open_store(flags.store, place));
     DIBS_TRY(cluster_,
              cluster::Cluster::start(std::move(world), std::move(store), std::move(options)));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "cli/etcd_flags.h"
 #include "node/disk_options.h"
 
 namespace dibs::cli {
@@ -15,6 +16,7 @@ struct ServeFlags {
   std::string bind = "127.0.0.1:6443";
   std::string kubeconfig_out;
   std::string store = "sqlite";
+  EtcdFlags etcd;
   std::string release;
   std::string feature_gates;
   std::string runtime_config;

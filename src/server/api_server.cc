@@ -187,7 +187,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
   p.subresources = std::make_unique<Subresources>(p.objects, p.resources, *p.access, *p.nodes);
   p.reviews = std::make_unique<Reviews>(*p.access);
   p.routes = std::make_unique<Routes>(
-      Routes::Sources{&p.options, &p.metrics, [&p] { return p.store.sync(); },
+      Routes::Sources{&p.options, &p.metrics, [&p] { return p.store.health(); },
                       [&p] { return p.store.room(); }, [&p] { return p.access->jwks(); }});
   p.metrics.gauge_function("dibs_store_full", "1 while the disk is full: only deletions are taken.",
                            [&p] { return p.store.room().ok() ? 0.0 : 1.0; });
