@@ -54,6 +54,12 @@ rpc::Reply call_and_wait(rpc::Remote& remote, const std::string& method, std::st
   return waiting->wait();
 }
 
+/// Who is not known now will not be known in a second.
+bool is_refusal(const Error& error) {
+  return has(error.message(), "invalid user ID or password") ||
+         has(error.message(), "user name is empty") || has(error.message(), "permission denied");
+}
+
 Result<std::string> read_pem(const std::string& path, const char* flag) {
   auto bytes = runtime::system_files().read(path);
   if (!bytes.ok()) return Error::bad_request(cat(flag, ": ", bytes.error().message()));
@@ -254,14 +260,22 @@ Result<ConnectionPtr> Client::connect(Revision known) {
     return Error::unavailable(cat("etcd ", endpoint, ": ", why));
   };
   auto options = read_files(endpoint);
-  if (!options.ok()) return failed(options.error().message());
+  if (!options.ok()) {
+    ++refusals_;
+    return failed(options.error().message());
+  }
   auto remote = rpc::connect_remote(*options);
   auto token = authenticate(*remote);
   auto connection = std::make_shared<Connection>(endpoint, std::move(remote),
                                                  token.ok() ? *token : std::string());
   const Result<> met = token.ok() ? meet(*connection, known) : Result<>(token.error());
-  if (met.ok()) return ConnectionPtr(std::move(connection));
+  if (met.ok()) {
+    refusals_ = 0;
+    return ConnectionPtr(std::move(connection));
+  }
   const std::string reason = rpc::tls_reason(*options);
+  const bool refused = !reason.empty() || is_refusal(met.error());
+  refusals_ = refused ? refusals_ + 1 : 0;
   return failed(reason.empty() ? met.error().message() : reason);
 }
 

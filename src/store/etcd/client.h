@@ -71,6 +71,9 @@ class Client {
   /// Tries the next endpoint; takes some seconds at most. One caller at a time. Errors:
   /// unavailable, with the endpoint and the reason.
   Result<ConnectionPtr> connect(Revision known);
+  /// All endpoints in a row refuse us for good: the certificates of either side or the user are
+  /// wrong.
+  bool is_hopeless() const { return refusals_ >= static_cast<int>(options_.endpoints.size()); }
   /// Whether an answer is of the cluster that was met first, and not older than what was known when
   /// it was asked for. Thread-safe.
   Result<> check(std::uint64_t cluster, Revision revision, Revision known) const;
@@ -83,6 +86,7 @@ class Client {
   const EtcdOptions options_;
   const Keys& keys_;
   std::size_t next_ = 0;
+  std::atomic<int> refusals_ = 0;
   std::atomic<std::uint64_t> cluster_ = 0;  // 0: not met yet
 };
 

@@ -295,7 +295,8 @@ class EtcdStore : public Store {
                            finish(write, reached.ok() ? conflict : reached.error());
                          });
     }
-    if (!outcome.ask) full_ = false;
+    // Deletions are taken on a full one too.
+    if (write->puts()) full_ = false;
     feed_.reach(outcome.revision, outcome.ask,
                 [this, write, revision = outcome.revision](Result<> reached) {
                   if (reached.ok()) return finish(write, revision);

@@ -406,8 +406,11 @@ TEST_F(Etcd, a_full_quota_takes_deletions_and_ends) {
   raw.compact(store->revision());
   ASSERT_TRUE(raw.send("Maintenance/Defragment", "").status.ok());
   etcdserverpb::AlarmRequest alarm;
-  alarm.set_action(etcdserverpb::AlarmRequest::DEACTIVATE);
   alarm.set_alarm(etcdserverpb::NOSPACE);
+  const auto raised = raw.call<etcdserverpb::AlarmResponse>("Maintenance/Alarm", alarm);
+  ASSERT_EQ(raised.alarms_size(), 1);
+  alarm.set_action(etcdserverpb::AlarmRequest::DEACTIVATE);
+  alarm.set_memberid(raised.alarms(0).memberid());
   raw.call<etcdserverpb::AlarmResponse>("Maintenance/Alarm", alarm);
   EXPECT_TRUE(eventually([&] { return store->health().ok(); })) << error_of(store->health());
   commit(*store, {put("/registry/after", "1")});

@@ -77,9 +77,10 @@ Result<> Feed::start(std::chrono::milliseconds limit) {
   thread_ = std::thread([this] { run(); });
   const runtime::Blocking blocking;
   MutexLock lock(mutex_);
-  const bool there = changed_.wait_for(
-      lock, limit, [this]() DIBS_REQUIRES(mutex_) { return connection_ != nullptr; });
-  if (!there) return why_not_;
+  changed_.wait_for(lock, limit, [this]() DIBS_REQUIRES(mutex_) {
+    return connection_ != nullptr || parts_.client.is_hopeless();
+  });
+  if (connection_ == nullptr) return why_not_;
   lock.unlock();
   struct Answer {
     Mutex mutex;

@@ -88,6 +88,10 @@ bool Write::can_be_repeated() const {
   return std::all_of(ops.begin(), ops.end(), [](const Op& op) { return op.expected.has_value(); });
 }
 
+bool Write::puts() const {
+  return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.value != nullptr; });
+}
+
 Result<> seal(Write& write, const AtRest* at_rest) {
   for (const Op& op : write.ops) {
     write.apart.push_back(at_rest != nullptr && op.value && at_rest->may_be_apart(op.key) &&

@@ -31,6 +31,7 @@ struct Write {
 
   /// Every operation expects something, so that a second try cannot do it twice.
   bool can_be_repeated() const;
+  bool puts() const;
 };
 
 /// Errors: of AtRest.
