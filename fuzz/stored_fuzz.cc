@@ -1,11 +1,13 @@
 // Any bytes as what the store has on its disk, and as the places in listings that clients hand
-// back: a value is kept as it is, an object reads back as it was written, encryption undoes itself.
+// back: a value is kept as it is, an object reads back as it was written, encryption undoes itself,
+// and what others may have put into an etcd is read whole or not at all.
 #include "base/strings.h"
 #include "fuzz/targets.h"
 #include "json/parse.h"
 #include "runtime/sim_runtime.h"
 #include "server/builtin_resources.h"
 #include "server/encryption.h"
+#include "server/etcd_form.h"
 #include "server/list_options.h"
 #include "server/stored.h"
 #include "store/commons.h"
@@ -104,6 +106,21 @@ void check_sealed(std::string_view bytes) {
   }
 }
 
+/// As a value of one kind that a kube-apiserver may have written.
+void check_shared(std::string_view bytes) {
+  static const AtRestPtr form = *server::make_etcd_form({}, nullptr);
+  for (const char* key : {"/registry/pods/default/p", "/registry/resourceclaims/default/c",
+                          "/registry/a.example/cats/default/tom", "/registry/ranges/serviceips"}) {
+    const auto opened = form->open(key, bytes);
+    if (!opened.ok()) continue;
+    const auto sealed = form->seal(key, opened->value);
+    require(sealed.ok(), "what was read can be written");
+    const auto again = form->open(key, *sealed);
+    require(again.ok() && again->value == opened->value, "and is read the same");
+    require(opened->value == bytes || server::looks_stored(opened->value), "in our own form");
+  }
+}
+
 void check_token(std::string_view text) {
   using server::ContinueToken;
   (void)ContinueToken::decode(std::string(text)).ok();
@@ -121,7 +138,7 @@ void check_token(std::string_view text) {
 int fuzz_stored(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 5) {
+  switch (data[0] % 6) {
     case 0:
       check_object(bytes);
       break;
@@ -136,6 +153,9 @@ int fuzz_stored(const std::uint8_t* data, std::size_t size) {
       break;
     case 4:
       check_token(bytes);
+      break;
+    case 5:
+      check_shared(bytes);
       break;
   }
   return 0;

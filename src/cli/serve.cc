@@ -22,6 +22,7 @@
 #include "server/builtin_resources.h"
 #include "server/credentials.h"
 #include "server/encryption.h"
+#include "server/etcd_form.h"
 #include "store/stores.h"
 
 namespace dibs::cli {
@@ -112,15 +113,30 @@ Result<server::Options> server_options(const ServeFlags& flags,
 
 /// Null where nothing is to be encrypted.
 Result<std::shared_ptr<const store::AtRest>> encryption(const ServeFlags& flags,
+                                                        const std::string& registry,
                                                         const server::Options& options,
                                                         runtime::Random& random) {
   if (flags.encryption_provider_config.empty()) return std::shared_ptr<const store::AtRest>();
   auto text = runtime::system_files().read(flags.encryption_provider_config);
   if (!text.ok()) return text.error().within("--encryption-provider-config");
   DIBS_TRY(const auto builtin, server::builtin_resources(options));
-  auto made = server::make_encryption(*text, builtin, random);
+  auto made = server::make_encryption(*text, builtin, random, registry);
   if (!made.ok()) return made.error().within("--encryption-provider-config");
   return made;
+}
+
+/// How values are kept. On etcd a kube-apiserver may share them.
+Result<std::shared_ptr<const store::AtRest>> form_of_values(const ServeFlags& flags,
+                                                            const store::EtcdOptions& etcd,
+                                                            const server::Options& options,
+                                                            runtime::Random& random) {
+  const bool shared = flags.store == "etcd";
+  std::string registry = shared ? etcd.prefix : store::EtcdOptions().prefix;
+  if (!registry.starts_with('/')) registry.insert(0, "/");
+  while (registry.ends_with('/')) registry.pop_back();
+  DIBS_TRY(auto sealed, encryption(flags, registry, options, random));
+  if (!shared) return sealed;
+  return server::make_etcd_form(options, std::move(sealed));
 }
 
 net::TlsServerOptions tls_of(const server::Credentials& credentials) {
@@ -212,8 +228,9 @@ class Served {
     if (flags.whole_cluster) DIBS_CHECK(add_other_parts(options, flags, folder));
     store::StoreOptions place;
     place.folder = folder;
-    DIBS_TRY(place.at_rest, encryption(flags, options.server, world.runtime.random));
     DIBS_TRY(place.etcd, etcd_options(flags.etcd, flags.store));
+    DIBS_TRY(place.at_rest,
+             form_of_values(flags, place.etcd, options.server, world.runtime.random));
     DIBS_TRY(auto store, store::open_store(flags.store, place));
     DIBS_TRY(cluster_,
              cluster::Cluster::start(std::move(world), std::move(store), std::move(options)));

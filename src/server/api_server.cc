@@ -199,7 +199,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
   DIBS_CHECK(write_bootstrap_objects(runtime, p.objects, p.resources, p.options));
   DIBS_CHECK(p.access->load());
   p.definitions->start();
-  p.expiry = std::make_unique<EventExpiry>(runtime, store, p.resources);
+  if (!store.expires()) p.expiry = std::make_unique<EventExpiry>(runtime, store, p.resources);
   return std::unique_ptr<ApiServer>(new ApiServer(std::move(parts)));
 }
 
@@ -216,7 +216,7 @@ void ApiServer::close() {
   if (parts_->closed.exchange(true)) return;
   parts_->watches.close();
   parts_->nodes->close();
-  parts_->expiry->stop();
+  if (parts_->expiry) parts_->expiry->stop();
   parts_->fairness.stop();
   parts_->definitions->stop();
   parts_->access->stop();

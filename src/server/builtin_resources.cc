@@ -62,6 +62,20 @@ Result<std::vector<ResourcePtr>> builtin_resources(const Options& options) {
   return out;
 }
 
+std::vector<ResourcePtr> known_resources() {
+  const auto features = std::make_shared<const api::Features>(
+      api::Features::parse(api::known_releases().back()).value());
+  std::vector<ResourcePtr> out;
+  for (const api::GroupInfo& group : api::builtin_catalog().groups) {
+    for (const api::VersionInfo& version : group.versions) {
+      for (const api::ResourceInfo& info : version.resources) {
+        if (!info.storage_prefix.empty()) out.push_back(make_resource(info, features));
+      }
+    }
+  }
+  return out;
+}
+
 ResourceSetPtr make_resource_set(const std::vector<ResourcePtr>& builtin,
                                  const std::vector<ResourcePtr>& custom, std::uint64_t generation) {
   auto set = std::make_shared<ResourceSet>();

@@ -13,6 +13,10 @@ namespace dibs::server {
 /// Errors: bad_request, for a release, gate or version that is not known, naming those that are.
 Result<std::vector<ResourcePtr>> builtin_resources(const Options& options);
 
+/// Every version of every built-in kind, served or not, as the newest release has it: what may be
+/// found in a store that others wrote.
+std::vector<ResourcePtr> known_resources();
+
 /// A set of these and those of custom kinds, with its catalog.
 ResourceSetPtr make_resource_set(const std::vector<ResourcePtr>& builtin,
                                  const std::vector<ResourcePtr>& custom, std::uint64_t generation);

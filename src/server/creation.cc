@@ -71,7 +71,7 @@ void finish(Write& write) {
   write.outcome.object = write.object;
   write.outcome.created = true;
   if (write.is_dry_run()) return;
-  write.op = stored_op(write.key(), write.object, 0);
+  write.op = write.storing(write.object, 0);
   write.outcome.bytes = write.op->value;
 }
 

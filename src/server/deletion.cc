@@ -134,7 +134,7 @@ void finish(Write& write, Marked marked, store::Revision found) {
   outcome.object = marked.at_once ? write.old : std::move(marked.object);
   if (write.is_dry_run() || (marked.waits && outcome.object == write.old)) return;
   if (marked.waits) {
-    write.op = stored_op(write.key(), outcome.object, found);
+    write.op = write.storing(outcome.object, found);
     write.op->frees = true;
     outcome.bytes = write.op->value;
     return;

@@ -137,8 +137,9 @@ bool names(const Entry& entry, std::string_view group, std::string_view plural) 
 class Encryption final : public store::AtRest {
  public:
   Encryption(std::vector<Entry> entries, std::map<std::string, const Resource*, std::less<>> known,
-             std::vector<ResourcePtr> keep, runtime::Random& random)
-      : entries_(std::move(entries)),
+             std::vector<ResourcePtr> keep, runtime::Random& random, std::string_view registry)
+      : registry_(registry),
+        entries_(std::move(entries)),
         by_prefix_(std::move(known)),
         keep_(std::move(keep)),
         random_(random) {}
@@ -146,14 +147,14 @@ class Encryption final : public store::AtRest {
   Result<std::string> seal(std::string_view key, std::string_view value) const override {
     const Entry* entry = entry_of(key);
     if (entry == nullptr) return std::string(value);
-    return seal_with(entry->keys.front(), key, value, random_);
+    return seal_with(entry->keys.front(), name_of(key), value, random_);
   }
 
   Result<Opened> open(std::string_view key, std::string_view bytes) const override {
     const Entry* entry = entry_of(key);
     const bool sealed = bytes.starts_with(store::kSealed);
     if (entry == nullptr) {
-      if (sealed) return no_key(bytes);
+      if (sealed) return no_key_error(bytes);
       return Opened{std::string(bytes), false};
     }
     for (const Key& one : entry->keys) {
@@ -161,26 +162,20 @@ class Encryption final : public store::AtRest {
       if (one.algorithm == Algorithm::identity) {
         if (!sealed) return Opened{std::string(bytes), stale};
       } else if (bytes.starts_with(one.prefix)) {
-        DIBS_TRY(auto value, open_with(one, key, bytes.substr(one.prefix.size())));
+        DIBS_TRY(auto value, open_with(one, name_of(key), bytes.substr(one.prefix.size())));
         return Opened{std::move(value), stale};
       }
     }
-    if (sealed) return no_key(bytes);
+    if (sealed) return no_key_error(bytes);
     return Error::invalid(
         "is not encrypted, and --encryption-provider-config has no provider that reads it: add "
         "identity: {} as the last one, until a start has encrypted what there is");
   }
 
  private:
-  static Error no_key(std::string_view bytes) {
-    // Provider, version and name of the key, never what follows.
-    std::size_t end = store::kSealed.size();
-    for (int colons = 0; colons < 3 && end != std::string_view::npos; ++colons) {
-      end = bytes.find(':', end);
-      if (end != std::string_view::npos) ++end;
-    }
-    return Error::invalid(cat("is encrypted as ", quoted(bytes.substr(0, end)),
-                              ", a key that --encryption-provider-config does not have"));
+  /// The key as the store has it.
+  std::string name_of(std::string_view key) const {
+    return cat(registry_, key.substr(kRegistry.size() - 1));
   }
 
   const Entry* entry_of(std::string_view key) const {
@@ -204,6 +199,7 @@ class Encryption final : public store::AtRest {
     return nullptr;
   }
 
+  const std::string registry_;
   const std::vector<Entry> entries_;
   const std::map<std::string, const Resource*, std::less<>> by_prefix_;
   const std::vector<ResourcePtr> keep_;
@@ -330,8 +326,20 @@ class Reader {
 
 }  // namespace
 
+Error no_key_error(std::string_view bytes) {
+  // Provider, version and name of the key, never what follows.
+  std::size_t end = store::kSealed.size();
+  for (int colons = 0; colons < 3 && end != std::string_view::npos; ++colons) {
+    end = bytes.find(':', end);
+    if (end != std::string_view::npos) ++end;
+  }
+  return Error::invalid(cat("is encrypted as ", quoted(bytes.substr(0, end)),
+                            ", a key that --encryption-provider-config does not have"));
+}
+
 Result<std::shared_ptr<const store::AtRest>> make_encryption(
-    std::string_view text, const std::vector<ResourcePtr>& builtin, runtime::Random& random) {
+    std::string_view text, const std::vector<ResourcePtr>& builtin, runtime::Random& random,
+    std::string_view registry) {
   DIBS_TRY(const Value source, json::parse_yaml(text));
   if (source["apiVersion"].as_string() != "apiserver.config.k8s.io/v1" ||
       source["kind"].as_string() != "EncryptionConfiguration") {
@@ -349,8 +357,8 @@ Result<std::shared_ptr<const store::AtRest>> make_encryption(
   }
   std::map<std::string, const Resource*, std::less<>> known;
   for (const ResourcePtr& one : builtin) known.emplace(one->storage_prefix, one.get());
-  return std::shared_ptr<const store::AtRest>(
-      std::make_shared<Encryption>(std::move(entries), std::move(known), builtin, random));
+  return std::shared_ptr<const store::AtRest>(std::make_shared<Encryption>(
+      std::move(entries), std::move(known), builtin, random, registry));
 }
 
 }  // namespace dibs::server

@@ -22,8 +22,13 @@ namespace dibs::server {
 
 /// `text`: YAML or JSON. `builtin`: of which the configuration may name any; a group that is not
 /// among theirs may be of custom resources. `random`, which nonces come from, must outlive it.
+/// `registry` is what stands for "/registry" in the keys of the store, which aesgcm authenticates.
 /// Errors name the field.
 Result<std::shared_ptr<const store::AtRest>> make_encryption(
-    std::string_view text, const std::vector<ResourcePtr>& builtin, runtime::Random& random);
+    std::string_view text, const std::vector<ResourcePtr>& builtin, runtime::Random& random,
+    std::string_view registry = "/registry");
+
+/// Of a value that none of the keys at hand opens; what is sealed is not shown.
+Error no_key_error(std::string_view bytes);
 
 }  // namespace dibs::server

@@ -23,9 +23,8 @@ Time last_seen(const Value& event) {
 
 }  // namespace
 
-EventExpiry::EventExpiry(runtime::Runtime& runtime, store::Store& store, ResourceTable& resources,
-                         Duration life)
-    : runtime_(runtime), store_(store), resources_(resources), life_(life) {
+EventExpiry::EventExpiry(runtime::Runtime& runtime, store::Store& store, ResourceTable& resources)
+    : runtime_(runtime), store_(store), resources_(resources) {
   schedule();
 }
 
@@ -51,12 +50,12 @@ void EventExpiry::stop() {
 
 std::size_t EventExpiry::sweep() {
   ResourcePtr events = resources_.get()->find("", "v1", "events");
-  if (!events) return 0;
+  if (!events || !events->rules->lifetime) return 0;
   store::RangeQuery query;
   query.prefix = events->storage_prefix;
   auto listing = store_.range(query);
   if (!listing.ok()) return 0;
-  Time before = runtime_.clock.now() - life_;
+  Time before = runtime_.clock.now() - *events->rules->lifetime;
   std::size_t removed = 0;
   std::vector<store::Op> ops;
   auto flush = [&] {

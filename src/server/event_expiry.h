@@ -1,5 +1,6 @@
 #pragma once
-// Events are news: they are forgotten after an hour.
+// Events are news: they are forgotten after an hour. A store that removes keys after their lifetime
+// (Store::expires) needs none of this.
 
 #include "base/mutex.h"
 #include "runtime/runtime.h"
@@ -9,11 +10,10 @@
 namespace dibs::server {
 
 /// Runs from construction to stop(). Looks through the events every few minutes and removes, in
-/// small transactions, those not written for `life`.
+/// small transactions, those not added to for the lifetime of their kind.
 class EventExpiry {
  public:
-  EventExpiry(runtime::Runtime& runtime, store::Store& store, ResourceTable& resources,
-              Duration life = std::chrono::hours(1));
+  EventExpiry(runtime::Runtime& runtime, store::Store& store, ResourceTable& resources);
   ~EventExpiry() { stop(); }
   void stop();
 
@@ -26,7 +26,6 @@ class EventExpiry {
   runtime::Runtime& runtime_;
   store::Store& store_;
   ResourceTable& resources_;
-  Duration life_;
   Mutex mutex_;
   runtime::TimerId timer_ DIBS_GUARDED_BY(mutex_) = 0;
   bool stopped_ DIBS_GUARDED_BY(mutex_) = false;

@@ -22,6 +22,14 @@ constexpr std::string_view kMetadataOrder[] = {
     "labels",       "annotations",       "ownerReferences",   "finalizers",
     "managedFields"};
 
+void append_head(std::string& out, std::string_view kind, std::string_view api_version) {
+  out.append(kKindKey);
+  json::write_string(out, kind);
+  out.append(",\"apiVersion\":");
+  json::write_string(out, api_version);
+  out.append(kMetadataKey);
+}
+
 }  // namespace
 
 std::string encode_stored(const Value& object) {
@@ -29,11 +37,8 @@ std::string encode_stored(const Value& object) {
   thread_local std::string out;
   constexpr std::size_t kKept = 256 * 1024;
   if (out.capacity() > kKept) out = std::string();
-  out = kKindKey;
-  json::write_string(out, object["kind"].as_string());
-  out.append(",\"apiVersion\":");
-  json::write_string(out, object["apiVersion"].as_string());
-  out.append(kMetadataKey);
+  out.clear();
+  append_head(out, object["kind"].as_string(), object["apiVersion"].as_string());
   const Value& metadata = object["metadata"];
   std::size_t start = out.size();
   auto add = [&](std::string_view key, const Value& value) {
@@ -60,6 +65,12 @@ std::string encode_stored(const Value& object) {
     json::write_to(out, value);
   }
   out.push_back('}');
+  return out;
+}
+
+std::string stored_head(std::string_view kind, std::string_view api_version) {
+  std::string out;
+  append_head(out, kind, api_version);
   return out;
 }
 
@@ -121,6 +132,10 @@ void append_from_metadata(std::string& out, std::string_view stored, std::size_t
 }
 
 }  // namespace
+
+bool looks_stored(std::string_view bytes) {
+  return find_metadata(bytes) != std::string_view::npos && bytes.ends_with('}');
+}
 
 bool append_wire(std::string& out, std::string_view stored, std::string_view version) {
   const std::size_t metadata = find_metadata(stored);

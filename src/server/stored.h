@@ -17,6 +17,10 @@
 namespace dibs::server {
 
 std::string encode_stored(const json::Value& object);
+/// What a stored value of a kind begins with.
+std::string stored_head(std::string_view kind, std::string_view api_version);
+/// By its two ends: what follows the head is not looked at.
+bool looks_stored(std::string_view bytes);
 /// A write of the object, with which goes what readers need not parse again.
 store::Op stored_op(std::string key, const json::Value& object, store::Revision expected);
 

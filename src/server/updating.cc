@@ -152,7 +152,7 @@ void finish(Write& write, store::Revision found) {
     write.op = store::Op{write.key(), nullptr, found};
     return;
   }
-  write.op = stored_op(write.key(), write.object, found);
+  write.op = write.storing(write.object, found);
   write.op->frees = brings_end_nearer(write);
   outcome.bytes = write.op->value;
 }

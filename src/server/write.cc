@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/strings.h"
+#include "server/stored.h"
 
 namespace dibs::server {
 namespace {
@@ -44,6 +45,12 @@ void Write::begin() {
 Error Write::not_yet(Error refusal) {
   refused_for_now_ = true;
   return refusal;
+}
+
+store::Op Write::storing(const Value& what, store::Revision expected) const {
+  store::Op out = stored_op(key(), what, expected);
+  out.lifetime = resource.rules->lifetime;
+  return out;
 }
 
 Value Write::written() const {

@@ -132,6 +132,8 @@ class Write {
   /// Counts a lost race. False when there were too many.
   bool may_race_again() { return ++races_ < kRaces; }
 
+  /// The operation that puts the object where this write goes.
+  store::Op storing(const Value& what, store::Revision expected) const;
   /// outcome.object with its resourceVersion.
   Value written() const;
 

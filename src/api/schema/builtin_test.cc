@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <map>
 
 #include "api/schema/schema_text.h"
 #include "base/strings.h"
@@ -39,6 +40,27 @@ TEST(Builtin, knows_resources_by_path_and_kind) {
   EXPECT_EQ(builtin_catalog().find("", "v1", "nodes")->storage_prefix, "/registry/minions/");
   EXPECT_EQ(builtin_catalog().find("events.k8s.io", "v1", "events")->hub_group, "");
   EXPECT_EQ(builtin_catalog().find("", "v1", "nothings"), nullptr);
+}
+
+TEST(Builtin, keys_are_those_of_kubernetes) {
+  // What a kube-apiserver does not keep under the plural alone.
+  const std::map<std::string, std::string> special = {
+      {"nodes", "minions"},
+      {"services", "services/specs"},
+      {"endpoints", "services/endpoints"},
+      {"replicationcontrollers", "controllers"},
+      {"customresourcedefinitions", "apiextensions.k8s.io/customresourcedefinitions"},
+      {"apiservices", "apiregistration.k8s.io/apiservices"}};
+  for (const GroupInfo& group : builtin_catalog().groups) {
+    for (const VersionInfo& version : group.versions) {
+      for (const ResourceInfo& one : version.resources) {
+        if (one.storage_prefix.empty()) continue;
+        const auto found = special.find(one.plural);
+        EXPECT_EQ(one.storage_prefix,
+                  cat("/registry/", found == special.end() ? one.plural : found->second, "/"));
+      }
+    }
+  }
 }
 
 TEST(Builtin, every_resource_has_a_schema) {

@@ -113,6 +113,8 @@ struct KindRules {
   /// How a field that selectors do not know is refused, where not as everywhere.
   std::function<std::string(std::string_view field)> refuse_selector;
 
+  /// How long an object is kept, counted from its last write; unset: until it is deleted.
+  std::optional<Duration> lifetime;
   NameRule name_rule = NameRule::subdomain;
   Question question = Question::none;
   ProxyTarget proxied = ProxyTarget::none;

@@ -210,7 +210,9 @@ Value event_from_core(const Value& event) {
 }
 
 void add_event_rules(RuleTable& table) {
+  const Duration lifetime = std::chrono::hours(1);
   KindRules core;
+  core.lifetime = lifetime;
   core.name_rule = NameRule::any;
   core.allow_create_on_update = true;
   core.selectable = selectable_fields(true);
@@ -222,6 +224,7 @@ void add_event_rules(RuleTable& table) {
   };
 
   KindRules events;
+  events.lifetime = lifetime;
   events.allow_create_on_update = true;
   events.selectable = selectable_fields(false);
   events.validate = [](const Value& event, FieldErrors& errors) {
