@@ -35,6 +35,8 @@ struct Settings {
   std::string json;
   std::string only;             // one part of the run
   std::string store;            // creates and gets with this one alone
+  std::string running;          // creates and gets alone, of a server that runs: its kubeconfig
+  int pid = 0;                  // of that server
   std::size_t connections = 0;  // creates and gets with this number alone
   std::size_t threads = 2;
   double seconds = 3;
@@ -58,6 +60,7 @@ class Program {
         {"baseline: fdatasync of 2 KB", baseline_.syncs, "/s", 0, "", "one after the other"});
     report_.add({"baseline: SHA-256", baseline_.sha256_mb, "MB/s", 0, "", "one core"});
     report_.add({"baseline: TLS echo of 2 KB", baseline_.echoes, "/s", 0, "", "one connection"});
+    if (!settings_.running.empty()) return measure_running();
     const CrowdSettings crowd{settings_.binary, settings_.seconds, settings_.threads,
                               settings_.crowd};
     if (wanted("start")) measure_start();
@@ -133,15 +136,16 @@ class Program {
   }
 
   /// The best of three rounds: others use this machine too, and never make anything faster.
-  Outcome timed(const ServerProcess& server, Load& load, Work work, double& server_cpu) const {
+  Outcome timed(const std::function<double()>& cpu_seconds, Load& load, Work work,
+                double& server_cpu) const {
     constexpr int kRounds = 3;
     work.seconds = settings_.seconds / kRounds;
     Outcome best;
     std::uint64_t done = 0;
     for (int i = 0; i < kRounds; ++i) {
-      const double before = server.cpu_seconds();
+      const double before = cpu_seconds();
       Outcome outcome = load.run(work);
-      const double cpu = server.cpu_seconds() - before;
+      const double cpu = cpu_seconds() - before;
       done += outcome.done;
       if (!work.again) work.first += outcome.done;
       if (i > 0 && outcome.rate() <= best.rate()) continue;
@@ -156,7 +160,20 @@ class Program {
     const std::string prefix = store == "memory" ? "memory store: " : "durable ";
     Folder folder;
     ServerProcess server(settings_.binary, folder.path(), store);
-    const TlsSettings tls(read_kubeconfig(server.kubeconfig()));
+    measure_rates(
+        read_kubeconfig(server.kubeconfig()), [&] { return server.cpu_seconds(); }, prefix);
+  }
+
+  void measure_running() {
+    measure_rates(
+        read_kubeconfig(settings_.running), [&] { return dibs::bench::cpu_seconds(settings_.pid); },
+        "");
+    if (!settings_.json.empty()) report_.write_json(settings_.json);
+  }
+
+  void measure_rates(const Access& access, const std::function<double()>& cpu_seconds,
+                     const std::string& prefix) {
+    const TlsSettings tls(access);
     Work work = creates("default");
     double cpu = 0;
     if (!wanted("creates")) {
@@ -169,7 +186,7 @@ class Program {
       // Threads and caches of the server come up before the clock runs.
       work.seconds = 0.5;
       work.first += load.run(work).done;
-      const Outcome outcome = timed(server, load, work, cpu);
+      const Outcome outcome = timed(cpu_seconds, load, work, cpu);
       work.first += outcome.all_rounds;
       add_rate(cat(prefix, "creates, ", connections, " conn."), outcome, cpu, baseline_.syncs,
                "fdatasync");
@@ -180,9 +197,9 @@ class Program {
       Load load(tls, connections, settings_.threads);
       get.seconds = 0.2;
       load.run(get);
-      const Outcome outcome = timed(server, load, get, cpu);
-      add_rate(cat(store == "memory" ? prefix : "", "gets, ", connections, " conn."), outcome, cpu,
-               baseline_.echoes, "TLS echo");
+      const Outcome outcome = timed(cpu_seconds, load, get, cpu);
+      add_rate(cat(prefix == "durable " ? "" : prefix, "gets, ", connections, " conn."), outcome,
+               cpu, baseline_.echoes, "TLS echo");
     }
   }
 
@@ -325,6 +342,10 @@ Settings parse(int argc, char** argv) {
       settings.only = value();
     } else if (word == "--store") {
       settings.store = value();
+    } else if (word == "--running") {
+      settings.running = value();
+    } else if (word == "--pid") {
+      settings.pid = std::atoi(value().c_str());
     } else if (word == "--connections") {
       settings.connections = static_cast<std::size_t>(std::max(1, std::atoi(value().c_str())));
     } else if (word == "--threads") {
@@ -344,10 +365,11 @@ Settings parse(int argc, char** argv) {
               "\nusage: server_load DIBS [--json FILE] "
               "[--only start|creates|gets|watch|greedy|streams|terminating|full_disk|slices|bulk] "
               "[--store sqlite|memory] [--connections N] [--threads N] [--seconds S] "
-              "[--objects N] [--watchers N] [--crowd N]"));
+              "[--objects N] [--watchers N] [--crowd N]\n"
+              "       server_load --running KUBECONFIG --pid N [--only creates|gets] ..."));
     }
   }
-  if (settings.binary.empty()) die("name the dibs binary");
+  if (settings.binary.empty() && settings.running.empty()) die("name the dibs binary");
   return settings;
 }
 

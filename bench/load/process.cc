@@ -110,8 +110,10 @@ Memory ServerProcess::memory() const {
   return {status_mb(status, "VmRSS:"), status_mb(status, "RssAnon:")};
 }
 
-double ServerProcess::cpu_seconds() const {
-  const std::string text = read_all(cat("/proc/", pid_, "/stat"));
+double ServerProcess::cpu_seconds() const { return dibs::bench::cpu_seconds(pid_); }
+
+double cpu_seconds(pid_t pid) {
+  const std::string text = read_all(cat("/proc/", pid, "/stat"));
   // The name may hold spaces; the fields are counted from its end.
   std::istringstream fields(text.substr(text.rfind(')') + 2));
   std::string skipped;

@@ -49,6 +49,8 @@ class ServerProcess {
   std::string kubeconfig_;
 };
 
+/// User and system time of a process so far.
+double cpu_seconds(pid_t pid);
 /// Of this process.
 double own_cpu_seconds();
 

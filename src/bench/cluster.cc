@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/strings.h"
+#include "server/etcd_form.h"
 #include "store/stores.h"
 
 namespace dibs::bench {
@@ -43,10 +44,21 @@ Result<std::unique_ptr<BenchCluster>> BenchCluster::start(const BenchClusterOpti
 
 Result<> BenchCluster::open(const BenchClusterOptions& options) {
   DIBS_TRY(folder_, make_folder());
-  DIBS_TRY(auto store, store::open_store(options.store, {.folder = folder_}));
   cluster::Options parts;
   parts.server.release = options.release;
   parts.server.feature_gates = options.feature_gates;
+  store::StoreOptions place{.folder = folder_};
+  place.etcd.endpoints = options.etcd_endpoints;
+  if (options.store == "etcd") {
+    // Each cluster has keys of its own, as it has a folder.
+    place.etcd.prefix = folder_.substr(folder_.rfind('/'));
+    DIBS_TRY(place.at_rest, server::make_etcd_form(parts.server, nullptr));
+  }
+  if (options.store != "etcd" && !options.etcd_endpoints.empty()) {
+    return Error::bad_request(
+        cat("--etcd-endpoints needs --store etcd, and it is ", options.store));
+  }
+  DIBS_TRY(auto store, store::open_store(options.store, place));
   // As upstream's benchmark: nobody makes service accounts here, or finds nodes ready.
   parts.server.disabled_plugins = {"ServiceAccount"};
   auto& controllers = parts.controllers.emplace();

@@ -17,6 +17,7 @@ struct BenchClusterOptions {
   std::string feature_gates = {};
   scheduler::Configuration configuration = {};
   std::string store = "sqlite";  // see store/stores.h
+  std::vector<std::string> etcd_endpoints = {};
   /// All controllers of `dibs up`; else the one of resource claims alone.
   bool all_controllers = false;
   /// Called with the length of each scheduling attempt, one at a time.

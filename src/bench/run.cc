@@ -72,6 +72,7 @@ class Run {
     BenchClusterOptions wanted;
     wanted.release = options_.release;
     wanted.store = options_.store;
+    wanted.etcd_endpoints = options_.etcd_endpoints;
     wanted.all_controllers = options_.all_controllers;
     DIBS_TRY(wanted.feature_gates, gates_text(workload_, options_.release));
     if (!workload_.scheduler_config.empty()) {

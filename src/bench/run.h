@@ -23,6 +23,7 @@ struct BenchRunOptions {
   std::string folder;   // of the workload file: templates are beside it
   std::string release;  // "" for the newest
   std::string store = "sqlite";
+  std::vector<std::string> etcd_endpoints = {};
   bool all_controllers = false;
   std::size_t window = 30;  // requests at a time, as upstream has it
 };

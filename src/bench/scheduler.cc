@@ -73,6 +73,7 @@ Outcome bench_scheduler(const SchedulerOptions& flags,
     options.folder = slash == std::string::npos ? "." : file.substr(0, slash);
     options.release = flags.release;
     options.store = flags.store;
+    options.etcd_endpoints = flags.etcd_endpoints;
     options.all_controllers = flags.all_controllers;
     for (const Workload& workload : *workloads) {
       if (!wanted(workload, flags)) continue;

@@ -15,6 +15,7 @@ struct SchedulerOptions {
   std::string label = {};
   std::string release = {};
   std::string store = "sqlite";
+  std::vector<std::string> etcd_endpoints = {};
   bool all_controllers = false;
   bool list = false;
 };

@@ -120,15 +120,6 @@ Flag store(std::string& name) {
           one_of(names_of(store::store_kinds()))};
 }
 
-/// For a store that begins empty and goes at the end.
-Flag passing_store(std::string& name) {
-  Flag flag = store(name);
-  std::erase_if(flag.form.one_of, [](const std::string& each) {
-    return find_named(store::store_kinds(), each)->remote;
-  });
-  return flag;
-}
-
 Flag feature_gates(std::string& gates) {
   return {"--feature-gates", &gates, "GATE=true|false, with commas between them"};
 }
@@ -478,7 +469,9 @@ Flags bench_scheduler_flags(bench::SchedulerOptions& flags) {
       {"--workload", &flags.workload, "Only those named so: TestCase/workload, or a part of it"},
       {"--label", &flags.label, "Only those with this label"},
       {"--emulate-release", &flags.release, "Kubernetes release to be (default: 1.37)"},
-      passing_store(flags.store),
+      store(flags.store),
+      {"--etcd-endpoints", &flags.etcd_endpoints, "With --store etcd: URLs of its members",
+       kCommas},
       {"--all-controllers", &flags.all_controllers, "Run all controllers, not only that of claims"},
       {"--list", &flags.list, "Name the workloads and their labels, run none"},
   };
