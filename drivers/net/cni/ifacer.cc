@@ -3,6 +3,7 @@
 // Devices of the host are shared by pods, so a DEL takes nothing away; an ADD finds what an earlier
 // one made. One that is there and is something else is an error, never changed.
 #include "drivers/net/cni/ifacer.h"
+#include "base/interface_name.h"
 #include "base/strings.h"
 #include "drivers/net/cni/netlink.h"
 #include "drivers/net/cni/plugin_call.h"
@@ -60,7 +61,8 @@ Result<> make_vlan(Netlink& kernel, const std::string& parent, int id) {
   DIBS_TRY(const KernelLink below, kernel.link(parent));
   DIBS_CHECK(bring_up(kernel, parent));
   const std::string name = cat(parent, ".", id);
-  if (name.size() > 15) return Error::invalid(cat("VLAN device ", name, ": the name is too long"));
+  if (!is_interface_name(name))
+    return Error::invalid(cat("VLAN device ", name, ": the name is too long"));
   DIBS_TRY(const auto there, kernel.find_link(name));
   if (!there) DIBS_CHECK(kernel.add_vlan(name, below.index, id));
   DIBS_TRY(const KernelLink vlan, kernel.link(name));
@@ -76,7 +78,10 @@ Result<> make_vlan(Netlink& kernel, const std::string& parent, int id) {
 Result<IfacerConfig> read_ifacer_config(const Value& value) {
   IfacerConfig out;
   for (const auto& name : value["interfaces"].items()) {
-    if (name.as_string().empty()) return Error::invalid("interfaces: must be names");
+    if (!is_interface_name(name.as_string())) {
+      return Error::invalid(
+          cat("interfaces: ", quoted(name.as_string()), " is no interface's name"));
+    }
     out.interfaces.push_back(name.str());
   }
   if (out.interfaces.empty()) return Error::invalid("interfaces: at least one is needed");
@@ -88,10 +93,9 @@ Result<IfacerConfig> read_ifacer_config(const Value& value) {
   if (out.interfaces.size() > 1) {
     const Value& bond = value["bond"];
     out.bond_name = bond["name"].str();
-    if (out.bond_name.empty() || out.bond_name.size() > 15) {
-      return Error::invalid(
-          "bond.name: several interfaces need a bond with a name of at most 15 "
-          "characters");
+    if (!is_interface_name(out.bond_name)) {
+      return Error::invalid(cat("bond.name: several interfaces need a bond with a name of at most ",
+                                kInterfaceNameMaxLength, " characters"));
     }
     const Value& mode = bond["mode"];
     if (!mode.is_integer() || mode.as_int() < 0 || mode.as_int() > 6) {

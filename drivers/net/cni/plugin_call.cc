@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/interface_name.h"
 #include "base/strings.h"
 #include "drivers/net/cni/plugins.h"
 #include "json/parse.h"
@@ -111,8 +112,7 @@ Result<PluginCall> read_call(const Variables& variables, std::string_view input)
   call.pod = pod_of(variables("CNI_ARGS"));
   call.socket = variables("SPIDERPOOL_SOCKET");
   if (call.container.empty()) return Error::bad_request("CNI_CONTAINERID is missing");
-  if (call.interface.empty() || call.interface.size() > 15 ||
-      call.interface.find('/') != std::string::npos) {
+  if (!is_interface_name(call.interface)) {
     return Error::bad_request(cat("CNI_IFNAME ", quoted(call.interface), " is not a name"));
   }
   if (call.network_namespace.empty() && call.command != "DEL") {

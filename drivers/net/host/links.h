@@ -17,9 +17,6 @@
 
 namespace dibs::drivers::net {
 
-/// What the kernel takes as a name, and so none that leads to another folder.
-bool is_interface_name(std::string_view name);
-
 struct LinkAddress {
   std::string ip = {};
   int prefix = 0;

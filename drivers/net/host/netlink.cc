@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 
+#include "base/interface_name.h"
 #include "base/strings.h"
 #include "drivers/net/address/ip.h"
 #include "drivers/net/host/links.h"

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <set>
 
+#include "base/interface_name.h"
 #include "base/names.h"
 #include "base/strings.h"
 #include "drivers/net/host/hardware.h"

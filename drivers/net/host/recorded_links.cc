@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "base/interface_name.h"
 #include "base/strings.h"
 #include "drivers/net/address/ip.h"
 #include "drivers/net/host/links.h"
@@ -14,8 +15,6 @@ namespace dibs::drivers::net {
 namespace {
 
 using json::Value;
-
-constexpr std::size_t kMaxNameLength = 15;
 
 int hardware_type(const std::string& name) {
   if (name.empty() || name == "ether") return 1;
@@ -98,14 +97,6 @@ class RecordedLinks : public Links {
 };
 
 }  // namespace
-
-bool is_interface_name(std::string_view name) {
-  if (name.empty() || name.size() > kMaxNameLength || name == "." || name == "..") return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte > ' ' && byte != 0x7f && c != '/' && c != ':';
-  });
-}
 
 Result<LinkFacts> parse_recorded_links(std::string_view text) {
   const auto parsed = json::parse_yaml(text);

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/interface_name.h"
 #include "base/names.h"
 #include "base/strings.h"
 #include "drivers/net/model/coordinator.h"
@@ -13,7 +14,6 @@ namespace {
 
 using json::Value;
 
-constexpr std::size_t kLongestInterface = 15;
 constexpr std::int64_t kHighestVlan = 4094;
 constexpr std::array<std::string_view, 4> kCniVersions = {"0.3.0", "0.3.1", "0.4.0", "1.0.0"};
 
@@ -40,8 +40,7 @@ const Type* find_type(std::string_view name) {
 }
 
 void check_interface(const FieldReader& in, std::string_view key, std::string_view name) {
-  if (name.empty() || name.size() > kLongestInterface || name == "." || name == ".." ||
-      name.find_first_of("/: \t\n\r\v\f") != std::string_view::npos) {
+  if (!is_interface_name(name)) {
     in.fail(key, cat("Invalid value: ", quoted(name), ": no name of a network interface"));
   }
 }
@@ -113,10 +112,10 @@ void read_parent(const FieldReader& in, MultusConfig& out) {
                             ": supported values: \"manual\""));
   }
   if (out.cni_type != "vlan" && out.vlan_id != 0 &&
-      traffic_device(out).size() > kLongestInterface) {
-    in.fail("vlanID",
-            cat("Invalid value: ", out.vlan_id, ": the interface would be called ",
-                traffic_device(out), ", which is longer than ", kLongestInterface, " characters"));
+      traffic_device(out).size() > kInterfaceNameMaxLength) {
+    in.fail("vlanID", cat("Invalid value: ", out.vlan_id, ": the interface would be called ",
+                          traffic_device(out), ", which is longer than ", kInterfaceNameMaxLength,
+                          " characters"));
   }
 }
 

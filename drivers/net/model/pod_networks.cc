@@ -1,8 +1,8 @@
 #include "drivers/net/model/pod_networks.h"
 
-#include <algorithm>
 #include <set>
 
+#include "base/interface_name.h"
 #include "base/names.h"
 #include "base/strings.h"
 #include "json/parse.h"
@@ -10,7 +10,6 @@
 namespace dibs::drivers::net {
 namespace {
 
-constexpr std::size_t kInterfaceMax = 15;
 /// Each is a run of plugins on the node.
 constexpr std::size_t kMostNetworks = 64;
 
@@ -20,13 +19,6 @@ std::string_view annotation(const json::Value& pod, std::string_view key) {
 
 Error wrong(std::string_view key, std::string_view cause) {
   return Error::invalid(cat("invalid format of Pod annotation '", key, "': ", cause));
-}
-
-/// As the kernel takes it.
-bool is_interface_name(std::string_view name) {
-  if (name.empty() || name.size() > kInterfaceMax || name == "." || name == "..") return false;
-  return std::all_of(name.begin(), name.end(),
-                     [](char c) { return c > ' ' && c != '/' && c != ':' && c != 0x7f; });
 }
 
 /// A network as an annotation names it.

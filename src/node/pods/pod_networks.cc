@@ -6,6 +6,7 @@
 #include <charconv>
 #include <set>
 
+#include "base/interface_name.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "node/pods/pod_spec.h"
@@ -24,7 +25,6 @@ constexpr std::string_view kDefaultInterfaceName = "eth0";
 constexpr std::string_view kInstallNamespace = "kube-system";
 /// Each is a handful of processes, run by root.
 constexpr std::size_t kMostNetworks = 16;
-constexpr std::size_t kLongestInterface = 15;  // IFNAMSIZ less its end
 
 bool all_of(std::string_view text, std::string_view others) {
   return std::all_of(text.begin(), text.end(), [&](char c) {
@@ -35,11 +35,6 @@ bool all_of(std::string_view text, std::string_view others) {
 bool is_object_name(std::string_view text) {
   return !text.empty() && text.size() <= 253 && all_of(text, "-.") && text.front() != '.' &&
          text.front() != '-' && text.find("..") == text.npos;
-}
-
-bool is_interface_name(std::string_view text) {
-  return !text.empty() && text.size() <= kLongestInterface &&
-         all_of(text, "-._ABCDEFGHIJKLMNOPQRSTUVWXYZ") && text != "." && text != "..";
 }
 
 /// Six bytes in hexadecimal, of one machine, not of a group of them.
@@ -81,7 +76,7 @@ NetworkName short_form(std::string_view text) {
   if (const auto at = text.find('@'); at != text.npos) {
     out.interface = text.substr(at + 1);
     // An empty one is not the same as none.
-    if (out.interface.empty()) out.interface = "@";
+    if (out.interface.empty()) out.interface = "/";
     text = text.substr(0, at);
   }
   if (const auto slash = text.find('/'); slash != text.npos) {
