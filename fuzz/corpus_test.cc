@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Corpus{"image", fuzz_image}, Corpus{"cni", fuzz_cni},
                     Corpus{"plugin", fuzz_plugin}, Corpus{"driver", fuzz_driver},
                     Corpus{"checkpoint", fuzz_checkpoint}, Corpus{"stored", fuzz_stored},
-                    Corpus{"net_objects", fuzz_net_objects},
+                    Corpus{"backup", fuzz_backup}, Corpus{"net_objects", fuzz_net_objects},
                     Corpus{"net_addresses", fuzz_net_addresses}, Corpus{"net_host", fuzz_net_host},
                     Corpus{"net_cni", fuzz_net_cni}),
     [](const auto& info) { return std::string(info.param.name); });

@@ -33,6 +33,7 @@ int fuzz_net_cni(const std::uint8_t* data, std::size_t size);
 int fuzz_net_host(const std::uint8_t* data, std::size_t size);
 int fuzz_net_objects(const std::uint8_t* data, std::size_t size);
 int fuzz_net_addresses(const std::uint8_t* data, std::size_t size);
+int fuzz_backup(const std::uint8_t* data, std::size_t size);
 int fuzz_stored(const std::uint8_t* data, std::size_t size);
 
 inline void require(bool holds, const char* what) {

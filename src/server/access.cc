@@ -14,6 +14,7 @@
 #include "server/auth/node_restriction.h"
 #include "server/auth/rbac.h"
 #include "server/auth/tokens.h"
+#include "server/backup.h"
 #include "server/credentials.h"
 #include "server/status.h"
 #include "server/stored.h"
@@ -63,6 +64,8 @@ struct Access::Parts {
   bool stopped DIBS_GUARDED_BY(mutex) = false;
   std::atomic<std::uint64_t> own_refusals{0};
 
+  /// Whether the user may do everything with every resource and every path.
+  Decision authorize_everything(const UserInfo& user) const;
   /// The outcome, told to the log when a part of this process was refused.
   Result<> told(const Context& context, Result<> outcome);
   Result<Value> claims_of(std::string_view token);
@@ -245,8 +248,24 @@ Result<UserInfo> Access::impersonate(const net::Request& request, const UserInfo
                              [this](const RequestAttributes& what) { return authorize(what); });
 }
 
+Decision Access::Parts::authorize_everything(const UserInfo& user) const {
+  RequestAttributes every;
+  every.user = user;
+  every.verb = every.group = every.version = every.resource = "*";
+  Decision decision = authorizer.authorize(every);
+  if (!decision.allowed) return decision;
+  every.is_resource = false;
+  every.path = "*";
+  return authorizer.authorize(every);
+}
+
 Decision Access::authorize(const RequestAttributes& attributes) {
   Decision decision = parts_->authorizer.authorize(attributes);
+  // What shows or replaces everything is for those who may everything, not for whoever may read
+  // any path.
+  if (decision.allowed && !attributes.is_resource && is_backup_path(attributes.path)) {
+    return parts_->authorize_everything(attributes.user);
+  }
   if (decision.allowed || !auth::node_identity(attributes.user)) return decision;
   // A node may ask for what a pod needs as soon as it has heard of the pod, which may be before
   // the graph has.

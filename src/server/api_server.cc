@@ -11,6 +11,7 @@
 #include "server/admission.h"
 #include "server/audit.h"
 #include "server/authentication.h"
+#include "server/backup.h"
 #include "server/bootstrap.h"
 #include "server/builtin_resources.h"
 #include "server/definitions.h"
@@ -46,6 +47,7 @@ struct ApiServer::Parts {
         fairness(runtime, metrics, this->options.seats),
         pieces(runtime.executor, std::max(1U, std::thread::hardware_concurrency() / 2)),
         objects(runtime, store, admission),
+        backups(runtime, store),
         watches(runtime, store) {}
 
   runtime::Runtime& runtime;
@@ -60,6 +62,7 @@ struct ApiServer::Parts {
   ResourceTable resources;
   AdmissionChain admission;
   Objects objects;
+  Backups backups;
   Watches watches;
   std::unique_ptr<Access> access;
   std::unique_ptr<Definitions> definitions;
@@ -164,6 +167,7 @@ ApiServer::~ApiServer() { close(); }
 
 Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, store::Store& store,
                                                    Options options) {
+  DIBS_CHECK(check_whole(store));
   auto parts = std::make_unique<Parts>(runtime, store, std::move(options));
   Parts& p = *parts;
   DIBS_TRY(auto builtin, builtin_resources(p.options));
@@ -306,7 +310,8 @@ void ApiServer::Parts::dispatch(const ContextPtr& context,
   const RequestInfo& info = context->info;
   bool heavy = true;
   if (!info.is_resource) {
-    heavy = info.path.starts_with("/openapi") || info.path.starts_with("/metrics");
+    heavy = info.path.starts_with("/openapi") || info.path.starts_with("/metrics") ||
+            is_backup_path(info.path);
   } else {
     heavy = info.verb != "get" || !info.subresource.empty();
   }
@@ -410,6 +415,9 @@ void ApiServer::Parts::answer(const ContextPtr& context, const ExchangePtr& exch
 void ApiServer::Parts::drive(const ContextPtr& context, const ExchangePtr& exchange,
                              const ReplyPtr& reply, int tries) {
   Write& write = *reply->write;
+  if (auto free = backups.may_write(); !free.ok()) {
+    return respond(context, *exchange, std::move(free).error());
+  }
   if (auto prepared = objects.prepare(write); !prepared.ok()) {
     if (!write.is_refused_for_now() || tries == kLaterTries || closed)
       return respond(context, *exchange, std::move(prepared).error());
@@ -489,6 +497,7 @@ Result<Reply> ApiServer::Parts::serve(Context& context) {
         answer.ok()) {
       context.answer = *answer;
     }
+    if (is_backup_path(info.path)) return backups.handle(context);
     return Reply(routes->handle(context));
   }
   DIBS_TRY(context.resource, find_resource(context));
@@ -523,7 +532,10 @@ Result<Response> ApiServer::Parts::serve_at_once(Context& context) {
   const std::string& verb = context.info.verb;
   if (context.resource->rules->question != api::Question::none) return reviews->handle(context);
   if (verb == "get") return handle_get(context, objects);
-  if (verb == "deletecollection") return handle_delete_collection(context, objects);
+  if (verb == "deletecollection") {
+    DIBS_CHECK(backups.may_write());
+    return handle_delete_collection(context, objects);
+  }
   return method_not_allowed_error();
 }
 
