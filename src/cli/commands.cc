@@ -9,6 +9,7 @@
 
 #include "base/plug_points.h"
 #include "cdi/spec.h"
+#include "cli/backup.h"
 #include "cli/command_line.h"
 #include "cli/etcd_flags.h"
 #include "cli/image.h"
@@ -19,6 +20,7 @@
 #include "cli/run_scheduler.h"
 #include "cli/select.h"
 #include "cli/serve.h"
+#include "cli/store_commands.h"
 #include "cli/why.h"
 #include "drivers/drivers.h"
 #include "drivers/gpu/profile.h"
@@ -455,6 +457,67 @@ Flags remove_flags(ImageFlags& flags) {
   return {image_folder(flags), {"NAME", &flags.names, "Names or ids", kRequired}};
 }
 
+// Flags of commands about places where objects are kept.
+
+Flags place_flags(PlaceFlags& flags) {
+  Flags etcd = etcd_flags(flags.etcd);
+  // The place says that.
+  std::erase_if(etcd, [](const Flag& flag) { return flag.name.starts_with("--etcd-endpoints"); });
+  return both(std::move(etcd),
+              {
+                  {"--encryption-provider-config", &flags.encryption_provider_config,
+                   "EncryptionConfiguration that values are encrypted with", kFile},
+              });
+}
+
+Flag resume(bool& resume) {
+  return {"--resume", &resume, "Go on with what was begun and not ended"};
+}
+
+Flag overwrite(bool& overwrite) {
+  return {"--overwrite", &overwrite, "Replace what is there already"};
+}
+
+Flags copy_flags(CopyFlags& flags) {
+  return both({{"--from", &flags.from, "sqlite:FOLDER or etcd:URL,URL", kRequired},
+               {"--to", &flags.to, "The same, and empty", kRequired},
+               resume(flags.resume),
+               overwrite(flags.overwrite)},
+              place_flags(flags.place));
+}
+
+Flags check_flags(CheckFlags& flags) {
+  return both({{"PLACE", &flags.place_text, "sqlite:FOLDER or etcd:URL,URL", kRequired}},
+              place_flags(flags.place));
+}
+
+Flags backup_flags(BackupFlags& flags) {
+  return both({{"--to",
+                &flags.to,
+                "File to write, mode 0600; it holds all secrets",
+                {.type = "FILE", .required = true}},
+               kubeconfig(flags.kubeconfig),
+               context(flags.context),
+               {"--from", &flags.from, "sqlite:FOLDER or etcd:URL,URL, where no server runs"},
+               {"--data-dir", &flags.data_dir,
+                "Data folder of the server, whose keys and certificates (pki) go into it, too"}},
+              place_flags(flags.place));
+}
+
+Flags restore_flags(RestoreFlags& flags) {
+  return both(
+      {{"--from", &flags.from, "File that `dibs backup` wrote", {.type = "FILE", .required = true}},
+       {"--data-dir", &flags.data_dir, "Data folder to make: objects, keys and certificates"},
+       {"--to", &flags.to, "sqlite:FOLDER or etcd:URL,URL for the objects instead, empty"},
+       {"--kubeconfig", &flags.kubeconfig, "Restore on this live server instead", kFile},
+       context(flags.context),
+       resume(flags.resume),
+       overwrite(flags.overwrite),
+       {"--abandon", &flags.abandon,
+        "With --kubeconfig: end a restore that was begun, as far as it came"}},
+      place_flags(flags.place));
+}
+
 using Files = std::vector<std::string>;
 
 Flags bench_allocator_flags(Files& files) {
@@ -535,6 +598,15 @@ std::vector<Command> all_commands() {
       cni_command("spiderpool", "CNI plugin: addresses from pools"),
       cni_command("coordinator", "CNI plugin: ways to the host, routes of several interfaces"),
       cni_command("ifacer", "CNI plugin: bonds and VLAN devices of the host"),
+      command("store copy", "Copy a cluster's objects from one place to another, and compare",
+              copy_flags, copy_store),
+      command("store check", "Say what is wrong with a cluster's objects where they are kept",
+              check_flags, check_store,
+              "Nothing is changed; a server may be running on it.\n"
+              "Exit status: 0 nothing is wrong, 1 something is or it cannot be read."),
+      command("backup", "Write all objects of a cluster to a file", backup_flags, take_backup),
+      command("restore", "Make a cluster of what `dibs backup` wrote", restore_flags,
+              restore_backup),
       command("image import", "Take images from an archive or an OCI layout", import_flags,
               import_image),
       command("image list", "Show what is there", list_flags, list_images),
@@ -567,6 +639,7 @@ int run(int argc, char** argv) {
       kVersion,
       {{"driver", "Run a device driver of a node"},
        {"cni", "What CNI runtimes call as a plugin, by a link of that name"},
+       {"store", "Where the objects of a cluster are kept"},
        {"image", "Images that containers on this machine can run"},
        {"bench", "Compare with recorded answers, and measure"}},
       all_commands(),

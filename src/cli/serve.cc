@@ -13,16 +13,14 @@
 #include "base/strings.h"
 #include "cli/process.h"
 #include "cli/run_scheduler.h"
+#include "cli/values.h"
 #include "cluster/cluster.h"
 #include "drivers/drivers.h"
 #include "drivers/net/cni/plugins.h"
 #include "runtime/files.h"
 #include "server/admission_configuration.h"
 #include "server/audit.h"
-#include "server/builtin_resources.h"
 #include "server/credentials.h"
-#include "server/encryption.h"
-#include "server/etcd_form.h"
 #include "store/stores.h"
 
 namespace dibs::cli {
@@ -109,34 +107,6 @@ Result<server::Options> server_options(const ServeFlags& flags,
   options.node_client_certificate_pem = credentials.node_client.certificate_pem;
   options.node_client_key_pem = credentials.node_client.key_pem;
   return options;
-}
-
-/// Null where nothing is to be encrypted.
-Result<std::shared_ptr<const store::AtRest>> encryption(const ServeFlags& flags,
-                                                        const std::string& registry,
-                                                        const server::Options& options,
-                                                        runtime::Random& random) {
-  if (flags.encryption_provider_config.empty()) return std::shared_ptr<const store::AtRest>();
-  auto text = runtime::system_files().read(flags.encryption_provider_config);
-  if (!text.ok()) return text.error().within("--encryption-provider-config");
-  DIBS_TRY(const auto builtin, server::builtin_resources(options));
-  auto made = server::make_encryption(*text, builtin, random, registry);
-  if (!made.ok()) return made.error().within("--encryption-provider-config");
-  return made;
-}
-
-/// How values are kept. On etcd a kube-apiserver may share them.
-Result<std::shared_ptr<const store::AtRest>> form_of_values(const ServeFlags& flags,
-                                                            const store::EtcdOptions& etcd,
-                                                            const server::Options& options,
-                                                            runtime::Random& random) {
-  const bool shared = flags.store == "etcd";
-  std::string registry = shared ? etcd.prefix : store::EtcdOptions().prefix;
-  if (!registry.starts_with('/')) registry.insert(0, "/");
-  while (registry.ends_with('/')) registry.pop_back();
-  DIBS_TRY(auto sealed, encryption(flags, registry, options, random));
-  if (!shared) return sealed;
-  return server::make_etcd_form(options, std::move(sealed));
 }
 
 net::TlsServerOptions tls_of(const server::Credentials& credentials) {
@@ -229,8 +199,8 @@ class Served {
     store::StoreOptions place;
     place.folder = folder;
     DIBS_TRY(place.etcd, etcd_options(flags.etcd, flags.store));
-    DIBS_TRY(place.at_rest,
-             form_of_values(flags, place.etcd, options.server, world.runtime.random));
+    DIBS_TRY(place.at_rest, form_of_values(flags.store, flags.encryption_provider_config,
+                                           place.etcd, options.server, world.runtime.random));
     DIBS_TRY(auto store, store::open_store(flags.store, place));
     DIBS_TRY(cluster_,
              cluster::Cluster::start(std::move(world), std::move(store), std::move(options)));
