@@ -289,6 +289,11 @@ class EtcdStore : public Store {
       return finish(write, Error::unavailable(
                                cat("etcd ", connection->endpoint(), ": ", same.error().message())));
     }
+    if (outcome.kind == Outcome::Kind::unknown) {
+      return feed_.reach(outcome.revision, outcome.ask, [this, write](const Result<>&) {
+        finish(write, unknown(Error::timeout("etcd: the answer to a write was lost")));
+      });
+    }
     if (outcome.kind == Outcome::Kind::conflict) {
       return feed_.reach(outcome.revision, outcome.ask,
                          [this, write, conflict = outcome.conflict](const Result<>& reached) {

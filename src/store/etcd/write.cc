@@ -65,8 +65,8 @@ class Found {
   std::unordered_map<std::string, const etcdserverpb::KeyValue*> kvs_;
 };
 
-/// Whether what is there is what the write would have left, at one revision (0 where it only
-/// removes).
+/// Whether what is there is what the write left, at one revision. A removal shows nobody's hand: a
+/// write that only removes is never known again.
 bool is_own_work(const Write& write, const Keys& keys, const Found& found, Revision& revision) {
   revision = 0;
   for (std::size_t i = 0; i < write.ops.size(); ++i) {
@@ -79,7 +79,15 @@ bool is_own_work(const Write& write, const Keys& keys, const Found& found, Revis
     if (revision != 0 && revision != kv->mod_revision()) return false;
     revision = kv->mod_revision();
   }
-  return true;
+  return revision != 0;
+}
+
+/// Whether something that the write would have changed is still as it was.
+bool was_not_done(const Write& write, const Keys& keys, const Found& found) {
+  return std::any_of(write.ops.begin(), write.ops.end(), [&](const Op& op) {
+    const auto* kv = found.of(keys, op.key);
+    return kv != nullptr && op.expected && *op.expected == kv->mod_revision();
+  });
 }
 
 }  // namespace
@@ -90,6 +98,11 @@ bool Write::can_be_repeated() const {
 
 bool Write::puts() const {
   return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.value != nullptr; });
+}
+
+bool Write::only_looks() const {
+  return unsure && std::none_of(ops.begin(), ops.end(),
+                                [](const Op& op) { return op.expected.value_or(0) != 0; });
 }
 
 Result<> seal(Write& write, const AtRest* at_rest) {
@@ -123,6 +136,7 @@ std::string encode(const Write& write, const Keys& keys, const AtRest* at_rest,
       // A name is in one place only.
       if (two_places) builder.expect(other, now == then ? 0 : *op.expected);
     }
+    if (write.only_looks()) continue;
     if (op.value) {
       builder.put(target, *write.sealed[i], write.leases[i]);
     } else {
@@ -142,7 +156,7 @@ Outcome decode(const Write& write, const Keys& keys, std::string_view bytes) {
   out.answered = answer.header().revision();
   out.revision = out.answered;
   if (answer.succeeded()) {
-    out.kind = Outcome::Kind::done;
+    out.kind = write.only_looks() ? Outcome::Kind::unknown : Outcome::Kind::done;
     out.ask = changed_nothing(answer);
     return out;
   }
@@ -150,8 +164,12 @@ Outcome decode(const Write& write, const Keys& keys, std::string_view bytes) {
   Revision revision = 0;
   if (write.unsure && is_own_work(write, keys, found, revision)) {
     out.kind = Outcome::Kind::done;
-    out.ask = revision == 0;
-    if (revision != 0) out.revision = revision;
+    out.revision = revision;
+    return out;
+  }
+  if (write.unsure && !was_not_done(write, keys, found)) {
+    out.kind = Outcome::Kind::unknown;
+    out.ask = true;
     return out;
   }
   Revision beaten_by = 0;

@@ -4,6 +4,9 @@
 // It becomes one Txn: compares of mod_revision for what is expected, puts and deletions, and in the
 // other branch reads of what was compared. When an answer is lost, the transaction may have been
 // done: tried again, its compares then fail on its own work, which is recognized by the bytes.
+// Where they fail and its work is not there, it may have been done and undone by another; to call
+// that a conflict would let the writer do it a second time, so nobody is told more than that it is
+// unknown.
 
 #include <chrono>
 #include <string>
@@ -29,9 +32,13 @@ struct Write {
   bool unsure = false;
   Revision known = 0;  // in memory when it was tried
 
-  /// Every operation expects something, so that a second try cannot do it twice.
+  /// Every operation expects something, so that a second try can tell.
   bool can_be_repeated() const;
   bool puts() const;
+  /// A second try of what only creates must not write: the first may have been done, and its object
+  /// deleted by another since, so that it would be made twice. A version, in contrast, never comes
+  /// back.
+  bool only_looks() const;
 };
 
 /// Errors: of AtRest.
@@ -42,7 +49,7 @@ std::string encode(const Write& write, const Keys& keys, const AtRest* at_rest,
                    const std::function<bool(const std::string&)>& is_apart);
 
 struct Outcome {
-  enum class Kind { done, conflict, nonsense } kind = Kind::nonsense;
+  enum class Kind { done, conflict, unknown, nonsense } kind = Kind::nonsense;
   std::uint64_t cluster = 0;
   Revision answered = 0;  // etcd's revision
   Revision revision = 0;  // of the write, or of what beat it
