@@ -62,12 +62,13 @@ def prepare_js():
     return ["node", os.path.join(folder, "client.js")]
 
 
-def prepare_go():
+def prepare_go(name="go"):
+    """In a folder of that name, since tests run side by side."""
     # tools/get-kubectl leaves a Go behind where none is installed.
     go = shutil.which("go") or shutil.which(os.path.join(HERE, "..", "..", "build", "tools", "venv", "bin", "go"))
     if not go:
         raise Missing("Go is not installed")
-    folder = build_folder("go")
+    folder = build_folder(name)
     source = os.path.join(HERE, "go")
     shell([go, "mod", "download"], source, missing=True)
     shell([go, "build", "-mod=readonly", "-o", os.path.join(folder, "client"), "."], source, missing=False,
