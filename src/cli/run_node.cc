@@ -78,6 +78,8 @@ Result<> run_until_signal(const NodeFlags& flags) {
   runtime::RealRuntime runtime;
   client::HttpsOptions https;
   https.user_agent = "kubelet";
+  // A server that is gone must not cost the node its lease.
+  https.timeout = std::chrono::seconds(20);
   DIBS_TRY(auto transport,
            client::make_https_transport(access, files, runtime.runtime(), std::move(https)));
   client::Client client(*transport);

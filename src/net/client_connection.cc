@@ -12,6 +12,9 @@
 namespace dibs::net {
 namespace {
 
+// What one of several addresses of a name has to answer in.
+constexpr std::chrono::seconds kTurn{2};
+
 constexpr std::size_t kSlice = 128 * 1024;
 
 Error expired() { return Error::timeout("context deadline exceeded"); }
@@ -64,9 +67,13 @@ Result<std::string> request_head(const Request& request, const Url& url) {
 Result<std::unique_ptr<ClientConnection>> ClientConnection::dial(
     const Url& url, std::shared_ptr<TlsContext> context, Deadline deadline, Reach reach) {
   DIBS_TRY(const auto addresses, resolve(url, reach));
-  Result<int> fd = connect_to(addresses.front(), deadline);
-  for (std::size_t i = 1; i < addresses.size() && !fd.ok(); ++i) {
-    fd = connect_to(addresses[i], deadline);
+  Result<int> fd = Error::unavailable("");
+  for (std::size_t i = 0; i < addresses.size() && !fd.ok(); ++i) {
+    // A machine that is gone says nothing at all: others are asked while there is time.
+    const bool last = i + 1 == addresses.size();
+    fd = connect_to(
+        addresses[i],
+        last ? deadline : std::min<Deadline>(deadline, std::chrono::steady_clock::now() + kTurn));
   }
   if (!fd) return fd.error();
   auto channel =
