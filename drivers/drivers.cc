@@ -18,7 +18,11 @@ Result<driver::Running> start_profile(Environment environment, const Place& plac
 }
 
 constexpr ClusterHalf kNet = {
-    [](Environment environment) { return net::start_control_half(std::move(environment), {}); },
+    [](Environment environment, bool elect) {
+      net::ControlHalfOptions options;
+      options.election.leader_election = elect;
+      return net::start_control_half(std::move(environment), std::move(options));
+    },
     net::controller_rules, net::node_rules};
 
 constexpr DriverKind kDrivers[] = {

@@ -25,8 +25,9 @@ struct Place {
 
 /// Of a driver that has something to do beside its nodes, once in a cluster.
 struct ClusterHalf {
-  /// Does not wait for the API server.
-  Result<driver::Running> (*start)(driver::Environment environment);
+  /// Does not wait for the API server. `elect`: others may run beside it, in processes of their
+  /// own; one of them works.
+  Result<driver::Running> (*start)(driver::Environment environment, bool elect);
   /// `rules` of the ClusterRoles of its account, and of the account of the half on nodes, which has
   /// the rights of any driver besides.
   json::Value (*rules)();

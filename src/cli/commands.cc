@@ -13,6 +13,7 @@
 #include "cli/command_line.h"
 #include "cli/etcd_flags.h"
 #include "cli/image.h"
+#include "cli/pki.h"
 #include "cli/process.h"
 #include "cli/run_controllers.h"
 #include "cli/run_driver.h"
@@ -55,6 +56,11 @@ Flag kubeconfig(std::string& file) {
 
 Flag context(std::string& name) {
   return {"--context", &name, "Context of the kubeconfig (default: its current one)"};
+}
+
+Flag data_dir(std::string& folder) {
+  return {"--data-dir", &folder, "Folder for everything that lasts (default: ~/.local/share/dibs)",
+          env("DIBS_DATA_DIR")};
 }
 
 Flag runtime(std::string& name) {
@@ -147,13 +153,34 @@ Flag log_level(std::string& level) {
   return {"--log-level", &level, "What to log", one_of({"debug", "info", "warn", "error", "off"})};
 }
 
+Flags election_flags(ElectionFlags& flags) {
+  return {
+      {"--leader-elect", &flags.elect, "Run only while this process leads", kHasValue},
+      {"--leader-elect-lease-duration", &flags.lease_duration,
+       "How long others wait for a leader that is silent (default: 15s)"},
+      {"--leader-elect-renew-deadline", &flags.renew_deadline,
+       "How long a leader tries to renew its lease before it stops (default: 10s)"},
+      {"--leader-elect-retry-period", &flags.retry_period,
+       "Time between two tries to get or to renew it (default: 2s)"},
+      {"--leader-elect-resource-name", &flags.name,
+       "Name of the lease (default: that of upstream's component)"},
+      {"--leader-elect-resource-namespace", &flags.name_space,
+       "Its namespace (default: kube-system)"},
+      {"--leader-elect-resource-lock", &flags.lock, "What the lease is", one_of({"leases"})},
+  };
+}
+
 // Flags command by command.
 
 Flags serving_flags(ServeFlags& flags) {
   return {
-      {"--data-dir", &flags.data_dir,
-       "Folder for everything that lasts (default: ~/.local/share/dibs)", env("DIBS_DATA_DIR")},
+      data_dir(flags.data_dir),
       {"--bind", &flags.bind, "HOST:PORT to listen on; port 0 picks a free one"},
+      {"--advertise-address", &flags.advertise_address,
+       "IP address by which other machines reach this server (default: the host of --bind)"},
+      {"--tls-san", &flags.tls_sans,
+       "More names and addresses of this server, for its certificate, with commas between them",
+       kCommas},
       {"--kubeconfig-out", &flags.kubeconfig_out,
        "Where to write the kubeconfig (default: kubeconfig in the data folder)"},
       store(flags.store),
@@ -191,6 +218,8 @@ Flags serving_flags(ServeFlags& flags) {
        "disk, and how"},
       {"--service-cluster-ip-range", &flags.service_range, "CIDR of Service addresses"},
       {"--service-account-issuer", &flags.issuer, "Issuer of service account tokens"},
+      {"--shutdown-delay-duration", &flags.shutdown_delay,
+       "How long it goes on serving after SIGTERM while /readyz says that it ends"},
       log_level(flags.log_level),
       {"--threads", &flags.threads, "Threads that serve connections (default: one per core)"},
   };
@@ -199,52 +228,57 @@ Flags serving_flags(ServeFlags& flags) {
 Flags server_flags(ServeFlags& flags) { return both(serving_flags(flags), etcd_flags(flags.etcd)); }
 
 Flags up_flags(ServeFlags& flags) {
-  return both(both(server_flags(flags), disk_flags(flags.disk)),
-              {
-                  {"--nodes", &flags.nodes, "Nodes in this process: node-0, node-1, …", kLastWins},
-                  {"--drivers", &flags.drivers,
-                   described("Device drivers of each node, with commas between them",
-                             drivers::driver_kinds()),
-                   kCommas},
-                  {"--node-address", &flags.node_address,
-                   "Address where the agents of nodes listen (default: the host of --bind)"},
-                  runtime(flags.runtime),
-                  images(flags.images),
-                  image_alias(flags.image_aliases),
-                  insecure_registries(flags.insecure_registries),
-                  cdi_newest(flags.cdi_newest),
-                  unsafe_sysctls(flags.allowed_unsafe_sysctls),
-                  network_namespaces(flags.network_namespaces),
-                  grace_period(flags.node_monitor_grace_period),
-                  explain_events(flags.explain_events),
-                  {"--scheduler-config", &flags.scheduler_config,
-                   "A KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)", kFile},
-              });
+  return both(
+      both(server_flags(flags), disk_flags(flags.disk)),
+      {
+          {"--nodes", &flags.nodes, "Nodes in this process: node-0, node-1, …", kLastWins},
+          {"--node-prefix", &flags.node_prefix, "What their names begin with (default: node-)"},
+          {"--drivers", &flags.drivers,
+           described("Device drivers of each node, with commas between them",
+                     drivers::driver_kinds()),
+           kCommas},
+          {"--node-address", &flags.node_address,
+           "Address where the agents of nodes listen (default: the host of --bind)"},
+          runtime(flags.runtime),
+          images(flags.images),
+          image_alias(flags.image_aliases),
+          insecure_registries(flags.insecure_registries),
+          cdi_newest(flags.cdi_newest),
+          unsafe_sysctls(flags.allowed_unsafe_sysctls),
+          network_namespaces(flags.network_namespaces),
+          grace_period(flags.node_monitor_grace_period),
+          explain_events(flags.explain_events),
+          {"--scheduler-config", &flags.scheduler_config,
+           "A KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)", kFile},
+      });
 }
 
 Flags controllers_flags(ControllersFlags& flags) {
-  return {
-      kubeconfig(flags.kubeconfig),
-      context(flags.context),
-      {"--use-service-account-credentials", &flags.use_accounts,
-       "Let each controller act as its own service account of kube-system"},
-      grace_period(flags.grace_period),
-      log_level(flags.log_level),
-  };
+  return both(
+      {
+          kubeconfig(flags.kubeconfig),
+          context(flags.context),
+          {"--use-service-account-credentials", &flags.use_accounts,
+           "Let each controller act as its own service account of kube-system"},
+          grace_period(flags.grace_period),
+          log_level(flags.log_level),
+      },
+      election_flags(flags.election));
 }
 
 Flags scheduler_flags(SchedulerFlags& flags) {
-  return {
-      kubeconfig(flags.kubeconfig),
-      context(flags.context),
-      {"--config", &flags.config, "A KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)",
-       kFile},
-      release_of_gates(flags.release),
-      feature_gates(flags.feature_gates),
-      explain_events(flags.explain_events),
-      {"--leader-elect", &flags.leader_elect, "Run only while this process leads", kHasValue},
-      log_level(flags.log_level),
-  };
+  return both(
+      {
+          kubeconfig(flags.kubeconfig),
+          context(flags.context),
+          {"--config", &flags.config,
+           "A KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)", kFile},
+          release_of_gates(flags.release),
+          feature_gates(flags.feature_gates),
+          explain_events(flags.explain_events),
+          log_level(flags.log_level),
+      },
+      election_flags(flags.election));
 }
 
 Flags node_flags(NodeFlags& flags) {
@@ -518,6 +552,18 @@ Flags restore_flags(RestoreFlags& flags) {
       place_flags(flags.place));
 }
 
+Flags pki_flags(PkiFlags& flags) { return {data_dir(flags.data_dir)}; }
+
+Flags pki_kubeconfig_flags(PkiFlags& flags) {
+  return {
+      {"WHO", &flags.who, "node/NAME, scheduler or controllers", kRequired},
+      data_dir(flags.data_dir),
+      {"--server", &flags.server,
+       "URL of the server (default: that of the kubeconfig in the data folder)"},
+      {"--out", &flags.out, "File to write, mode 0600 (default: standard output)"},
+  };
+}
+
 using Files = std::vector<std::string>;
 
 Flags bench_allocator_flags(Files& files) {
@@ -611,16 +657,22 @@ std::vector<Command> all_commands() {
               import_image),
       command("image list", "Show what is there", list_flags, list_images),
       command("image rm", "Remove images", remove_flags, remove_images),
+      command("pki export", "Print the keys that all servers of a cluster share, into a pipe",
+              pki_flags, export_pki),
+      command("pki import", "Take them, before this machine's first server starts", pki_flags,
+              import_pki),
+      command("pki kubeconfig", "Make a kubeconfig for a part of the cluster on another machine",
+              pki_kubeconfig_flags, make_part_kubeconfig),
       command(
           "bench allocator", "Recorded cases of the allocator of Kubernetes", bench_allocator_flags,
           [](const Files& files) { return print(bench::bench_allocator(files)); },
           "Exit status: 0 all are the same, 1 some differ or have no answer, 2 a file cannot be "
           "read."),
-      command(
-          "bench scheduler-perf", "Scheduling workloads of Kubernetes, on a cluster in here",
-          bench_scheduler_flags, bench_scheduler,
-          "Exit status: 0 all ran or were skipped, 1 one failed, 2 a file cannot be read. Files of "
-          "the store lie in DIBS_BENCH_DIR (default: /var/tmp) while it runs."),
+      command("bench scheduler-perf", "Scheduling workloads of Kubernetes, on a cluster in here",
+              bench_scheduler_flags, bench_scheduler,
+              "Exit status: 0 all ran or were skipped, 1 one failed, 2 a file cannot be read. "
+              "Files of "
+              "the store lie in DIBS_BENCH_DIR (default: /var/tmp) while it runs."),
   };
 }
 
@@ -641,6 +693,7 @@ int run(int argc, char** argv) {
        {"cni", "What CNI runtimes call as a plugin, by a link of that name"},
        {"store", "Where the objects of a cluster are kept"},
        {"image", "Images that containers on this machine can run"},
+       {"pki", "Keys of the cluster, for more machines"},
        {"bench", "Compare with recorded answers, and measure"}},
       all_commands(),
   };

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "base/strings.h"
 #include "runtime/files.h"
 
 // Of tcmalloc, in builds that have it.
@@ -85,6 +86,13 @@ std::string host_name() {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   return host;
+}
+
+Result<std::string> data_folder(const std::string& flag) {
+  if (!flag.empty()) return flag;
+  const char* home = std::getenv("HOME");
+  if (!home || !*home) return Error::bad_request("--data-dir: must be given where HOME is not set");
+  return cat(home, "/.local/share/dibs");
 }
 
 int exit_status(std::string_view command, const Result<>& ran) {

@@ -23,6 +23,9 @@ Result<client::Access> find_access(const std::string& kubeconfig, const std::str
 
 std::string host_name();
 
+/// The folder of --data-dir, or the default. Errors: bad_request without a home folder.
+Result<std::string> data_folder(const std::string& flag);
+
 /// Prints what went wrong, if anything; returns the exit status.
 int exit_status(std::string_view command, const Result<>& ran);
 

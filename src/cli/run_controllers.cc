@@ -1,6 +1,5 @@
 #include "cli/run_controllers.h"
 
-#include "base/strings.h"
 #include "cli/account_clients.h"
 #include "cli/process.h"
 #include "client/https_transport.h"
@@ -13,8 +12,11 @@ namespace {
 
 Result<> run_until_signal(const ControllersFlags& flags) {
   runtime::Files& files = runtime::system_files();
-  DIBS_TRY(const client::Access access, find_access(flags.kubeconfig, flags.context));
   runtime::RealRuntime runtime;
+  DIBS_TRY(
+      const client::LeaderElectionOptions election,
+      election_of(flags.election, {.name = "kube-controller-manager"}, runtime.runtime().random));
+  DIBS_TRY(const client::Access access, find_access(flags.kubeconfig, flags.context));
   client::HttpsOptions https;
   https.user_agent = "kube-controller-manager";
   DIBS_TRY(auto transport,
@@ -29,13 +31,15 @@ Result<> run_until_signal(const ControllersFlags& flags) {
                                             controllers::controller_accounts()));
     options.clients = accounts->clients();
   }
-  controllers::LeadingControllers controllers(
-      client, runtime.runtime(), options,
-      cat(host_name(), '_', runtime::make_uuid(runtime.runtime().random)));
-  controllers.start();
-  wait_for_end();
-  controllers.stop();
-  return success();
+  controllers::Controllers controllers(client, runtime.runtime(), options);
+  if (!flags.election.elect) {
+    controllers.start();
+    wait_for_end();
+    controllers.stop();
+    return success();
+  }
+  return run_elected(election, client::while_leading(controllers), access, files, runtime.runtime(),
+                     "kube-controller-manager/leader-election");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/time.h"
+#include "cli/run_elected.h"
 
 namespace dibs::cli {
 
@@ -14,6 +15,7 @@ struct ControllersFlags {
   Duration grace_period = std::chrono::seconds(50);
   /// Each controller as its own service account, not all as who the kubeconfig says.
   bool use_accounts = false;
+  ElectionFlags election = {};
   std::string log_level = "info";
 };
 

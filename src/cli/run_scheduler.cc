@@ -1,11 +1,5 @@
 #include "cli/run_scheduler.h"
 
-#include <signal.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <memory>
-
 #include "base/log.h"
 #include "base/strings.h"
 #include "cli/process.h"
@@ -40,6 +34,12 @@ Result<> run_until_signal(const SchedulerFlags& flags) {
       flags.kubeconfig.empty() ? options.configuration.kubeconfig : flags.kubeconfig;
   DIBS_TRY(const client::Access access, find_access(kubeconfig, flags.context));
   runtime::RealRuntime runtime;
+  const bool elect = flags.election.elect && options.configuration.leader_elect;
+  client::LeaderElectionOptions election;
+  if (elect) {
+    DIBS_TRY(election,
+             election_of(flags.election, options.configuration.election, runtime.runtime().random));
+  }
   client::HttpsOptions https;
   https.user_agent = "kube-scheduler";
   DIBS_TRY(auto connection,
@@ -55,35 +55,14 @@ Result<> run_until_signal(const SchedulerFlags& flags) {
     }
   }
   scheduler::Scheduler scheduler(client, runtime.runtime(), options);
-  std::atomic<bool> ending = false;  // the lease is given up because the process ends
-  std::unique_ptr<client::LeaderElector> elector;
-  const scheduler::Configuration& configuration = options.configuration;
-  if (flags.leader_elect && configuration.leader_elect) {
-    client::LeaderElectionOptions election;
-    election.name = configuration.lease_name;
-    election.name_space = configuration.lease_namespace;
-    election.lease_duration = configuration.lease_duration;
-    election.renew_deadline = configuration.renew_deadline;
-    election.retry_period = configuration.retry_period;
-    election.identity = cat(host_name(), '_', runtime::make_uuid(runtime.runtime().random));
-    client::LeaderCallbacks callbacks;
-    callbacks.started = [&] { scheduler.start(); };
-    // Another one may lead already: nothing decided here may be written any more.
-    callbacks.stopped = [&] {
-      scheduler.stop();
-      if (!ending) kill(getpid(), SIGTERM);
-    };
-    elector = std::make_unique<client::LeaderElector>(client, runtime.runtime(), election,
-                                                      std::move(callbacks));
-    elector->start();
-  } else {
+  if (!elect) {
     scheduler.start();
+    wait_for_end();
+    scheduler.stop();
+    return success();
   }
-  wait_for_end();
-  ending = true;
-  scheduler.stop();
-  if (elector) elector->stop();
-  return success();
+  return run_elected(election, client::while_leading(scheduler), access, files, runtime.runtime(),
+                     "kube-scheduler/leader-election");
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 #pragma once
 // `dibs scheduler`: the scheduler in a process of its own, which waits until it leads and runs
-// until a signal ends it or it does not lead any more.
+// until a signal ends it.
 
 #include <string>
 
 #include "base/result.h"
+#include "cli/run_elected.h"
 #include "runtime/files.h"
 #include "scheduler/profiles.h"
 
@@ -16,7 +17,7 @@ struct SchedulerFlags {
   std::string config;   // file of a KubeSchedulerConfiguration
   std::string release;  // "": the newest, and the server's ways with classic claims
   std::string feature_gates;
-  bool leader_elect = true;
+  ElectionFlags election = {};
   bool explain_events = false;
   std::string log_level = "info";
 };

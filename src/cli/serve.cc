@@ -4,10 +4,10 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
+#include "api/kinds/names.h"
 #include "base/log.h"
 #include "base/plug_points.h"
 #include "base/strings.h"
@@ -20,6 +20,7 @@
 #include "runtime/files.h"
 #include "server/admission_configuration.h"
 #include "server/audit.h"
+#include "server/bootstrap.h"
 #include "server/credentials.h"
 #include "store/stores.h"
 
@@ -53,11 +54,20 @@ Result<Address> parse_address(std::string_view text) {
   return out;
 }
 
-Result<std::string> data_folder(const ServeFlags& flags) {
-  if (!flags.data_dir.empty()) return flags.data_dir;
-  const char* home = std::getenv("HOME");
-  if (!home || !*home) return Error::bad_request("--data-dir: must be given where HOME is not set");
-  return cat(home, "/.local/share/dibs");
+Result<> check_advertised(const ServeFlags& flags) {
+  const std::string& address = flags.advertise_address;
+  if (!address.empty() && (!api::is_ip(address) || address == "0.0.0.0" || address == "::")) {
+    return Error::bad_request(cat("--advertise-address ", quoted(address),
+                                  ": must be an IP address of this machine that others reach"));
+  }
+  for (const std::string& name : flags.tls_sans) {
+    if (api::is_ip(name) || is_dns1123_subdomain(name).empty()) continue;
+    return Error::bad_request(cat("--tls-san ", quoted(name), ": must be a name or an IP address"));
+  }
+  if (flags.shutdown_delay < Duration(0)) {
+    return Error::bad_request("--shutdown-delay-duration: must be 0 or more");
+  }
+  return success();
 }
 
 Result<server::Options> server_options(const ServeFlags& flags,
@@ -148,6 +158,8 @@ Result<> add_other_parts(cluster::Options& options, const ServeFlags& flags,
   nodes.runtime = flags.runtime;
   nodes.images = flags.images;
   nodes.host = flags.node_address;
+  nodes.node_ip = flags.advertise_address;
+  if (!flags.node_prefix.empty()) nodes.prefix = flags.node_prefix;
   nodes.image_aliases = flags.image_aliases;
   nodes.insecure_registries = flags.insecure_registries;
   nodes.disk = flags.disk;
@@ -173,6 +185,15 @@ class Served {
     if (cluster_) cluster_->stop();
   }
 
+  /// Not ready any more, and still serving, for so long: who balances load sees it and sends
+  /// clients elsewhere.
+  void retire(Duration delay) {
+    cluster_->retire();
+    if (delay <= Duration(0)) return;
+    log::info("not ready, ends later", {{"delay", format_duration(delay)}});
+    std::this_thread::sleep_for(delay);
+  }
+
   const std::string& url() const { return url_; }
   const std::string& kubeconfig() const { return kubeconfig_; }
   /// What runs the containers of the nodes, and why; "" without nodes.
@@ -185,14 +206,20 @@ class Served {
 
   Result<> open(const ServeFlags& flags) {
     DIBS_TRY(const Address address, parse_address(flags.bind));
-    DIBS_TRY(const std::string folder, data_folder(flags));
+    DIBS_TRY(const std::string folder, data_folder(flags.data_dir));
     cluster::World world = cluster::real_world();
     DIBS_CHECK(world.files.make_dirs(folder, 0700));
     pki_ = folder + "/pki";
-    host_ = address.host;
+    DIBS_CHECK(check_advertised(flags));
+    names_ = flags.tls_sans;
+    for (const std::string& name : {address.host, flags.advertise_address,
+                                    server::api_service_address(flags.service_range)}) {
+      names_.push_back(name);
+    }
     DIBS_TRY(const auto credentials,
-             server::load_credentials(world.files, world.runtime.clock, pki_, {host_}));
+             server::load_credentials(world.files, world.runtime.clock, pki_, names_));
     cluster::Options options;
+    options.advertise_host = flags.advertise_address;
     DIBS_TRY(options.server, server_options(flags, credentials));
     options.port = port_options(flags, address, credentials);
     if (flags.whole_cluster) DIBS_CHECK(add_other_parts(options, flags, folder));
@@ -206,8 +233,10 @@ class Served {
              cluster::Cluster::start(std::move(world), std::move(store), std::move(options)));
     renew_later();
     give_memory_back_later();
-    url_ = cat("https://", cluster_->port()->address());
-    return write_kubeconfig(flags, folder, server::make_kubeconfig(credentials, url_));
+    url_ = cat("https://", cluster_->advertised());
+    return write_kubeconfig(flags, folder,
+                            server::make_kubeconfig(credentials.ca.certificate_pem,
+                                                    "kubernetes-admin", credentials.admin, url_));
   }
 
   void give_memory_back_later() {
@@ -227,9 +256,9 @@ class Served {
     });
   }
   Result<> renew() {
-    DIBS_TRY(const auto credentials,
-             server::load_credentials(runtime::system_files(), cluster_->runtime().clock, pki_,
-                                      {host_}));
+    DIBS_TRY(
+        const auto credentials,
+        server::load_credentials(runtime::system_files(), cluster_->runtime().clock, pki_, names_));
     return cluster_->renew(tls_of(credentials), credentials.node_client);
   }
 
@@ -248,7 +277,7 @@ class Served {
   }
 
   std::string pki_;
-  std::string host_;
+  std::vector<std::string> names_;  // of the certificate
   std::string url_;
   std::string kubeconfig_;
   std::unique_ptr<cluster::Cluster> cluster_;
@@ -271,6 +300,7 @@ int serve(const ServeFlags& flags, std::string_view command) {
   std::fflush(stdout);
 
   wait_for_end();
+  (*cluster)->retire(flags.shutdown_delay);
   cluster->reset();
   return 0;
 }

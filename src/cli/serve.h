@@ -14,6 +14,8 @@ namespace dibs::cli {
 struct ServeFlags {
   std::string data_dir;
   std::string bind = "127.0.0.1:6443";
+  std::string advertise_address;  // "": where it listens
+  std::vector<std::string> tls_sans = {};
   std::string kubeconfig_out;
   std::string store = "sqlite";
   EtcdFlags etcd;
@@ -34,11 +36,13 @@ struct ServeFlags {
   std::string encryption_provider_config;
   std::string service_range = "10.0.0.0/24";
   std::string issuer = "https://kubernetes.default.svc";
+  Duration shutdown_delay{0};  // how long it is not ready, before it ends
   std::string log_level = "info";
   unsigned threads = 0;  // 0: by the number of cores
   /// Controllers, scheduler and nodes too, not the server alone.
   bool whole_cluster = false;
   unsigned nodes = 1;
+  std::string node_prefix;                // of their names
   std::vector<std::string> drivers = {};  // of each node: "gpu", …
   std::string runtime = "auto";           // of containers
   std::string node_address;               // where agents listen; "": the host of `bind`

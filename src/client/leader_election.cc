@@ -2,7 +2,9 @@
 
 #include <optional>
 
+#include "base/log.h"
 #include "base/mutex.h"
+#include "base/strings.h"
 #include "client/gate.h"
 #include "client/serial.h"
 
@@ -10,8 +12,35 @@ namespace dibs::client {
 namespace {
 
 const Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
+// Candidates wait up to so much longer than the retry period.
+constexpr int kJitterPercent = 120;
+constexpr int kReleaseTries = 3;
 
 }  // namespace
+
+Result<> LeaderElectionOptions::check() const {
+  const auto text = [](Duration span) { return format_duration(span); };
+  if (name.empty() || name_space.empty()) {
+    return Error::bad_request("the lease of the leader must have a name and a namespace");
+  }
+  if (lease_duration < std::chrono::seconds(1) || renew_deadline <= Duration(0) ||
+      retry_period <= Duration(0)) {
+    return Error::bad_request(
+        "renew deadline and retry period must be greater than zero, the lease duration at least "
+        "1s");
+  }
+  if (lease_duration <= renew_deadline) {
+    return Error::bad_request(cat("the lease duration, ", text(lease_duration),
+                                  ", must be greater than the renew deadline, ",
+                                  text(renew_deadline)));
+  }
+  if (renew_deadline <= retry_period * kJitterPercent / 100) {
+    return Error::bad_request(cat("the renew deadline, ", text(renew_deadline),
+                                  ", must be greater than 1.2 times the retry period, ",
+                                  text(retry_period)));
+  }
+  return success();
+}
 
 struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State> {
   State(Client& api, runtime::Runtime& world, LeaderElectionOptions how, LeaderCallbacks whom)
@@ -168,7 +197,11 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
       changed = leader != holder;
       leader = holder;
     }
-    if (changed && !holder.empty() && callbacks.new_leader) callbacks.new_leader(holder);
+    if (!changed || holder.empty()) return;
+    log::info("leader", {{"lease", cat(options.name_space, "/", options.name)},
+                         {"is", holder},
+                         {"this process", holder == options.identity}});
+    if (callbacks.new_leader) callbacks.new_leader(holder);
   }
 
   void again() {
@@ -177,7 +210,7 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
     Duration wait = options.retry_period;
     if (!is_leading()) {
       wait += Duration(static_cast<std::int64_t>(runtime.random.below(
-          static_cast<std::uint64_t>(options.retry_period.count()) * 12 / 10 + 1)));
+          static_cast<std::uint64_t>(options.retry_period.count()) * kJitterPercent / 100 + 1)));
     }
     const std::weak_ptr<State> weak = weak_from_this();
     const auto id = runtime.timers.after(wait, [weak] {
@@ -208,7 +241,27 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
       const MutexLock lock(mutex);
       if (!std::exchange(leading, false)) return;
     }
+    log::warn("leads no more", {{"lease", cat(options.name_space, "/", options.name)}});
     if (callbacks.stopped) callbacks.stopped();
+  }
+
+  /// What is known of the lease may be old: a renewal whose answer nobody reads any more.
+  void release() {
+    for (int tries = 0; tries < kReleaseTries; ++tries) {
+      auto lease =
+          client.call(make_request("GET", path_of(kLeases, options.name_space, options.name)));
+      if (!lease || (*lease)["spec"]["holderIdentity"].as_string() != options.identity) return;
+      json::Value spec = (*lease)["spec"];
+      const std::string now = format_rfc3339_micro(runtime.clock.now());
+      spec.set("holderIdentity", "");
+      spec.set("leaseDurationSeconds", 1);
+      spec.set("renewTime", now);
+      spec.set("acquireTime", now);
+      lease->set("spec", std::move(spec));
+      const auto written = client.call(update_request(kLeases, options.name_space, *lease));
+      // One that cannot be given back expires.
+      if (written || written.error().code() != Code::conflict) return;
+    }
   }
 };
 
@@ -225,27 +278,15 @@ void LeaderElector::start() {
 void LeaderElector::stop() {
   state_->gate.close();
   bool led = false;
-  json::Value lease;
   {
     const MutexLock lock(state_->mutex);
     if (state_->retry_timer) state_->runtime.timers.cancel(*state_->retry_timer);
     if (state_->deadline_timer) state_->runtime.timers.cancel(*state_->deadline_timer);
     led = std::exchange(state_->leading, false);
-    lease = state_->lease;
   }
   if (!led) return;
   if (state_->callbacks.stopped) state_->callbacks.stopped();
-  if (!state_->options.release_on_stop) return;
-  json::Value spec = lease["spec"];
-  spec.set("holderIdentity", "");
-  spec.set("leaseDurationSeconds", 1);
-  const std::string now = format_rfc3339_micro(state_->runtime.clock.now());
-  spec.set("renewTime", now);
-  spec.set("acquireTime", now);
-  lease.set("spec", std::move(spec));
-  // Nobody waits for it: a lease that is not given back expires.
-  state_->client.call(update_request(kLeases, state_->options.name_space, lease),
-                      [](const Result<json::Value>&) {});
+  if (state_->options.release_on_stop) state_->release();
 }
 
 bool LeaderElector::leading() const { return state_->is_leading(); }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "base/result.h"
 #include "client/client.h"
 #include "runtime/runtime.h"
 
@@ -26,6 +27,9 @@ struct LeaderElectionOptions {
   Duration retry_period = std::chrono::seconds(2);
   /// Gives the Lease back in stop(), so that the next leader need not wait for it to expire.
   bool release_on_stop = true;
+
+  /// Errors: bad_request, where a leader could go on when another one has begun.
+  Result<> check() const;
 };
 
 struct LeaderCallbacks {
@@ -33,6 +37,12 @@ struct LeaderCallbacks {
   std::function<void()> stopped = {};  // does not lead any more; the elector tries again
   std::function<void(const std::string& identity)> new_leader = {};
 };
+
+/// Of a part that can be started again after stop().
+template <typename Part>
+LeaderCallbacks while_leading(Part& part) {
+  return {.started = [&part] { part.start(); }, .stopped = [&part] { part.stop(); }};
+}
 
 class LeaderElector {
  public:
@@ -45,7 +55,8 @@ class LeaderElector {
   LeaderElector& operator=(const LeaderElector&) = delete;
 
   void start();
-  /// Calls `stopped` when leading. No callback runs when it returns, except one that called it.
+  /// Calls `stopped` when leading, then gives the Lease back and waits for the answer. No callback
+  /// runs when it returns, except one that called it.
   void stop();
 
   bool leading() const;

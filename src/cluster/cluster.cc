@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "api/schema/features.h"
+#include "base/strings.h"
 #include "client/resource_versions.h"
 
 namespace dibs::cluster {
@@ -42,11 +43,12 @@ Result<> Cluster::open(Options options) {
   if (options.controllers) options.server.accounts = controllers::controller_accounts();
   if (options.nodes) {
     options.server.fleet = options.nodes->fleet;
+    options.nodes->elect = store_->shared();
     DIBS_TRY(options.server.drivers,
              driver_accounts(options.nodes->drivers, options.server.release));
     place_agents(options);
   }
-  DIBS_CHECK(open_server(options.server, std::move(options.port)));
+  DIBS_CHECK(open_server(options));
   DIBS_TRY(const api::Features gates,
            api::Features::parse(options.server.answers_as(), options.server.feature_gates));
   features_ = alloc::Features::from_gates(gates);
@@ -66,12 +68,13 @@ Result<> Cluster::open(Options options) {
   return success();
 }
 
-Result<> Cluster::open_server(server::Options options, std::optional<net::ServerOptions> port) {
-  if (port) {
-    DIBS_TRY(port_, FrontDoor::open(std::move(*port)));
-    options.advertise = port_->address();
+Result<> Cluster::open_server(Options& options) {
+  if (options.port) {
+    DIBS_TRY(port_, FrontDoor::open(std::move(*options.port)));
+    advertised_ = port_->address_at(options.advertise_host);
+    options.server.advertise = advertised_;
   }
-  DIBS_TRY(server_, server::ApiServer::open(world_.runtime, *store_, std::move(options)));
+  DIBS_TRY(server_, server::ApiServer::open(world_.runtime, *store_, options.server));
   if (port_) port_->admit(*server_);
   return success();
 }
@@ -132,7 +135,7 @@ void Cluster::start_controllers(const server::Options& server,
   }
   controllers_ =
       std::make_unique<controllers::Controllers>(client, world_.control, std::move(options));
-  controllers_->start();
+  controllers_elector_ = start_part(*controllers_, client, {.name = "kube-controller-manager"});
 }
 
 void Cluster::start_scheduler(scheduler::Options options) {
@@ -141,22 +144,51 @@ void Cluster::start_scheduler(scheduler::Options options) {
   // It is written against v1 of the device API; an older release serves others.
   auto& client = add_caller(
       client::make_resource_transport(connect_part({"system:kube-scheduler", {}}, world_.control)));
-  scheduler_ = std::make_unique<scheduler::Scheduler>(client, world_.control, std::move(options));
-  scheduler_->start();
+  scheduler_ = std::make_unique<scheduler::Scheduler>(client, world_.control, options);
+  if (!options.configuration.leader_elect) return scheduler_->start();
+  scheduler_elector_ = start_part(*scheduler_, client, options.configuration.election);
+}
+
+template <typename Part>
+Cluster::Elector Cluster::start_part(Part& part, client::Client& client,
+                                     client::LeaderElectionOptions election) {
+  if (!store_->shared()) {
+    part.start();
+    return nullptr;
+  }
+  election.identity =
+      cat(port_ ? advertised_ : "dibs", "_", runtime::make_uuid(world_.control.random));
+  auto elector = std::make_unique<client::LeaderElector>(
+      client, world_.control, std::move(election), client::while_leading(part));
+  elector->start();
+  return elector;
 }
 
 bool Cluster::ready() const {
-  return (!controllers_ || controllers_->ready()) && (!scheduler_ || scheduler_->ready());
+  const auto settled = [](const auto& part, const Elector& elector) {
+    if (elector && !elector->leading()) return !elector->leader().empty();
+    return !part || part->ready();
+  };
+  return settled(controllers_, controllers_elector_) && settled(scheduler_, scheduler_elector_);
+}
+
+void Cluster::retire() {
+  server_->retire();
+  if (port_) port_->retire();
 }
 
 void Cluster::stop() {
   if (std::exchange(stopped_, true)) return;
   if (nodes_) nodes_->stop();
+  if (scheduler_elector_) scheduler_elector_->stop();
   if (scheduler_) scheduler_->stop();
+  if (controllers_elector_) controllers_elector_->stop();
   if (controllers_) controllers_->stop();
   if (server_) server_->close();
   if (port_) port_->drain();
   nodes_.reset();
+  controllers_elector_.reset();
+  scheduler_elector_.reset();
   controllers_.reset();
   scheduler_.reset();
   compactor_.reset();

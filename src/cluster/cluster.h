@@ -15,14 +15,18 @@
 //   6. nodes         each starts its drivers when these can register
 //
 // End:
-//   1. nodes, scheduler, controllers stop: their last writes still find a server. Nodes first,
-//      since controllers must not take silence for a death. Containers go on
+//   1. nodes, scheduler, controllers stop: their last writes still find a server, and they give
+//      their leases back. Nodes first, since controllers must not take silence for a death.
+//      Containers go on
 //   2. the server closes: watches end, new requests are refused; so
 //   3. the port can drain: what is under way is answered
 //   4. nodes, controllers, scheduler and compactor are freed: they use runtime and store
 //   5. the store closes: it calls back for every write that nobody waits for
 //   6. the world finishes: those callbacks, and answers on their way to clients, are posted tasks
 //   7. clients, port, server and store are freed: nobody calls them any more
+//
+// On a store that other processes use as well (Store::shared) controllers and scheduler run while
+// this process leads, each by a Lease of its own; so do halves of drivers for the whole cluster.
 //
 // The real runtime, SQLite and HTTP, and one thread under virtual time with a store in memory and
 // no socket, are the same to it.
@@ -37,6 +41,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "client/client.h"
+#include "client/leader_election.h"
 #include "client/transport.h"
 #include "cluster/front_door.h"
 #include "cluster/nodes.h"
@@ -56,6 +61,8 @@ struct Options {
   server::Options server = {};
   /// Not set: reached from inside the process only. Set, it says what server.advertise is.
   std::optional<net::ServerOptions> port = {};
+  /// The address by which others reach the port, with its number; "": where it listens.
+  std::string advertise_host = {};
   /// That the server is one of ours, its CA, release, gates and metrics are filled in.
   std::optional<controllers::ControllersOptions> controllers = {};
   std::optional<scheduler::Options> scheduler = {};
@@ -72,11 +79,13 @@ class Cluster {
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
+  /// It will be stopped soon: /readyz says so, and clients are let go, one by one.
+  void retire();
   /// Ends everything, up to step 6: nothing of it runs any more, and connect()'s transports are of
   /// no use.
   void stop();
 
-  /// Controllers and scheduler have read everything.
+  /// Controllers and scheduler have read everything, where they run.
   bool ready() const;
 
   /// A way to the server without a socket. It must not be used once stop() has returned.
@@ -95,6 +104,8 @@ class Cluster {
   /// Null where there are none.
   controllers::Controllers* controllers() { return controllers_.get(); }
   FrontDoor* port() { return port_.get(); }
+  /// HOST:PORT that others are told; "" without a port.
+  const std::string& advertised() const { return advertised_; }
   Nodes* nodes() { return nodes_.get(); }
   /// Of the allocator, as release and feature gates have it.
   const alloc::Features& features() const { return features_; }
@@ -107,16 +118,21 @@ class Cluster {
 
   explicit Cluster(World world, std::unique_ptr<store::Store> store);
   Result<> open(Options options);
-  Result<> open_server(server::Options options, std::optional<net::ServerOptions> port);
+  Result<> open_server(Options& options);
   std::unique_ptr<client::Transport> connect_part(const client::InProcessIdentity& identity,
                                                   runtime::Runtime& runtime);
   client::Client& add_caller(std::unique_ptr<client::Transport> transport);
   void start_controllers(const server::Options& server, controllers::ControllersOptions options);
   void start_scheduler(scheduler::Options options);
+  /// Starts a part; on a store that others use as well, while this process leads.
+  using Elector = std::unique_ptr<client::LeaderElector>;
+  template <typename Part>
+  Elector start_part(Part& part, client::Client& client, client::LeaderElectionOptions election);
 
   World world_;
   alloc::Features features_;
   bool stopped_ = false;
+  std::string advertised_;
   // Freed from the last to the first.
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<server::ApiServer> server_;
@@ -129,6 +145,8 @@ class Cluster {
   std::unique_ptr<store::Compactor> compactor_;
   std::unique_ptr<controllers::Controllers> controllers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
+  Elector controllers_elector_;  // null: they run always
+  Elector scheduler_elector_;
   std::unique_ptr<Nodes> nodes_;
 };
 

@@ -42,6 +42,10 @@ Result<std::unique_ptr<FrontDoor>> FrontDoor::open(net::ServerOptions options) {
   return door;
 }
 
+std::string FrontDoor::address_at(const std::string& host) const {
+  return host.empty() ? address_ : cat(url_host(host), ":", http_->port());
+}
+
 void FrontDoor::admit(server::ApiServer& server) {
   server_.store(&server, std::memory_order_release);
 }

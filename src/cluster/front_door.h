@@ -21,10 +21,14 @@ class FrontDoor {
 
   /// HOST:PORT that clients on this machine reach.
   const std::string& address() const { return address_; }
+  /// The same by an address of the machine; "": as above.
+  std::string address_at(const std::string& host) const;
   /// From now on requests go to `server`, which must outlive the door.
   void admit(server::ApiServer& server);
   /// For connections that begin later.
   Result<> set_tls(const net::TlsServerOptions& tls) { return http_->set_tls(tls); }
+  /// Lets clients go: every answer is the last of its connection.
+  void retire() { http_->retire(); }
   /// Lets answers under way be finished, and closes.
   void drain();
 

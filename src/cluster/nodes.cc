@@ -46,7 +46,7 @@ class OnNode final : public client::Transport {
 
 }  // namespace
 
-std::string NodesOptions::name_of(unsigned index) const { return cat("node-", index); }
+std::string NodesOptions::name_of(unsigned index) const { return cat(prefix, index); }
 
 client::InProcessIdentity account_identity(const std::string& name) {
   return {cat("system:serviceaccount:kube-system:", name),
@@ -149,6 +149,7 @@ struct Nodes::State {
     out.cdi_directories = {"/etc/cdi", cat(root, "/cdi")};
     out.cdi_newest = options.cdi_newest;
     out.host = options.host;
+    out.node_ip = options.node_ip;
     out.port = options.fleet ? -1 : 0;
     out.tls.client_ca_pem = server.ca_pem;
     out.release = server.release;
@@ -183,7 +184,7 @@ struct Nodes::State {
     Driver& made = cluster_halves.emplace_back();
     made.transport = connect(account_identity(cluster_account(name)));
     made.client = std::make_unique<client::Client>(*made.transport);
-    DIBS_TRY(made.running, half->start({*made.client, runtime, files}));
+    DIBS_TRY(made.running, half->start({*made.client, runtime, files}, options.elect));
     return success();
   }
 

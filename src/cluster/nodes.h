@@ -23,6 +23,7 @@ namespace dibs::cluster {
 
 struct NodesOptions {
   unsigned count = 1;  // node-0, node-1, …
+  std::string prefix = "node-";
   /// Names of drivers that every node has (drivers/drivers.h).
   std::vector<std::string> drivers = {};
   std::string runtime = "auto";  // of containers (node/runtime/pick_runtime.h)
@@ -42,6 +43,10 @@ struct NodesOptions {
   bool fleet = false;
   /// Where agents listen; "": where the API server does.
   std::string host = {};
+  /// The address that they say they have; "": the machine's own.
+  std::string node_ip = {};
+  /// Other processes have halves of drivers for the whole cluster, too: one of them works.
+  bool elect = false;
 
   std::string name_of(unsigned index) const;
 };

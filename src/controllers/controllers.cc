@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/strings.h"
-#include "client/leader_election.h"
 #include "client/resource_versions.h"
 #include "controllers/workload.h"
 
@@ -177,31 +176,6 @@ void Controllers::stop() {
 bool Controllers::ready() const {
   const MutexLock lock(state_->mutex);
   return state_->running != nullptr && state_->running->informers.synced();
-}
-
-struct LeadingControllers::State {
-  State(client::Client& client, runtime::Runtime& runtime, ControllersOptions options,
-        const std::string& identity)
-      : controllers(client, runtime, std::move(options)),
-        elector(client, runtime, {.name = "kube-controller-manager", .identity = identity},
-                {.started = [this] { controllers.start(); },
-                 .stopped = [this] { controllers.stop(); }}) {}
-
-  Controllers controllers;
-  client::LeaderElector elector;
-};
-
-LeadingControllers::LeadingControllers(client::Client& client, runtime::Runtime& runtime,
-                                       ControllersOptions options, const std::string& identity)
-    : state_(std::make_unique<State>(client, runtime, std::move(options), identity)) {}
-
-LeadingControllers::~LeadingControllers() { stop(); }
-
-void LeadingControllers::start() { state_->elector.start(); }
-
-void LeadingControllers::stop() {
-  state_->elector.stop();
-  state_->controllers.stop();
 }
 
 }  // namespace dibs::controllers

@@ -2,8 +2,8 @@
 // All controllers of a cluster, started and ended together.
 //
 // start() returns at once; the controllers come to life when the server has said what it serves.
-// Alone (`dibs controllers`) the process first becomes the leader; inside `dibs up` it is the only
-// one. Runs on the runtime's executor only.
+// Where several processes have them, those of the leader run (client/leader_election.h). Runs on
+// the runtime's executor only.
 
 #include <memory>
 #include <string>
@@ -37,21 +37,6 @@ class Controllers {
  private:
   struct State;
   std::shared_ptr<State> state_;
-};
-
-/// Runs controllers while this process leads. `identity`: unique among candidates.
-class LeadingControllers {
- public:
-  LeadingControllers(client::Client& client, runtime::Runtime& runtime, ControllersOptions options,
-                     const std::string& identity);
-  ~LeadingControllers();
-
-  void start();
-  void stop();
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
 };
 
 // One function per controller, each in its own file.

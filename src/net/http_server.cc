@@ -20,6 +20,9 @@
 namespace dibs::net {
 namespace {
 
+// Between two looks for connections that have become idle.
+constexpr Duration kDrainRound = std::chrono::milliseconds(50);
+
 constexpr int kBacklog = 1024;
 constexpr std::size_t kReadSize = 64 * 1024;
 
@@ -323,16 +326,23 @@ Result<> HttpServer::set_tls(const TlsServerOptions& options) {
   return success();
 }
 
+void HttpServer::retire() { impl_->shared.draining = true; }
+
 void HttpServer::drain(Duration deadline) {
   if (impl_->stopped) return;
-  impl_->shared.draining = true;
-  impl_->workers[0]->loop->post([impl = impl_.get()] { impl->close_listener(); });
-  for (auto& worker : impl_->workers) {
-    worker->loop->post([&worker = *worker] { worker.drain_all(); });
-  }
-  {
+  retire();
+  impl_->workers[0]->loop->post([impl = impl_.get()] {
+    // Who is in the backlog was let in.
+    impl->accept_all();
+    impl->close_listener();
+  });
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  while (impl_->shared.open > 0 && std::chrono::steady_clock::now() < end) {
+    for (auto& worker : impl_->workers) {
+      worker->loop->post([&worker = *worker] { worker.drain_all(); });
+    }
     MutexLock lock(impl_->shared.mutex);
-    impl_->shared.changed.wait_for(lock, deadline, [this] { return impl_->shared.open == 0; });
+    impl_->shared.changed.wait_for(lock, kDrainRound, [this] { return impl_->shared.open == 0; });
   }
   stop();
 }

@@ -79,6 +79,9 @@ class HttpServer {
   /// New connections use the new certificate; open ones go on with theirs.
   Result<> set_tls(const TlsServerOptions& options);
 
+  /// From now on every answer is the last of its connection and says so, that clients find another
+  /// server in their own time. New connections are taken.
+  void retire();
   /// Stops accepting, closes idle connections, waits until the requests in flight are answered or
   /// `deadline` has passed, then stops. Not on an io thread.
   void drain(Duration deadline);

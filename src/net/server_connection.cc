@@ -15,6 +15,9 @@ constexpr std::size_t kLingerBytes = 16 * 1024 * 1024;
 constexpr Duration kLingerTime = std::chrono::seconds(3);
 // Pipelined requests served before other connections of the thread get their turn.
 constexpr int kTurns = 64;
+// Milliseconds after which a connection that ends counts as idle: until then the next request of a
+// busy client may be on its way, and gets an answer instead of a broken connection.
+constexpr std::int64_t kQuiet = 200;
 
 Time wall_now() {
   return {std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -113,6 +116,7 @@ void Connection::on_tick(std::int64_t now) {
 }
 
 void Connection::drain() {
+  if (loop_->now() - waiting_since_ < kQuiet) return;
   if (state_ == State::handshake) return close();
   if (state_ == State::reading && !begun_ && input_.empty()) {
     channel_->write_end();

@@ -285,6 +285,8 @@ SigningRequest describe_request(X509_REQ* request) {
 
 }  // namespace
 
+bool is_private_key(std::string_view pem) { return read_key(pem) != nullptr; }
+
 Result<std::string> make_private_key() {
   Key key(EVP_EC_gen("P-256"));
   if (key == nullptr) return failed("generate key");

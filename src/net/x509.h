@@ -69,6 +69,8 @@ CertificateInfo describe_certificate(x509_st* certificate);
 /// The certificate must be signed by the CA; says nothing about times.
 bool is_issued_by(std::string_view certificate_pem, std::string_view ca_pem);
 
+bool is_private_key(std::string_view pem);
+
 /// A new ECDSA P-256 key, PKCS #8.
 Result<std::string> make_private_key();
 

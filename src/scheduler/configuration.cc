@@ -131,16 +131,16 @@ void read_duration(const Value& election, const char* field, Duration& duration,
 
 void read_leader_election(const Value& election, Configuration& made, FieldErrors& found) {
   made.leader_elect = election["leaderElect"].as_bool(true);
-  if (election["resourceName"].is_string()) made.lease_name = election["resourceName"].str();
+  if (election["resourceName"].is_string()) made.election.name = election["resourceName"].str();
   if (election["resourceNamespace"].is_string()) {
-    made.lease_namespace = election["resourceNamespace"].str();
+    made.election.name_space = election["resourceNamespace"].str();
   }
   if (!made.leader_elect) return;
   const Path path("leaderElection");
-  read_duration(election, "leaseDuration", made.lease_duration, found);
-  read_duration(election, "renewDeadline", made.renew_deadline, found);
-  read_duration(election, "retryPeriod", made.retry_period, found);
-  if (made.lease_duration <= made.renew_deadline) {
+  read_duration(election, "leaseDuration", made.election.lease_duration, found);
+  read_duration(election, "renewDeadline", made.election.renew_deadline, found);
+  read_duration(election, "retryPeriod", made.election.retry_period, found);
+  if (made.election.lease_duration <= made.election.renew_deadline) {
     found.invalid(path.child("leaseDuration"), election["renewDeadline"].as_string("10s"),
                   "must be greater than `RenewDeadline`");
   }

@@ -12,6 +12,7 @@
 #include "api/schema/features.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "client/leader_election.h"
 #include "scheduler/plugins.h"
 
 namespace dibs::scheduler {
@@ -88,11 +89,7 @@ struct Configuration {
   Duration longest_backoff = std::chrono::seconds(10);
   std::string kubeconfig;  // file; "": wherever the flags say
   bool leader_elect = true;
-  std::string lease_name = "kube-scheduler";
-  std::string lease_namespace = "kube-system";
-  Duration lease_duration = std::chrono::seconds(15);
-  Duration renew_deadline = std::chrono::seconds(10);
-  Duration retry_period = std::chrono::seconds(2);
+  client::LeaderElectionOptions election = {.name = "kube-scheduler"};
   /// What was asked for and has no effect here, a sentence each.
   std::vector<std::string> warnings = {};
 

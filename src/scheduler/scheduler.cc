@@ -227,12 +227,37 @@ void Scheduler::Core::wait_for_informers() {
 }
 
 Scheduler::Scheduler(client::Client& client, runtime::Runtime& runtime, Options options)
-    : core_(std::make_shared<Core>(client, runtime, std::move(options))) {}
+    : client_(client), runtime_(runtime), options_(std::move(options)) {}
 
 Scheduler::~Scheduler() { stop(); }
 
-void Scheduler::start() { core_->start(); }
-void Scheduler::stop() { core_->stop(); }
-bool Scheduler::ready() const { return core_->ready; }
+std::shared_ptr<Scheduler::Core> Scheduler::core() const {
+  const MutexLock lock(mutex_);
+  return core_;
+}
+
+void Scheduler::start() {
+  auto core = std::make_shared<Core>(client_, runtime_, options_);
+  {
+    const MutexLock lock(mutex_);
+    if (core_ != nullptr) return;
+    core_ = core;
+  }
+  core->start();
+}
+
+void Scheduler::stop() {
+  std::shared_ptr<Core> ending;
+  {
+    const MutexLock lock(mutex_);
+    ending = std::exchange(core_, nullptr);
+  }
+  if (ending != nullptr) ending->stop();
+}
+
+bool Scheduler::ready() const {
+  const auto running = core();
+  return running != nullptr && running->ready;
+}
 
 }  // namespace dibs::scheduler

@@ -16,6 +16,7 @@
 
 #include "alloc/features.h"
 #include "base/metrics.h"
+#include "base/mutex.h"
 #include "client/client.h"
 #include "runtime/runtime.h"
 #include "scheduler/negotiation.h"
@@ -47,6 +48,7 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
+  /// Again after a stop() is fine.
   void start();
   /// Nothing of it runs when it returns. What was being written may or may not arrive.
   void stop();
@@ -55,7 +57,13 @@ class Scheduler {
 
  private:
   struct Core;
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<Core> core() const;
+
+  client::Client& client_;
+  runtime::Runtime& runtime_;
+  const Options options_;
+  mutable Mutex mutex_;
+  std::shared_ptr<Core> core_ DIBS_GUARDED_BY(mutex_);  // from start() to stop()
 };
 
 }  // namespace dibs::scheduler

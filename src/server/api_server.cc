@@ -26,6 +26,7 @@
 #include "server/request_metrics.h"
 #include "server/reviews.h"
 #include "server/routes.h"
+#include "server/server_leases.h"
 #include "server/status.h"
 #include "server/subresources.h"
 #include "server/warnings.h"
@@ -71,6 +72,8 @@ struct ApiServer::Parts {
   std::unique_ptr<Subresources> subresources;
   std::unique_ptr<Reviews> reviews;
   std::unique_ptr<EventExpiry> expiry;
+  std::unique_ptr<ServerLeases> leases;
+  std::atomic<bool> leaving{false};
   std::atomic<bool> closed{false};
 
   void dispatch(const ContextPtr& context, std::unique_ptr<calls::Exchange> exchange);
@@ -190,9 +193,9 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
   DIBS_TRY(p.nodes, NodeClient::open(p.options));
   p.subresources = std::make_unique<Subresources>(p.objects, p.resources, *p.access, *p.nodes);
   p.reviews = std::make_unique<Reviews>(*p.access);
-  p.routes = std::make_unique<Routes>(
-      Routes::Sources{&p.options, &p.metrics, [&p] { return p.store.health(); },
-                      [&p] { return p.store.room(); }, [&p] { return p.access->jwks(); }});
+  p.routes = std::make_unique<Routes>(Routes::Sources{
+      &p.options, &p.metrics, [&p] { return p.store.health(); }, [&p] { return p.store.room(); },
+      [&p] { return p.access->jwks(); }, [&p] { return p.leaving.load(); }});
   p.metrics.gauge_function("dibs_store_full", "1 while the disk is full: only deletions are taken.",
                            [&p] { return p.store.room().ok() ? 0.0 : 1.0; });
   p.metrics.gauge_function("apiserver_registered_watchers", "Watches that are open now.",
@@ -204,6 +207,8 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
   DIBS_CHECK(p.access->load());
   p.definitions->start();
   if (!store.expires()) p.expiry = std::make_unique<EventExpiry>(runtime, store, p.resources);
+  p.leases = std::make_unique<ServerLeases>(runtime, store, p.resources, p.options);
+  DIBS_CHECK(p.leases->start());
   return std::unique_ptr<ApiServer>(new ApiServer(std::move(parts)));
 }
 
@@ -216,8 +221,14 @@ calls::Handler ApiServer::handler() {
 metrics::Registry& ApiServer::metrics() { return parts_->metrics; }
 std::shared_ptr<json::Pool> ApiServer::trees() const { return parts_->trees; }
 
+void ApiServer::retire() {
+  if (parts_->leaving.exchange(true)) return;
+  parts_->leases->stop();
+}
+
 void ApiServer::close() {
   if (parts_->closed.exchange(true)) return;
+  parts_->leases->stop();
   parts_->watches.close();
   parts_->nodes->close();
   if (parts_->expiry) parts_->expiry->stop();

@@ -36,6 +36,8 @@ class ApiServer {
   void handle(calls::Request request, std::unique_ptr<calls::Exchange> exchange);
   calls::Handler handler();
 
+  /// It will be closed soon: /readyz says so, and everything else goes on.
+  void retire();
   void close();
   /// What nodes are shown from now on. Errors: invalid, for PEM that cannot be used.
   Result<> set_node_client(const std::string& certificate_pem, const std::string& key_pem);

@@ -35,15 +35,6 @@ Value priority_class(std::string_view name, std::int64_t value, std::string_view
                         {"description", description}});
 }
 
-/// The first address of the service range.
-std::string first_address(std::string_view range) {
-  in_addr address{};
-  inet_pton(AF_INET, std::string(range.substr(0, range.find('/'))).c_str(), &address);
-  in_addr next{htonl(ntohl(address.s_addr) + 1)};
-  char out[INET_ADDRSTRLEN];
-  return inet_ntop(AF_INET, &next, out, sizeof out);
-}
-
 std::pair<std::string, int> host_and_port(std::string_view advertise) {
   auto colon = advertise.rfind(':');
   int port = 6443;
@@ -54,7 +45,7 @@ std::pair<std::string, int> host_and_port(std::string_view advertise) {
 }
 
 Value kubernetes_service(const Options& options) {
-  std::string address = first_address(options.service_range);
+  std::string address = api_service_address(options.service_range);
   auto [host, port] = host_and_port(options.advertise);
   return Value::object(
       {{"metadata", Value::object({{"name", "kubernetes"},
@@ -73,21 +64,6 @@ Value kubernetes_service(const Options& options) {
              {"ipFamilies", Value::array({"IPv4"})},
              {"ipFamilyPolicy", "SingleStack"}})},
        {"status", Value::object({{"loadBalancer", Value::object()}})}});
-}
-
-Value kubernetes_slice(const Options& options) {
-  auto [host, port] = host_and_port(options.advertise);
-  return Value::object(
-      {{"metadata",
-        Value::object({{"name", "kubernetes"},
-                       {"namespace", "default"},
-                       {"labels", Value::object({{"kubernetes.io/service-name", "kubernetes"}})}})},
-       {"addressType", host.find(':') == std::string::npos ? "IPv4" : "IPv6"},
-       {"endpoints",
-        Value::array({Value::object({{"addresses", Value::array({host})},
-                                     {"conditions", Value::object({{"ready", true}})}})})},
-       {"ports",
-        Value::array({Value::object({{"name", "https"}, {"protocol", "TCP"}, {"port", port}})})}});
 }
 
 /// Accounts and roles of what runs in this process beside the server.
@@ -121,7 +97,6 @@ std::vector<Named> wanted_objects(const Options& options) {
                  priority_class("system-node-critical", 2000001000,
                                 "For pods a node cannot do without; they stay on it.")});
   out.push_back({"", "Service", kubernetes_service(options)});
-  out.push_back({"discovery.k8s.io", "EndpointSlice", kubernetes_slice(options)});
   if (!options.ca_pem.empty()) {
     out.push_back(
         {"", "ConfigMap",
@@ -140,6 +115,14 @@ std::vector<Named> wanted_objects(const Options& options) {
 }
 
 }  // namespace
+
+std::string api_service_address(std::string_view range) {
+  in_addr address{};
+  inet_pton(AF_INET, std::string(range.substr(0, range.find('/'))).c_str(), &address);
+  in_addr next{htonl(ntohl(address.s_addr) + 1)};
+  char out[INET_ADDRSTRLEN];
+  return inet_ntop(AF_INET, &next, out, sizeof out);
+}
 
 Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects,
                                  ResourceTable& resources, const Options& options) {

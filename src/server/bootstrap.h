@@ -1,6 +1,9 @@
 #pragma once
 // The objects that every cluster begins with.
 
+#include <string>
+#include <string_view>
+
 #include "base/result.h"
 #include "runtime/runtime.h"
 #include "server/objects.h"
@@ -8,6 +11,9 @@
 #include "server/resource.h"
 
 namespace dibs::server {
+
+/// The address of the kubernetes Service: the first one of the range (CIDR).
+std::string api_service_address(std::string_view range);
 
 /// Writes those that are missing, all in one transaction: namespaces, roles and bindings, priority
 /// classes, the kubernetes Service. What a user has changed stays.

@@ -73,6 +73,36 @@ bool has_no_group(const net::Credential& credential) {
   return info.ok() && info->organizations.empty();
 }
 
+struct Authority {
+  net::Credential ca;
+  std::string account_key_pem;
+};
+
+/// A certificate and two keys, and nothing else.
+Result<Authority> read_authority(std::string_view text) {
+  const Error wrong = Error::invalid(
+      "must be what `dibs pki export` prints: a certificate and two private keys, as PEM");
+  std::vector<std::string> blocks;
+  text = trim(text);
+  while (!text.empty()) {
+    constexpr std::string_view kEnd = "-----END ";
+    const auto end = text.find(kEnd);
+    const auto line = end == std::string_view::npos ? end : text.find("-----", end + kEnd.size());
+    if (!text.starts_with("-----BEGIN ") || line == std::string_view::npos) return wrong;
+    blocks.push_back(cat(text.substr(0, line + 5), "\n"));
+    text = trim(text.substr(line + 5));
+  }
+  const auto is = [&](std::size_t i, std::string_view label) {
+    const std::string_view first = std::string_view(blocks[i]).substr(0, blocks[i].find('\n'));
+    return trim(first).ends_with(cat(label, "-----"));
+  };
+  if (blocks.size() != 3 || !is(0, "BEGIN CERTIFICATE") || !is(1, " PRIVATE KEY") ||
+      !is(2, " PRIVATE KEY")) {
+    return wrong;
+  }
+  return Authority{{blocks[0], blocks[1]}, blocks[2]};
+}
+
 }  // namespace
 
 Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& clock,
@@ -146,25 +176,92 @@ Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& cloc
   return out;
 }
 
-std::string make_kubeconfig(const Credentials& credentials, std::string_view server_url) {
+Result<std::string> authority_of(runtime::Files& files, const std::string& folder) {
+  const std::string file = cat(folder, "/ca.crt");
+  if (!files.exists(file)) {
+    return Error::not_found(cat(file, ": there is none; a server makes it at its first start"));
+  }
+  return files.read(file);
+}
+
+Result<std::string> export_authority(runtime::Files& files, const std::string& folder) {
+  std::string out;
+  DIBS_TRY(out, authority_of(files, folder));
+  for (const char* name : {"/ca.key", "/sa.key"}) {
+    DIBS_TRY(const std::string key, files.read(cat(folder, name)));
+    out += key;
+  }
+  return out;
+}
+
+Result<> import_authority(runtime::Files& files, runtime::Clock& clock, const std::string& folder,
+                          std::string_view pem) {
+  DIBS_TRY(const Authority given, read_authority(pem));
+  DIBS_TRY(const auto info, net::parse_certificate(given.ca.certificate_pem));
+  if (!info.is_ca || info.not_after < clock.now()) {
+    return Error::invalid(info.is_ca ? "the authority has expired" : "it is no authority");
+  }
+  // It can issue with its key.
+  const net::Validity trial{clock.now(), clock.now() + kSkew};
+  DIBS_CHECK(net::issue_client_certificate(given.ca, "trial", {}, trial));
+  if (!net::is_private_key(given.account_key_pem)) {
+    return Error::invalid("the second key cannot be read");
+  }
+
+  struct File {
+    const char* name;
+    const std::string& content;
+    unsigned mode;
+  };
+  // The certificate last: without it the others are not looked at.
+  const File parts[] = {{"/sa.key", given.account_key_pem, 0600},
+                        {"/ca.key", given.ca.key_pem, 0600},
+                        {"/ca.crt", given.ca.certificate_pem, 0644}};
+  for (const File& part : parts) {
+    const std::string path = folder + part.name;
+    if (!files.exists(path)) continue;
+    DIBS_TRY(const std::string there, files.read(path));
+    if (there == part.content) continue;
+    return Error(Code::conflict,
+                 cat(path,
+                     ": is another one: this folder belongs to another cluster; give "
+                     "--data-dir an empty one, or move ",
+                     folder, " away"));
+  }
+  DIBS_CHECK(files.make_dirs(folder, 0700));
+  for (const File& part : parts) {
+    DIBS_CHECK(files.write(folder + part.name, part.content, part.mode));
+  }
+  return success();
+}
+
+Result<net::Credential> issue_client(runtime::Files& files, runtime::Clock& clock,
+                                     const std::string& folder, std::string_view user,
+                                     const std::vector<std::string>& groups) {
+  net::Credential ca;
+  DIBS_TRY(ca.certificate_pem, authority_of(files, folder));
+  DIBS_TRY(ca.key_pem, files.read(cat(folder, "/ca.key")));
+  return net::issue_client_certificate(ca, user, groups,
+                                       Folder(files, clock, folder).validity(kLife));
+}
+
+std::string make_kubeconfig(std::string_view ca_pem, std::string_view user_name,
+                            const net::Credential& client, std::string_view server_url) {
   using json::Value;
   Value cluster = Value::object(
-      {{"server", server_url},
-       {"certificate-authority-data", base64_encode(credentials.ca.certificate_pem)}});
-  Value user =
-      Value::object({{"client-certificate-data", base64_encode(credentials.admin.certificate_pem)},
-                     {"client-key-data", base64_encode(credentials.admin.key_pem)}});
-  Value context = Value::object({{"cluster", "dibs"}, {"user", "kubernetes-admin"}});
+      {{"server", server_url}, {"certificate-authority-data", base64_encode(ca_pem)}});
+  Value user = Value::object({{"client-certificate-data", base64_encode(client.certificate_pem)},
+                              {"client-key-data", base64_encode(client.key_pem)}});
+  Value context = Value::object({{"cluster", "dibs"}, {"user", user_name}});
   auto named = [](std::string_view name, std::string_view what, Value value) {
     return Value::array({Value::object({{"name", name}, {what, std::move(value)}})});
   };
-  return json::write_yaml(
-      Value::object({{"apiVersion", "v1"},
-                     {"kind", "Config"},
-                     {"clusters", named("dibs", "cluster", std::move(cluster))},
-                     {"users", named("kubernetes-admin", "user", std::move(user))},
-                     {"contexts", named("dibs", "context", std::move(context))},
-                     {"current-context", "dibs"}}));
+  return json::write_yaml(Value::object({{"apiVersion", "v1"},
+                                         {"kind", "Config"},
+                                         {"clusters", named("dibs", "cluster", std::move(cluster))},
+                                         {"users", named(user_name, "user", std::move(user))},
+                                         {"contexts", named("dibs", "context", std::move(context))},
+                                         {"current-context", "dibs"}}));
 }
 
 }  // namespace dibs::server

@@ -32,7 +32,25 @@ Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& cloc
                                      const std::string& folder,
                                      const std::vector<std::string>& names);
 
-/// A kubeconfig with the admin's certificate.
-std::string make_kubeconfig(const Credentials& credentials, std::string_view server_url);
+/// What all servers of a cluster have in common: the authority with its key, and the key of service
+/// accounts, as PEM. Who has it is the cluster. Errors: not_found where there is none.
+Result<std::string> export_authority(runtime::Files& files, const std::string& folder);
+/// Writes what export_authority() made, for a server that joins. The rest is issued at its start.
+/// Errors: invalid for another text or an expired authority; conflict where the folder has another
+/// authority or key. Then nothing is written.
+Result<> import_authority(runtime::Files& files, runtime::Clock& clock, const std::string& folder,
+                          std::string_view pem);
+
+/// Of a part of the cluster in a process of its own: the common name is the user, the organizations
+/// are the groups. Lasts a year. Errors: not_found where the folder has no authority.
+Result<net::Credential> issue_client(runtime::Files& files, runtime::Clock& clock,
+                                     const std::string& folder, std::string_view user,
+                                     const std::vector<std::string>& groups);
+/// PEM of the authority's certificate. Errors: not_found.
+Result<std::string> authority_of(runtime::Files& files, const std::string& folder);
+
+/// A kubeconfig with a certificate of `user`.
+std::string make_kubeconfig(std::string_view ca_pem, std::string_view user,
+                            const net::Credential& client, std::string_view server_url);
 
 }  // namespace dibs::server

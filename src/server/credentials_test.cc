@@ -147,7 +147,8 @@ TEST_F(CredentialFiles, that_are_rubbish_are_an_error_that_names_the_file) {
 TEST_F(CredentialFiles, become_a_kubeconfig) {
   Credentials made = load();
 
-  auto config = json::parse_yaml(make_kubeconfig(made, "https://127.0.0.1:6443"));
+  auto config = json::parse_yaml(make_kubeconfig(made.ca.certificate_pem, "kubernetes-admin",
+                                                 made.admin, "https://127.0.0.1:6443"));
 
   ASSERT_TRUE(config.ok());
   const json::Value& cluster = (*config)["clusters"][0]["cluster"];
@@ -162,6 +163,55 @@ TEST_F(CredentialFiles, become_a_kubeconfig) {
   EXPECT_EQ((*config)["current-context"], context["name"]);
   EXPECT_EQ(context["context"]["cluster"], (*config)["clusters"][0]["name"]);
   EXPECT_EQ(context["context"]["user"], (*config)["users"][0]["name"]);
+}
+
+TEST_F(CredentialFiles, of_a_server_that_joins_come_from_one_authority) {
+  const Credentials first = load({"10.0.0.1"});
+  const auto bundle = export_authority(*files_, "/data/pki");
+  ASSERT_TRUE(bundle.ok());
+  ASSERT_TRUE(import_authority(*files_, sim_.runtime().clock, "/second/pki", *bundle).ok());
+  const auto second = load_credentials(*files_, sim_.runtime().clock, "/second/pki", {"10.0.0.2"});
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(second->ca.certificate_pem, first.ca.certificate_pem);
+  EXPECT_EQ(second->account_key_pem, first.account_key_pem);
+  EXPECT_NE(second->server.key_pem, first.server.key_pem);
+  EXPECT_TRUE(net::is_issued_by(second->server.certificate_pem, first.ca.certificate_pem));
+  EXPECT_THAT(info(second->server).ip_addresses, Contains("10.0.0.2"));
+  // Once more changes nothing.
+  EXPECT_TRUE(import_authority(*files_, sim_.runtime().clock, "/second/pki", *bundle).ok());
+}
+
+TEST_F(CredentialFiles, are_not_taken_from_what_is_no_authority) {
+  load();
+  const std::string bundle = *export_authority(*files_, "/data/pki");
+  const std::string other = *net::make_private_key();
+  const std::string ca = *files_->read("/data/pki/ca.crt");
+  const std::string key = *files_->read("/data/pki/ca.key");
+  const std::string leaf = *files_->read("/data/pki/admin.crt");
+  const std::string leaf_key = *files_->read("/data/pki/admin.key");
+  for (const std::string& bad :
+       {std::string(), std::string("text"), ca + key, ca + other + key, leaf + leaf_key + other,
+        ca + key + key.substr(0, 80) + "\n-----END PRIVATE KEY-----\n", "x" + bundle,
+        bundle + other}) {
+    EXPECT_FALSE(import_authority(*files_, sim_.runtime().clock, "/third/pki", bad).ok()) << bad;
+    EXPECT_FALSE(files_->exists("/third/pki/ca.crt"));
+  }
+  ASSERT_TRUE(load_credentials(*files_, sim_.runtime().clock, "/fourth/pki", {}).ok());
+  const auto refused = import_authority(*files_, sim_.runtime().clock, "/fourth/pki", bundle);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::conflict);
+  sim_.advance(11 * 365 * kDay);
+  EXPECT_FALSE(import_authority(*files_, sim_.runtime().clock, "/fifth/pki", bundle).ok());
+}
+
+TEST_F(CredentialFiles, issue_certificates_to_parts_elsewhere) {
+  load();
+  const auto made =
+      issue_client(*files_, sim_.runtime().clock, "/data/pki", "system:node:n", {"system:nodes"});
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(info(*made).common_name, "system:node:n");
+  EXPECT_THAT(info(*made).organizations, ElementsAre("system:nodes"));
+  EXPECT_FALSE(issue_client(*files_, sim_.runtime().clock, "/none", "x", {}).ok());
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace dibs::server {
 namespace {
 
-constexpr std::string_view kChecks[] = {"ping", "log", "etcd"};
+constexpr std::string_view kChecks[] = {"ping", "log", "etcd", "shutdown"};
 
 net::Response not_found_page() { return text_response(404, "404 page not found\n"); }
 
@@ -155,6 +155,7 @@ Response Routes::health(const Context& context, std::string_view which,
   std::string report;
   for (std::string_view name : kChecks) {
     if (single && name != check) continue;
+    if (name == "shutdown" && which != "readyz") continue;
     known = true;
     if (std::find(excluded.begin(), excluded.end(), name) != excluded.end()) {
       append(report, "[+]", name, " excluded: ok\n");
@@ -162,6 +163,9 @@ Response Routes::health(const Context& context, std::string_view which,
     }
     Result<> outcome = success();
     if (name == "etcd") outcome = store_state(which == "readyz");
+    if (name == "shutdown" && sources_.leaving()) {
+      outcome = Error::unavailable("process is shutting down");
+    }
     failed = failed || !outcome.ok();
     if (outcome.ok()) {
       append(report, "[+]", name, " ok\n");

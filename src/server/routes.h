@@ -23,6 +23,7 @@ class Routes {
     std::function<Result<>()> store_health;
     std::function<Result<>()> store_room;
     std::function<json::Value()> jwks;
+    std::function<bool()> leaving;
   };
   explicit Routes(Sources sources) : sources_(std::move(sources)) {}
 

@@ -25,7 +25,7 @@ class Part:
                                             stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=cluster.die_with_parent)
 
     def keep(self):
-        """Starts it again where it ended by itself: a scheduler does when it loses the lease."""
+        """Starts it again where it ended by itself."""
         if self.process.poll() is not None:
             self.start()
 
