@@ -172,15 +172,14 @@ Served served_of(const Kind& kind, int minor, const api::Catalog& release) {
 void set_heads(Kind& kind, const Served& served) {
   const Resource& any = *kind.versions.begin()->second;
   const bool converts =
-      kind.versions.size() == 1 ||
       std::any_of(kind.versions.begin(), kind.versions.end(),
                   [](const auto& entry) { return entry.second->to_storage != nullptr; });
   api::GroupVersionKind stored{any.hub_group, any.hub_version, any.kind};
   // Where nothing converts, objects are stored in the version that the release serves.
   if (!converts && !served.version.empty()) stored.version = served.version;
   kind.head = stored_head(stored.kind, stored.api_version());
-  // The kinds of devices that look the same in all versions may be younger here than there.
-  const bool renamed = any.group == "resource.k8s.io" && !kind.two_models && converts;
+  // A kind that looks the same in all versions may be younger here than there.
+  const bool renamed = converts && !kind.two_models && any.group == any.hub_group;
   if (renamed && !served.storage_version.empty()) stored.version = served.storage_version;
   kind.written_head = stored_head(stored.kind, stored.api_version());
 }

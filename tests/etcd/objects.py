@@ -71,7 +71,6 @@ def basics():
         made("ConfigMap", "v1", "gone", data={"a": "1"}),
         made("Secret", "v1", "secret", type="Opaque", data={"key": "c2VjcmV0"}),
         made("LimitRange", "v1", "limits", spec={"limits": [{"type": "PersistentVolumeClaim", "max": {"storage": "10Gi"}}]}),
-        made("ResourceQuota", "v1", "quota", spec={"hard": {"configmaps": "100", "requests.cpu": "1k"}}),
         made("PersistentVolumeClaim", "v1", "disk", spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}),
         made("PersistentVolume", "v1", "volume", None, spec={"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
                                                              "hostPath": {"path": "/data"}}),
@@ -137,6 +136,8 @@ def basics():
                                                                                                     "allocationMode": "All"}]}]}}),
         made("Event", "v1", "event", involvedObject={"kind": "Pod", "namespace": SPACE, "name": "pod"}, reason="Told", message="m", type="Normal",
              firstTimestamp="2026-01-02T03:04:05Z", lastTimestamp="2026-01-02T03:04:05Z", count=1, source={"component": "story"}),
+        # Last: without its controller nothing that it counts may be made.
+        made("ResourceQuota", "v1", "quota", spec={"hard": {"persistentvolumeclaims": "100", "requests.storage": "1Ti"}}),
     ]
 
 
