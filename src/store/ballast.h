@@ -6,13 +6,17 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
+
+#include "store/disk.h"
 
 namespace dibs::store {
 
 class Ballast {
  public:
   /// No file is touched. 0 bytes: there is none, and it never helps.
-  Ballast(std::string path, std::size_t bytes) : path_(std::move(path)), bytes_(bytes) {}
+  Ballast(Disk& disk, std::string path, std::size_t bytes)
+      : disk_(disk), path_(std::move(path)), bytes_(bytes) {}
 
   /// Makes the file, where it is missing or short. False when that would leave less than a quarter
   /// of it as room for others, or none: then there is no file.
@@ -21,9 +25,9 @@ class Ballast {
   bool release();
 
   bool is_held() const { return held_; }
-  std::size_t bytes() const { return bytes_; }
 
  private:
+  Disk& disk_;
   const std::string path_;
   const std::size_t bytes_;
   bool held_ = false;

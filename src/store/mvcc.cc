@@ -196,22 +196,28 @@ void Mvcc::start_at(Revision compacted) {
   revision_ = compacted;
 }
 
-void Mvcc::load(Change change, std::vector<Garbage>& garbage) {
+bool Mvcc::load(Change change, std::vector<Garbage>& garbage) {
   const WriterLock lock(lock_);
+  KeyEntry* entry = index_.find(change.key());
   if (change.revision > compacted()) {
+    const RecordPtr before = entry == nullptr ? nullptr : entry->latest();
+    const Revision created = change.now ? change.now->created : 0;
+    // What it follows on was not compacted: it must be there.
+    const bool fits = before ? !change.now || created == before->created
+                             : change.now && created == change.revision;
     Wakeups none;
     apply_one(std::move(change), none);
-    return;
+    return fits;
   }
-  KeyEntry* entry = index_.find(change.key());
   const std::string key(change.key());
   if (entry != nullptr) garbage.push_back({entry->newest().revision, key});
   const Revision revision = change.revision;
   if (!change.now) garbage.push_back({revision, key});
-  if (!change.now && entry == nullptr) return;
+  if (!change.now && entry == nullptr) return true;
   index_.add(entry, {revision, std::move(change.now)});
   std::vector<RecordPtr> dropped;
   index_.trim(key, revision, dropped);
+  return true;
 }
 
 Result<std::vector<Garbage>> Mvcc::compact(Revision revision) {

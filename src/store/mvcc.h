@@ -75,8 +75,8 @@ class Mvcc : public std::enable_shared_from_this<Mvcc> {
   /// For opening: the state is compacted up to `revision`. Requires an empty Mvcc.
   void start_at(Revision compacted);
   /// For opening: the next change of the log, in order. Appends to `garbage` what it makes
-  /// unreachable, when that was not compacted away.
-  void load(Change change, std::vector<Garbage>& garbage);
+  /// unreachable, when that was not compacted away. False when it cannot follow on those before.
+  bool load(Change change, std::vector<Garbage>& garbage);
 
   /// Forgets, in small steps, and returns what a backend may delete. Errors: invalid for a revision
   /// in the future. Going back is no error and does nothing.

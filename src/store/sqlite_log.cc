@@ -1,15 +1,13 @@
 #include "store/sqlite_log.h"
 
-#include <fcntl.h>
 #include <sqlite3.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <optional>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/strings.h"
 
 namespace dibs::store {
@@ -37,30 +35,9 @@ struct Finalize {
 using Database = std::unique_ptr<sqlite3, CloseDatabase>;
 using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
 
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
-
-constexpr std::string_view kDiskFull = "the disk is full, cannot write ";
-
-bool is_full(int os_error) { return os_error == ENOSPC || os_error == EDQUOT; }
-
-Error disk_full(const std::string& path) {
-  return Error::unavailable(cat(kDiskFull, path, ": free some space"));
+bool wants_room(int result, sqlite3* db) {
+  return (result & 0xff) == SQLITE_FULL ||
+         ((result & 0xff) == SQLITE_IOERR && is_full(sqlite3_system_errno(db)));
 }
 
 /// What SQLite's result means to the owner of the file.
@@ -99,45 +76,16 @@ Error failure(const std::string& path, sqlite3* db, int result) {
   }
 }
 
-Error system_failure(const std::string& path, int error) {
-  if (error == EROFS || error == EACCES || error == EPERM) {
-    return Error::unavailable(
-        cat("cannot write ", path, ": it or its directory is read-only for this user"));
+/// Whether a check of the file stopped at a page that could not be read: that is no damage yet.
+bool is_unread(std::string_view finding) {
+  constexpr std::string_view kCode = "unable to get the page. error code=";
+  if (const auto at = finding.find(kCode); at != finding.npos) {
+    int code = 0;
+    const char* digits = finding.data() + at + kCode.size();
+    std::from_chars(digits, finding.data() + finding.size(), code);
+    return (code & 0xff) == SQLITE_IOERR;
   }
-  if (is_full(error)) return disk_full(path);
-  return Error::unavailable(cat("cannot open ", path, ": ", std::strerror(error),
-                                ": check that the directory exists and is writable"));
-}
-
-/// Another process with the same file would count the same revisions: the lock keeps it out. It
-/// ends with the process, however that ends.
-Result<FileDescriptor> lock_file(const std::string& path) {
-  const std::string name = cat(path, ".lock");
-  FileDescriptor fd(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (fd.get() < 0) return system_failure(name, errno);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return system_failure(name, errno);
-    char owner[32] = {};
-    const auto size = ::pread(fd.get(), owner, sizeof(owner) - 1, 0);
-    const auto pid = size > 0 ? trim(std::string_view(owner, static_cast<std::size_t>(size)))
-                              : std::string_view();
-    return Error::unavailable(cat(path, " is in use by another process",
-                                  pid.empty() ? std::string() : cat(" (", pid, ")"),
-                                  ": stop it, or choose another data directory"));
-  }
-  // Only for the message above: a failure to write it does no harm.
-  const std::string pid = cat(::getpid(), "\n");
-  if (::ftruncate(fd.get(), 0) == 0) {
-    [[maybe_unused]] const auto written = ::pwrite(fd.get(), pid.data(), pid.size(), 0);
-  }
-  return fd;
-}
-
-/// SQLite would make the file readable for everyone; its companions take the mode of the file.
-Result<> make_private(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (fd.get() < 0) return system_failure(path, errno);
-  return success();
+  return finding.find("failed to get page") != finding.npos;
 }
 
 void bind_text(sqlite3_stmt* statement, int index, std::string_view text) {
@@ -148,10 +96,12 @@ void bind_text(sqlite3_stmt* statement, int index, std::string_view text) {
 
 struct SqliteLog::Impl {
   std::string path;
-  FileDescriptor lock;
+  Disk* disk = nullptr;
+  std::unique_ptr<DiskLock> lock;
   Database writer;
   Database checkpointer;
-  Statement begin, commit, rollback, insert, erase, set_compacted;
+  Mutex moving;  // SQLite would refuse the second at once
+  Statement begin, commit, rollback, insert, erase, set_compacted, try_insert, try_erase;
   Revision noted_compacted = 0;
   std::size_t wal_pages = 0;
   std::shared_ptr<const AtRest> at_rest;
@@ -159,7 +109,8 @@ struct SqliteLog::Impl {
   mutable std::optional<Error> unsealed;  // why the last write failed, where it was not SQLite
 
   ~Impl() {
-    for (Statement* statement : {&begin, &commit, &rollback, &insert, &erase, &set_compacted}) {
+    for (Statement* statement :
+         {&begin, &commit, &rollback, &insert, &erase, &set_compacted, &try_insert, &try_erase}) {
       statement->reset();
     }
     checkpointer.reset();
@@ -170,6 +121,11 @@ struct SqliteLog::Impl {
   }
 
   Error fail(int result) const { return failure(path, writer.get(), result); }
+  Error damaged(std::string_view what) const {
+    return Error::internal(
+        cat(path, " is damaged (", what, "): restore a backup, or move it away to start empty"));
+  }
+  Error damaged_row(std::int64_t position) const { return damaged(cat("row ", position)); }
 
   Result<> run(const char* sql) const {
     const int result = sqlite3_exec(writer.get(), sql, nullptr, nullptr, nullptr);
@@ -195,13 +151,19 @@ struct SqliteLog::Impl {
 
   Result<Database> connect() const {
     sqlite3* db = nullptr;
-    const int result =
-        sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+    const int result = sqlite3_open_v2(path.c_str(), &db,
+                                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, disk->vfs());
     Database owned(db);
     if (result != SQLITE_OK) return failure(path, db, result);
     sqlite3_extended_result_codes(db, 1);
     sqlite3_busy_timeout(db, 5000);
     return owned;
+  }
+
+  int move_all() {
+    const MutexLock lock(moving);
+    return sqlite3_wal_checkpoint_v2(writer.get(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr,
+                                     nullptr);
   }
 
   static int step(const Statement& statement) {
@@ -211,7 +173,10 @@ struct SqliteLog::Impl {
   }
 
   Result<> prepare_file(int max_pages);
+  Result<> use_wal() const;
+  Result<> make_durable() const;
   Result<> prepare_statements();
+  Result<> check() const;
   Result<> load(const Loader& loader);
   Result<std::string> opened(std::string_view key, std::string_view bytes, std::int64_t position);
   Result<> rewrite_stale();
@@ -239,8 +204,9 @@ Result<> SqliteLog::Impl::prepare_file(int max_pages) {
   }
   // Of a new file. Objects of a few kilobytes would leave half of smaller pages empty.
   DIBS_CHECK(run(cat("PRAGMA page_size = ", kPageBytes).c_str()));
-  DIBS_CHECK(run("PRAGMA journal_mode = WAL"));
+  DIBS_CHECK(use_wal());
   DIBS_CHECK(run("PRAGMA synchronous = FULL"));
+  DIBS_CHECK(make_durable());
   DIBS_CHECK(run("PRAGMA wal_autocheckpoint = 0"));
   DIBS_CHECK(run("PRAGMA journal_size_limit = 67108864"));
   // What is deleted or written anew is overwritten, so that no copy in plain text stays behind.
@@ -270,6 +236,31 @@ Result<> SqliteLog::Impl::prepare_file(int max_pages) {
   return success();
 }
 
+/// SQLite calls it no error when it stays with another journal.
+Result<> SqliteLog::Impl::use_wal() const {
+  DIBS_CHECK(run("PRAGMA journal_mode = WAL"));
+  DIBS_TRY(auto statement, prepare("PRAGMA journal_mode"));
+  const int result = sqlite3_step(statement.get());
+  if (result != SQLITE_ROW) return fail(result);
+  const auto* mode = reinterpret_cast<const char*>(sqlite3_column_text(statement.get(), 0));
+  if (mode != nullptr && std::string_view(mode) == "wal") return success();
+  return Error::unavailable(cat("cannot use a write-ahead log for ", path,
+                                ": choose a data directory on a local file system"));
+}
+
+/// What a process that was killed had written last may be in the system's memory alone, and after a
+/// failed sync the system may even take it for written. Whoever reads it now must find it again
+/// after a power loss: all of the write-ahead log is written once more, into the file.
+Result<> SqliteLog::Impl::make_durable() const {
+  int length = 0;
+  int moved = 0;
+  const int result =
+      sqlite3_wal_checkpoint_v2(writer.get(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, &length, &moved);
+  // Another program that reads the file keeps the log from being emptied, which can wait.
+  if (result == SQLITE_OK || (result == SQLITE_BUSY && length == moved)) return success();
+  return fail(result);
+}
+
 Result<> SqliteLog::Impl::prepare_statements() {
   DIBS_TRY(begin, prepare("BEGIN IMMEDIATE"));
   DIBS_TRY(commit, prepare("COMMIT"));
@@ -277,8 +268,22 @@ Result<> SqliteLog::Impl::prepare_statements() {
   DIBS_TRY(insert,
            prepare("INSERT INTO log (position, key, value, created) VALUES (?1, ?2, ?3, ?4)"));
   DIBS_TRY(erase, prepare("DELETE FROM log WHERE position BETWEEN ?1 AND ?2 AND key = ?3"));
+  DIBS_TRY(try_insert, prepare("INSERT INTO meta VALUES ('probe', 0)"));
+  DIBS_TRY(try_erase, prepare("DELETE FROM meta WHERE name = 'probe'"));
   DIBS_TRY(set_compacted, prepare("UPDATE meta SET value = ?1 WHERE name = 'compacted'"));
   return success();
+}
+
+/// Takes an eighth of the time that loading takes.
+Result<> SqliteLog::Impl::check() const {
+  DIBS_TRY(auto statement, prepare("PRAGMA quick_check(1)"));
+  const int result = sqlite3_step(statement.get());
+  if (result != SQLITE_ROW) return fail(result);
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement.get(), 0));
+  const std::string_view found = text != nullptr ? text : "";
+  if (found == "ok") return success();
+  return is_unread(found) ? Error::unavailable(cat("cannot read ", path, ": ", found))
+                          : damaged(found);
 }
 
 Result<> SqliteLog::Impl::load(const Loader& loader) {
@@ -297,8 +302,7 @@ Result<> SqliteLog::Impl::load(const Loader& loader) {
     const Revision created = sqlite3_column_int64(row, 3);
     if (change.revision < 1 || key_size == 0 || created < 0 || created > change.revision ||
         (created == 0) != removed) {
-      return Error::internal(cat(path, " is damaged (row ", sqlite3_column_int64(row, 0),
-                                 "): restore a backup, or move it away to start empty"));
+      return damaged_row(sqlite3_column_int64(row, 0));
     }
     if (removed) {
       change.removed.assign(key, key_size);
@@ -315,7 +319,7 @@ Result<> SqliteLog::Impl::load(const Loader& loader) {
       change.now = std::make_shared<const Record>(loader.commons, std::string_view(key, key_size),
                                                   value, created, change.revision);
     }
-    loader.change(std::move(change));
+    if (!loader.change(std::move(change))) return damaged_row(sqlite3_column_int64(row, 0));
   }
   if (result != SQLITE_DONE) return fail(result);
   return success();
@@ -388,7 +392,6 @@ int SqliteLog::Impl::put(const Change& change, std::int64_t position) const {
 
 int SqliteLog::Impl::write(const std::vector<Change>& changes, std::span<const Garbage> garbage,
                            Revision compacted) {
-  if (const int result = step(begin); result != SQLITE_DONE) return result;
   std::int64_t position = 0;
   for (const Change& change : changes) {
     position = std::max(position + 1, first_position(change.revision));
@@ -404,7 +407,7 @@ int SqliteLog::Impl::write(const std::vector<Change>& changes, std::span<const G
     bind_text(erase.get(), 3, row.key);
     if (const int result = step(erase); result != SQLITE_DONE) return result;
   }
-  return step(commit);
+  return SQLITE_DONE;
 }
 
 SqliteLog::SqliteLog(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -415,9 +418,14 @@ Result<std::unique_ptr<SqliteLog>> SqliteLog::open(const SqliteLogOptions& optio
   auto impl = std::make_unique<Impl>();
   impl->path = options.path;
   impl->at_rest = options.at_rest;
-  DIBS_TRY(impl->lock, lock_file(options.path));
-  DIBS_CHECK(make_private(options.path));
+  impl->disk = &options.disk;
+  DIBS_TRY(impl->lock, options.disk.lock(options.path));
+  // SQLite would make the file readable for everyone; its companions take the mode of the file.
+  DIBS_CHECK(options.disk.create(options.path));
   DIBS_CHECK(impl->prepare_file(options.max_pages));
+  // SQLite does it too, but does not look whether it worked.
+  DIBS_CHECK(options.disk.sync_folder(options.path));
+  DIBS_CHECK(impl->check());
   DIBS_CHECK(impl->load(loader));
   DIBS_CHECK(impl->rewrite_stale());
   DIBS_CHECK(impl->prepare_statements());
@@ -426,15 +434,42 @@ Result<std::unique_ptr<SqliteLog>> SqliteLog::open(const SqliteLogOptions& optio
 
 Result<> SqliteLog::write(const std::vector<Change>& changes, std::span<const Garbage> garbage,
                           Revision compacted) {
-  const int result = impl_->write(changes, garbage, compacted);
+  DIBS_CHECK(transaction([&] { return impl_->write(changes, garbage, compacted); }));
+  if (!garbage.empty()) impl_->noted_compacted = std::max(impl_->noted_compacted, compacted);
+  return success();
+}
+
+Result<> SqliteLog::probe() {
+  return transaction([&] {
+    if (const int result = Impl::step(impl_->try_insert); result != SQLITE_DONE) return result;
+    return Impl::step(impl_->try_erase);
+  });
+}
+
+/// After a failed commit the system may take for written what is not on the disk, and the end of
+/// the write-ahead log may hold what nobody was promised. Neither is built upon: what was
+/// acknowledged is written once more, into the file, and the log begins anew.
+Result<> SqliteLog::settle() {
+  if (!unsettled_) return success();
+  const int result = impl_->move_all();
+  unsettled_ = result != SQLITE_OK;
+  was_full_ = unsettled_ && wants_room(result, impl_->writer.get());
+  return unsettled_ ? Result<>(impl_->fail(result)) : success();
+}
+
+Result<> SqliteLog::transaction(const std::function<int()>& body) {
+  DIBS_CHECK(settle());
+  int result = Impl::step(impl_->begin);
+  if (result == SQLITE_DONE) result = body();
+  const bool commits = result == SQLITE_DONE;
+  if (commits) result = Impl::step(impl_->commit);
   if (result == SQLITE_DONE) {
-    if (!garbage.empty()) impl_->noted_compacted = std::max(impl_->noted_compacted, compacted);
     wal_pages_ = impl_->wal_pages;
     return success();
   }
-  was_full_ =
-      (result & 0xff) == SQLITE_FULL || ((result & 0xff) == SQLITE_IOERR &&
-                                         store::is_full(sqlite3_system_errno(impl_->writer.get())));
+  was_full_ = wants_room(result, impl_->writer.get());
+  // Without room the last page, which makes it a commit, was not written.
+  unsettled_ = commits && (result & 0xff) != SQLITE_FULL;
   // The text must be taken before the rollback overwrites it.
   Error error =
       impl_->unsealed ? *std::exchange(impl_->unsealed, std::nullopt) : impl_->fail(result);
@@ -442,9 +477,13 @@ Result<> SqliteLog::write(const std::vector<Change>& changes, std::span<const Ga
   return error;
 }
 
-void SqliteLog::checkpoint() {
-  sqlite3_wal_checkpoint_v2(impl_->checkpointer.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr,
-                            nullptr);
+Result<> SqliteLog::checkpoint() {
+  sqlite3* db = impl_->checkpointer.get();
+  const MutexLock lock(impl_->moving);
+  const int result =
+      sqlite3_wal_checkpoint_v2(db, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  if (result == SQLITE_OK || result == SQLITE_BUSY) return success();
+  return failure(impl_->path, db, result);
 }
 
 bool SqliteLog::checkpoint_all() {
@@ -455,26 +494,11 @@ bool SqliteLog::checkpoint_all() {
   return result == SQLITE_OK && length == moved;
 }
 
-bool SqliteLog::is_full(const Error& error) { return error.message().starts_with(kDiskFull); }
-
-bool SqliteLog::checkpoint_and_shrink() {
-  return sqlite3_wal_checkpoint_v2(impl_->writer.get(), nullptr, SQLITE_CHECKPOINT_TRUNCATE,
-                                   nullptr, nullptr) == SQLITE_OK;
-}
+bool SqliteLog::checkpoint_and_shrink() { return impl_->move_all() == SQLITE_OK; }
 
 std::size_t SqliteLog::free_bytes() const {
   const auto pages = impl_->number("PRAGMA freelist_count");
   return pages.ok() && *pages > 0 ? static_cast<std::size_t>(*pages) * kPageBytes : 0;
-}
-
-Result<> SqliteLog::check() {
-  DIBS_TRY(auto statement, impl_->prepare("PRAGMA quick_check(1)"));
-  const int result = sqlite3_step(statement.get());
-  if (result != SQLITE_ROW) return impl_->fail(result);
-  const auto* found = reinterpret_cast<const char*>(sqlite3_column_text(statement.get(), 0));
-  if (found != nullptr && std::string_view(found) == "ok") return success();
-  return Error::internal(cat(impl_->path, " is damaged (", found != nullptr ? found : "",
-                             "): restore a backup, or move it away to start empty"));
 }
 
 }  // namespace dibs::store

@@ -74,14 +74,13 @@ class SqliteStore : public Store {
   explicit SqliteStore(const SqliteOptions& options)
       : options_(options),
         mvcc_(std::make_shared<Mvcc>(options.history)),
-        ballast_(options.path + ".ballast", options.ballast_bytes) {}
+        ballast_(*options.disk, options.path + ".ballast", options.ballast_bytes) {}
   ~SqliteStore() override { close(); }
 
   Result<> open() {
     std::vector<Garbage> garbage;
     DIBS_CHECK(open_log(garbage));
     if (mvcc_->revision() == 0) mvcc_->start_at(options_.first_revision - 1);
-    if (options_.check) DIBS_CHECK(log_->check());
     {
       const MutexLock lock(mutex_);
       garbage_.assign(std::make_move_iterator(garbage.begin()),
@@ -129,6 +128,11 @@ class SqliteStore : public Store {
   Revision revision() const override { return mvcc_->revision(); }
   Revision compacted() const override { return mvcc_->compacted(); }
   Result<> sync() override { return success(); }
+  Result<> health() const override {
+    const MutexLock lock(mutex_);
+    if (broken_) return *broken_;
+    return success();
+  }
   Result<> room() const override {
     if (full_) return disk_full();
     return success();
@@ -166,13 +170,13 @@ class SqliteStore : public Store {
   Result<> open_log(std::vector<Garbage>& garbage) {
     const SqliteLog::Loader loader{
         .begin = [&](Revision compacted) { mvcc_->start_at(compacted); },
-        .change = [&](Change change) { mvcc_->load(std::move(change), garbage); },
+        .change = [&](Change change) { return mvcc_->load(std::move(change), garbage); },
         .commons = mvcc_->commons()};
-    const SqliteLogOptions options{options_.path, options_.max_pages, options_.at_rest};
+    const SqliteLogOptions options{*options_.disk, options_.path, options_.max_pages,
+                                   options_.at_rest};
     auto opened = SqliteLog::open(options, loader);
     // Once something has been loaded, it cannot be loaded again.
-    if (!opened.ok() && SqliteLog::is_full(opened.error()) && mvcc_->revision() == 0 &&
-        ballast_.release()) {
+    if (!opened.ok() && is_full(opened.error()) && mvcc_->revision() == 0 && ballast_.release()) {
       opened = SqliteLog::open(options, loader);
     }
     DIBS_TRY(log_, std::move(opened));
@@ -187,7 +191,7 @@ class SqliteStore : public Store {
       writer_waits_ = !closing_ && queue_.empty() && (garbage_.empty() || garbage_blocked_);
       return !writer_waits_;
     };
-    if (full_) {
+    if (full_ || broken_) {
       work_.wait_for(lock, options_.room_interval, is_due);
     } else {
       work_.wait(lock, is_due);
@@ -224,6 +228,7 @@ class SqliteStore : public Store {
       std::vector<Garbage> garbage;
       if (!take(group, garbage)) return;
       if (full_) look_for_room();
+      if (group.empty()) look_whether_it_works();
       if (group.empty() && garbage.empty()) continue;
       // Without the ballast ordinary writes live on room inside of the file.
       if (!full_ && options_.ballast_bytes > 0 && !ballast_.is_held() && !has_room_inside(0)) {
@@ -259,19 +264,47 @@ class SqliteStore : public Store {
       if (!written.ok()) {
         // A conflict may have been one with a write that did not come about.
         const bool scarce = full_ && log_->was_full();
-        for (const Pending& pending : group) pending.done(scarce ? disk_full() : written.error());
         put_back(std::move(garbage));
+        if (!scarce) note_failure(written.error());
+        for (const Pending& pending : group) pending.done(scarce ? disk_full() : written.error());
         // A full disk may have room in the write-ahead log once that starts again.
         log_->checkpoint_all();
         return;
       }
-      if (!garbage.empty()) {
-        const MutexLock lock(mutex_);
-        garbage_blocked_ = false;
-      }
+      note_success(!garbage.empty());
     }
     mvcc_->apply(batch.take_changes(), batch.revision()).fire();
     for (std::size_t i = 0; i < group.size(); ++i) group[i].done(std::move(answers[i]));
+  }
+
+  // --- a disk that fails ---
+
+  void note_failure(const Error& error) {
+    bool first = false;
+    {
+      const MutexLock lock(mutex_);
+      first = !broken_;
+      broken_ = error;
+    }
+    if (first) log::error("cannot write", {{"file", options_.path}, {"error", error.message()}});
+  }
+
+  void note_success(bool unblocks) {
+    bool was_broken = false;
+    {
+      const MutexLock lock(mutex_);
+      was_broken = broken_.has_value();
+      broken_.reset();
+      // What could not be deleted may be now.
+      if (unblocks || was_broken) garbage_blocked_ = false;
+    }
+    if (was_broken) log::info("can write again", {{"file", options_.path}});
+  }
+
+  /// Who sees that the store is not healthy sends no more writes that would show it is again.
+  void look_whether_it_works() {
+    if (health().ok()) return;
+    if (log_->probe().ok()) note_success(true);
   }
 
   // --- a full disk ---
@@ -337,6 +370,7 @@ class SqliteStore : public Store {
   }
 
   void maintain() {
+    bool failing = false;
     MutexLock lock(mutex_);
     while (true) {
       chores_.wait(lock, [this]() DIBS_REQUIRES(mutex_) {
@@ -350,7 +384,14 @@ class SqliteStore : public Store {
         // Cannot fail: the revision was taken from the history.
         if (const Revision due = mvcc_->compaction_due(); due != 0) (void)compact(due);
       }
-      if (checkpoint) log_->checkpoint();
+      if (checkpoint) {
+        const auto moved = log_->checkpoint();
+        if (!moved.ok() && !failing) {
+          log::error("cannot move the write-ahead log into the file, which grows",
+                     {{"file", options_.path}, {"error", moved.error().message()}});
+        }
+        failing = !moved.ok();
+      }
       lock.lock();
     }
   }
@@ -359,7 +400,7 @@ class SqliteStore : public Store {
   const std::shared_ptr<Mvcc> mvcc_;
   std::unique_ptr<SqliteLog> log_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar work_;                                         // for the writer
   CondVar chores_;                                       // for the maintainer
   std::deque<Pending> queue_ DIBS_GUARDED_BY(mutex_);    // as long as there are callers
@@ -370,6 +411,7 @@ class SqliteStore : public Store {
   bool checkpoint_wanted_ DIBS_GUARDED_BY(mutex_) = false;
   bool compact_wanted_ DIBS_GUARDED_BY(mutex_) = false;
   bool closing_ DIBS_GUARDED_BY(mutex_) = false;
+  std::optional<Error> broken_ DIBS_GUARDED_BY(mutex_);  // why the last write failed
 
   std::atomic<bool> full_ = false;  // changed by the writer alone
 

@@ -4,8 +4,9 @@
 // The life of a commit: queued by its caller; taken by the writer thread together with all others
 // that queued up while the disk was busy; checked in order; written in one SQLite transaction and
 // one fsync; applied to memory; watchers are woken; each caller returns. When the disk fails, the
-// whole group is rolled back and each of its callers gets the error; reads go on, and the next
-// write tries again.
+// whole group is rolled back and each of its callers gets the error; reads go on, health() says
+// why, and the next write tries again. After a commit that failed it first has all that was
+// acknowledged written anew: what the disk says of the rest is not believed.
 //
 // When the disk is full, the ballast is given up for deletions; all other writes are refused at
 // once, until the ballast could be taken again or the file has as much room inside.
@@ -19,6 +20,7 @@
 
 #include "base/result.h"
 #include "store/at_rest.h"
+#include "store/disk.h"
 #include "store/mvcc.h"
 #include "store/store.h"
 
@@ -26,6 +28,7 @@ namespace dibs::store {
 
 struct SqliteOptions {
   std::string path = {};  // the file; PATH-wal, PATH-shm, PATH.lock and PATH.ballast beside it
+  Disk* disk = &system_disk();  // outlives the store
   std::size_t max_transaction_bytes = std::size_t{8} << 20;
   HistoryLimits history = {};
   /// What was written in another way than it would be today is written anew when it is opened.
@@ -45,8 +48,6 @@ struct SqliteOptions {
   std::size_t ballast_bytes = 0;
   /// How often a full disk is looked at for room.
   std::chrono::milliseconds room_interval = std::chrono::seconds(1);
-  /// Reads the whole file at open and checks its structure.
-  bool check = false;
   /// Bounds the file, for tests of a full disk; 0: no bound.
   int max_pages = 0;
 };

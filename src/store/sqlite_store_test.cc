@@ -30,7 +30,6 @@ class SqliteStoreTest : public ::testing::Test {
   SqliteOptions options() {
     SqliteOptions options;
     options.path = directory_.file("store.db");
-    options.check = true;
     return options;
   }
   std::unique_ptr<Store> open() { return open(options()); }
@@ -245,6 +244,22 @@ TEST_F(SqliteStoreTest, refuses_rows_that_make_no_sense) {
   open();
   query("INSERT INTO log VALUES (65536, '/a', x'31', 7)");
   EXPECT_THAT(open_error(), HasSubstr("is damaged (row 65536)"));
+}
+
+TEST_F(SqliteStoreTest, refuses_a_log_that_lacks_a_row) {
+  const auto lacks = [&](int position, const std::string& error) {
+    std::filesystem::remove(directory_.file("store.db"));
+    auto store = open();
+    ASSERT_TRUE(store->commit({put("/a", "1")}).ok());
+    ASSERT_TRUE(store->commit({put("/a", "2")}).ok());
+    ASSERT_TRUE(store->commit({removal("/a")}).ok());
+    ASSERT_TRUE(store->commit({put("/a", "4")}).ok());
+    store.reset();
+    query(cat("DELETE FROM log WHERE position = ", position * 65536));
+    EXPECT_THAT(open_error(), HasSubstr(error));
+  };
+  lacks(1, "is damaged (row 131072)");
+  lacks(3, "is damaged (row 262144)");
 }
 
 TEST_F(SqliteStoreTest, full_file_refuses_writes_and_recovers) {

@@ -138,8 +138,9 @@ class Store {
   /// expectation, is no error and no event; a transaction of nothing else takes no revision and
   /// returns the current one. Errors: conflict when an expectation does not hold, invalid for no
   /// operation at all or two on one key, too_large, unavailable (the disk is full, and not every
-  /// operation removes or frees; read-only, closed): then nothing was written. timeout: the answer
-  /// of a shared store was lost, and it may have been written.
+  /// operation removes or frees; read-only, closed): then nothing was written. Where the disk
+  /// failed in the midst of it, nothing of it is visible, but it may turn up, whole, when the store
+  /// is opened again. timeout: the answer of a shared store was lost, and it may have been written.
   virtual Result<Revision> commit(std::vector<Op> ops) = 0;
   /// The same without waiting: `done` is called once with the outcome, from any thread, perhaps
   /// before this returns, and must not block. Many writers then need no thread each.
