@@ -165,5 +165,40 @@ TEST_F(LeaderElectionTest, has_one_leader_at_a_time_under_faults) {
   }
 }
 
+TEST_F(LeaderElectionTest, gives_the_lease_up_whatever_it_knew_of_it) {
+  auto a = candidate("a");
+  sim.run_until_idle();
+  // A renewal whose answer was lost.
+  json::Value lease = *api.get(kLease);
+  lease.mut("spec").set("renewTime", "2023-11-14T22:13:21.000000Z");
+  api.put(kLease, lease);
+  a.elector->stop();
+  EXPECT_EQ((*api.get(kLease))["spec"]["holderIdentity"].str(), "");
+  // The lease of another is left alone.
+  auto b = candidate("b");
+  sim.advance(seconds(5));
+  ASSERT_TRUE(b.elector->leading());
+  lease = *api.get(kLease);
+  lease.mut("spec").set("holderIdentity", "thief");
+  api.put(kLease, lease);
+  b.elector->stop();
+  EXPECT_EQ((*api.get(kLease))["spec"]["holderIdentity"].str(), "thief");
+}
+
+TEST(LeaderElectionOptions, are_refused_where_two_could_lead) {
+  LeaderElectionOptions good{.name = "x"};
+  EXPECT_TRUE(good.check().ok());
+  const auto refused = [&](auto change) {
+    LeaderElectionOptions bad = good;
+    change(bad);
+    return !bad.check().ok();
+  };
+  EXPECT_TRUE(refused([](auto& bad) { bad.renew_deadline = seconds(15); }));
+  EXPECT_TRUE(refused([](auto& bad) { bad.retry_period = seconds(9); }));
+  EXPECT_TRUE(refused([](auto& bad) { bad.retry_period = seconds(0); }));
+  EXPECT_TRUE(refused([](auto& bad) { bad.lease_duration = std::chrono::milliseconds(100); }));
+  EXPECT_TRUE(refused([](auto& bad) { bad.name.clear(); }));
+}
+
 }  // namespace
 }  // namespace dibs::client

@@ -152,5 +152,20 @@ TEST_F(ServerLeasesTest, follow_the_address_where_a_store_has_one_owner) {
   end(*again);
 }
 
+TEST_F(ServerLeasesTest, say_on_readyz_that_it_ends) {
+  auto a = started("10.1.0.1:6443");
+  const auto ready = [&](const char* path) {
+    const auto answer = a->transport->send(client::make_request("GET", path));
+    return answer.ok() ? cat(answer->status, " ", answer->body) : answer.error().message();
+  };
+  EXPECT_EQ(ready("/readyz"), "200 ok");
+  EXPECT_EQ(ready("/readyz/shutdown"), "200 ok");
+  a->server->retire();
+  EXPECT_THAT(ready("/readyz"), HasSubstr("[-]shutdown failed: process is shutting down"));
+  EXPECT_EQ(ready("/livez"), "200 ok");
+  EXPECT_THAT(slice(*a), ElementsAre("10.1.0.1"));
+  end(a);
+}
+
 }  // namespace
 }  // namespace dibs::cluster

@@ -562,6 +562,36 @@ TEST(HttpServer, drains) {
   EXPECT_THAT(refused.error().message(), HasSubstr("connect: connection refused"));
 }
 
+TEST(HttpServer, lets_clients_go_when_it_retires) {
+  auto server = test_server(with_tls(), [](Request, std::unique_ptr<Exchange> exchange) {
+    exchange->respond(text(200, "fast"));
+  });
+  auto client = test_client(*server, true);
+  ASSERT_TRUE(client->send(get("/"), kWait).ok());
+  server->retire();
+  // The open connection gets an answer, and so does a new one; both end.
+  for (int i = 0; i < 2; ++i) {
+    const auto answer = client->send(get("/"), kWait);
+    ASSERT_TRUE(answer.ok()) << answer.error().message();
+    EXPECT_EQ(answer->headers.get("Connection"), "close");
+  }
+  while (server->stats().open > 0) std::this_thread::yield();
+  EXPECT_EQ(server->stats().accepted, 2U);
+}
+
+TEST(HttpServer, answers_busy_clients_while_it_drains) {
+  auto server = test_server(with_tls(), [](Request, std::unique_ptr<Exchange> exchange) {
+    exchange->respond(text(200, "fast"));
+  });
+  auto client = test_client(*server, true);
+  ASSERT_TRUE(client->send(get("/"), kWait).ok());
+  std::thread drainer([&] { server->drain(kWait); });
+  // The connection has just been used: its next request is answered, not cut off.
+  const auto answer = client->send(get("/"), kWait);
+  drainer.join();
+  ASSERT_TRUE(answer.ok()) << answer.error().message();
+}
+
 TEST(HttpServer, drain_ends_at_its_deadline) {
   std::promise<std::shared_ptr<BodyStream>> opened;
   auto server = test_server(plain(), [&](Request, std::unique_ptr<Exchange> exchange) {
