@@ -100,6 +100,12 @@ struct ApiServer::Parts {
 
 namespace {
 
+/// Anybody may ask whether the server is ready; where its etcd is, the log tells.
+Result<> state_of(const store::Store& store) {
+  if (store.health().ok()) return success();
+  return Error::unavailable("the store takes no writes; the log says why");
+}
+
 // A refusal that will not hold is looked at again, for a second in all.
 constexpr Duration kLaterDelay = std::chrono::milliseconds(50);
 constexpr int kLaterTries = 20;
@@ -194,7 +200,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
   p.subresources = std::make_unique<Subresources>(p.objects, p.resources, *p.access, *p.nodes);
   p.reviews = std::make_unique<Reviews>(*p.access);
   p.routes = std::make_unique<Routes>(Routes::Sources{
-      &p.options, &p.metrics, [&p] { return p.store.health(); }, [&p] { return p.store.room(); },
+      &p.options, &p.metrics, [&p] { return state_of(p.store); }, [&p] { return p.store.room(); },
       [&p] { return p.access->jwks(); }, [&p] { return p.leaving.load(); }});
   p.metrics.gauge_function("dibs_store_full", "1 while the disk is full: only deletions are taken.",
                            [&p] { return p.store.room().ok() ? 0.0 : 1.0; });

@@ -128,6 +128,13 @@ Error error_of(Fault fault, const rpc::Status& status) {
                                   " (its --max-request-bytes and --max-txn-ops are the limits)"));
     case Fault::compacted:
       return Error::expired(cat("etcd: ", status.message));
+    case Fault::away:
+    case Fault::not_sent:
+      // Where it is, is nobody's business who only asked for an object; the log tells.
+      if (!status.message.starts_with("etcdserver: ")) {
+        return Error::unavailable("etcd does not answer");
+      }
+      [[fallthrough]];
     default:
       return Error::unavailable(cat("etcd: ", status.message));
   }

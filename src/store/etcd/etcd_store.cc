@@ -30,7 +30,7 @@ constexpr auto kOpen = 15s;   // for an etcd to be there
 constexpr auto kTry = 5s;     // for one answer
 constexpr auto kWrite = 20s;  // for a write with all its tries
 constexpr auto kSync = 10s;   // for a read with all its tries
-constexpr auto kLookForRoom = 2s;
+constexpr auto kLookAgain = 1s;
 constexpr auto kEnd = 3s;  // for writes in flight to end by themselves
 
 /// A caller that waits for what comes from another thread.
@@ -92,6 +92,36 @@ class OwnValues {
   };
   mutable Mutex mutex_;
   std::unordered_multimap<std::string, Entry> values_ DIBS_GUARDED_BY(mutex_);
+};
+
+/// Why nothing can be written, since a write failed and until one succeeds. Thread-safe.
+class Trouble {
+ public:
+  /// True where there was none.
+  bool begin(const Error& error, bool full) {
+    const MutexLock lock(mutex_);
+    error_ = error;
+    full_ = full;
+    return !there_.exchange(true);
+  }
+  void end() {
+    if (!there_.exchange(false)) return;
+    full_ = false;
+    log::info("etcd takes writes again");
+  }
+  bool is_there() const { return there_; }
+  bool is_full() const { return there_ && full_; }
+  Result<> state() const {
+    const MutexLock lock(mutex_);
+    if (there_) return error_;
+    return success();
+  }
+
+ private:
+  mutable Mutex mutex_;
+  Error error_ DIBS_GUARDED_BY(mutex_) = Error::unavailable("");
+  std::atomic<bool> there_ = false;
+  std::atomic<bool> full_ = false;
 };
 
 class EtcdStore : public Store {
@@ -163,10 +193,10 @@ class EtcdStore : public Store {
 
   Result<> health() const override {
     if (feed_.connection() == nullptr) return feed_.why_not();
-    return room();
+    return trouble_.state();
   }
   Result<> room() const override {
-    if (full_) return error_of(Fault::no_space, {rpc::Code::ok, "database space exceeded"});
+    if (trouble_.is_full()) return trouble_.state();
     return success();
   }
 
@@ -245,13 +275,12 @@ class EtcdStore : public Store {
 
   void attempt(const SharedWrite& write) {
     ConnectionPtr connection = feed_.connection();
-    if (connection == nullptr) return try_again(write, feed_.why_not());
+    if (connection == nullptr) return try_again(write, away());
     for (std::size_t i = 0; i < write->ops.size(); ++i) {
       if (write->ops[i].lifetime && write->leases[i] == 0) {
         return get_lease(write, std::move(connection), i);
       }
     }
-    ++write->attempts;
     write->known = mvcc_->revision();
     const std::string request =
         encode(*write, keys_, options_.at_rest.get(),
@@ -286,8 +315,7 @@ class EtcdStore : public Store {
     }
     if (auto same = client_.check(outcome.cluster, outcome.answered, write->known); !same.ok()) {
       feed_.drop(connection, same.error().message());
-      return finish(write, Error::unavailable(
-                               cat("etcd ", connection->endpoint(), ": ", same.error().message())));
+      return finish(write, same.error().within("etcd"));
     }
     if (outcome.kind == Outcome::Kind::unknown) {
       return feed_.reach(outcome.revision, outcome.ask, [this, write](const Result<>&) {
@@ -301,7 +329,7 @@ class EtcdStore : public Store {
                          });
     }
     // Deletions are taken on a full one too.
-    if (write->puts()) full_ = false;
+    if (write->puts()) trouble_.end();
     feed_.reach(outcome.revision, outcome.ask,
                 [this, write, revision = outcome.revision](Result<> reached) {
                   if (reached.ok()) return finish(write, revision);
@@ -317,6 +345,7 @@ class EtcdStore : public Store {
     switch (fault) {
       case Fault::away:
         if (sent) write->unsure = true;
+        note_trouble(error, false);
         feed_.drop(connection, status.message);
         return try_again(write, error);
       case Fault::not_sent:
@@ -329,7 +358,7 @@ class EtcdStore : public Store {
         for (auto& lease : write->leases) leases_.forget(std::exchange(lease, 0));
         return try_again(write, error);
       case Fault::no_space:
-        note_full();
+        note_trouble(error, true);
         break;
       default:
         break;
@@ -337,6 +366,7 @@ class EtcdStore : public Store {
     finish(write, write->unsure ? unknown(error) : error);
   }
 
+  static Error away() { return Error::unavailable("etcd cannot be reached"); }
   static Error unknown(const Error& error) {
     return Error::timeout(cat(error.message(), " (the write may have been done)"));
   }
@@ -350,21 +380,22 @@ class EtcdStore : public Store {
     later_.after(pause_before(write->attempts), [this, write] { attempt(write); });
   }
 
-  // --- a full quota ---
+  // --- when nothing can be written ---
 
-  void note_full() {
-    if (full_.exchange(true)) return;
-    log::error("the quota of etcd is used up: only deletions are taken");
-    look_for_room();
+  void note_trouble(const Error& error, bool full) {
+    if (!trouble_.begin(error, full)) return;
+    log::error("etcd takes no writes", {{"error", error}});
+    look_again();
   }
 
-  void look_for_room() {
+  /// Somebody may have mended it though nobody writes.
+  void look_again() {
     begin_more();
-    later_.after(kLookForRoom, [this] {
+    later_.after(kLookAgain, [this] {
       const ConnectionPtr connection = feed_.connection();
-      if (closing() || !full_) return end();
+      if (closing() || !trouble_.is_there()) return end();
       if (connection == nullptr) {
-        look_for_room();
+        look_again();
         return end();
       }
       etcdserverpb::PutRequest marker;
@@ -372,10 +403,9 @@ class EtcdStore : public Store {
       connection->call("/etcdserverpb.KV/Put", marker.SerializeAsString(), kTry,
                        [this](const rpc::Reply& reply) {
                          if (reply.status.ok()) {
-                           full_ = false;
-                           log::info("etcd has room again");
+                           trouble_.end();
                          } else {
-                           look_for_room();
+                           look_again();
                          }
                          end();
                        });
@@ -397,7 +427,7 @@ class EtcdStore : public Store {
 
   void ask_revision(const SyncRound& round, Clock::time_point until, int attempts) {
     const ConnectionPtr connection = feed_.connection();
-    if (connection == nullptr) return ask_again(round, until, attempts, feed_.why_not());
+    if (connection == nullptr) return ask_again(round, until, attempts, away());
     etcdserverpb::RangeRequest request;
     request.set_key(keys_.probe());
     request.set_limit(1);
@@ -500,7 +530,7 @@ class EtcdStore : public Store {
   const std::shared_ptr<Mvcc> mvcc_;
   OwnValues own_values_;
   Leases leases_;
-  std::atomic<bool> full_ = false;
+  Trouble trouble_;
   std::atomic<std::int64_t> compact_version_ = 0;
 
   Mutex mutex_;

@@ -20,8 +20,9 @@ constexpr auto kPatience = 20s;   // of whoever waits for a revision
 constexpr auto kAskAfter = 5ms;   // most revisions are of our keys and come by themselves
 constexpr auto kAskAgain = 50ms;  // a member that is behind its watchers does not answer
 constexpr auto kCreate = 5s;      // for a watch to be there
-/// Of history that is read again at the start.
-constexpr Revision kReplay = 20'000;
+/// Of history that is read again at the start. etcd gives a thousand revisions in a tenth of a
+/// second.
+constexpr Revision kReplay = 5'000;
 
 }  // namespace
 
@@ -70,7 +71,8 @@ class Feed::Inbox {
   bool woken_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
-Feed::Feed(Parts parts) : parts_(std::move(parts)) {}
+Feed::Feed(Parts parts)
+    : parts_(std::move(parts)), reader_(parts_.mvcc.commons(), parts_.at_rest, parts_.own) {}
 Feed::~Feed() { stop(); }
 
 Result<> Feed::start(std::chrono::milliseconds limit) {
@@ -146,20 +148,6 @@ void Feed::drop(const ConnectionPtr& connection, const std::string& why) {
   if (inbox_) inbox_->end(why);
 }
 
-bool Feed::is_apart(const std::string& key) const {
-  const MutexLock lock(mutex_);
-  return !apart_.empty() && apart_.contains(key);
-}
-
-void Feed::set_apart(const std::string& key, bool apart) {
-  const MutexLock lock(mutex_);
-  if (apart) {
-    apart_.insert(key);
-  } else if (!apart_.empty()) {
-    apart_.erase(key);
-  }
-}
-
 // --- the thread ---
 
 void Feed::run() {
@@ -175,7 +163,7 @@ void Feed::run() {
                 {{"error", why}});
     }
     publish(nullptr, std::move(why));
-    serve_waiters();
+    (void)serve_waiters();
     if (!had_begun) pause(pause_before(failures));
   }
 }
@@ -207,7 +195,7 @@ Error Feed::follow(const ConnectionPtr& connection) {
     create.set_key(parts_.keys.first());
     create.set_range_end(parts_.keys.end());
     create.set_start_revision(parts_.mvcc.revision() + 1);
-    create.set_progress_notify(true);
+    create.set_progress_notify(connection->tells_progress());
     watch->write(request.SerializeAsString());
     const Error ended = take_messages(connection, *inbox, *watch);
     if (ended.code() != Code::expired) return failed(ended.message());
@@ -226,79 +214,32 @@ Error Feed::take_messages(const ConnectionPtr& connection, Inbox& inbox, rpc::Tw
     std::string ended;
     const auto messages = inbox.take(Clock::now() + (wants_progress() ? kAskAfter : 1000ms), ended);
     if (!ended.empty()) return Error::unavailable(ended);
-    std::vector<Change> changes;
     const Revision before = parts_.mvcc.revision();
-    Revision reached = before;
-    std::string broken;
-    bool expired = false;
+    Digest digest({parts_.keys, reader_, apart_, connection->tells_progress()}, before);
+    std::string fault;
     for (const auto& message : messages) {
-      if (auto same = parts_.client.check(message.header().cluster_id(), 0, 0); !same.ok()) {
-        broken = same.error().message();
-        break;
-      }
-      if (message.canceled()) {
-        expired = message.compact_revision() != 0;
-        broken =
-            message.cancel_reason().empty() ? "the watch was canceled" : message.cancel_reason();
-        break;
-      }
-      if (message.created()) {
-        created = true;
-        begun_ = true;
-        publish(connection, Error::unavailable("etcd: no connection"));
-        continue;
-      }
-      // Without events it tells that all up to its revision were sent.
-      if (message.events().empty()) reached = std::max(reached, message.header().revision());
-      for (const auto& event : message.events()) {
-        const auto& kv = event.kv();
-        const Revision revision = kv.mod_revision();
-        if (revision <= before) continue;
-        reached = std::max(reached, revision);
-        auto place = parts_.keys.in_memory(kv.key());
-        if (!place || kv.key() == parts_.keys.marker()) continue;
-        const bool removed = event.type() == etcdserverpb::Event::DELETE;
-        // It moved to the other place, or is there as well.
-        if (removed && is_apart(place->key) != place->apart) continue;
-        set_apart(place->key, place->apart && !removed);
-        Change change;
-        change.revision = revision;
-        if (removed) {
-          change.removed = std::move(place->key);
-        } else {
-          change.now = record(place->key, kv.value(), kv.create_revision(), revision);
-        }
-        changes.push_back(std::move(change));
-      }
+      const auto same = parts_.client.check(message.header().cluster_id(), 0, 0);
+      if (!same.ok()) fault = same.error().message();
+      if (!same.ok() || !digest.add(message)) break;
     }
-    if (reached > before) parts_.mvcc.apply(std::move(changes), reached).fire();
-    serve_waiters();
-    if (!broken.empty()) return expired ? Error::expired(broken) : Error::unavailable(broken);
-    if (!created && Clock::now() > must_be_there) return Error::unavailable("no watch in time");
+    if (digest.reached() > before) {
+      parts_.mvcc.apply(digest.take_changes(), digest.reached()).fire();
+    }
+    if (digest.was_created()) {
+      created = true;
+      begun_ = true;
+      publish(connection, Error::unavailable("etcd: no connection"));
+    }
+    if (!serve_waiters()) return Error::unavailable("its watch does not show what was written");
+    if (digest.is_expired()) return Error::expired(digest.fault());
+    if (fault.empty()) fault = digest.fault();
+    if (fault.empty() && !created && Clock::now() > must_be_there) fault = "no watch in time";
+    if (!fault.empty()) return Error::unavailable(fault);
     if (created && wants_progress()) ask_progress(connection, watch);
     if (const Revision due = parts_.mvcc.compaction_due(); due != 0) {
       (void)parts_.mvcc.compact(due);  // cannot fail: the revision is of the history
     }
   }
-}
-
-RecordPtr Feed::record(const std::string& key, const std::string& bytes, Revision created,
-                       Revision modified) const {
-  Commons& commons = parts_.mvcc.commons();
-  if (OwnValue own = parts_.own(key, bytes); own.value) {
-    auto made = std::make_shared<const Record>(commons, key, *own.value, created, modified);
-    if (own.attachment) made->attach(std::move(own.attachment));
-    return made;
-  }
-  if (!parts_.at_rest) {
-    return std::make_shared<const Record>(commons, key, bytes, created, modified);
-  }
-  auto opened = parts_.at_rest->open(key, bytes);
-  if (!opened.ok()) {
-    log::warn("a value on etcd cannot be read", {{"key", key}, {"error", opened.error()}});
-    return std::make_shared<const Record>(commons, key, bytes, created, modified);
-  }
-  return std::make_shared<const Record>(commons, key, opened->value, created, modified);
 }
 
 // --- reading everything ---
@@ -367,13 +308,13 @@ Result<> Feed::load(const Connection& connection) {
   DIBS_TRY(const Revision at, oldest_revision(connection));
   std::vector<std::pair<Keys::Place, RecordPtr>> records;
   DIBS_CHECK(read_all(connection, at, [&](Keys::Place place, const etcdserverpb::KeyValue& kv) {
-    auto made = record(place.key, kv.value(), kv.create_revision(), kv.mod_revision());
+    auto made = reader_.record(place.key, kv);
     records.emplace_back(std::move(place), std::move(made));
   }));
   parts_.mvcc.start_at(at);
   std::vector<Garbage> none;
   for (auto& [place, record] : records) {
-    set_apart(place.key, place.apart);
+    apart_.set(place.key, place.apart);
     Change change;
     change.revision = record->modified;
     change.now = std::move(record);
@@ -387,12 +328,12 @@ Result<> Feed::list_again(const Connection& connection) {
   std::set<std::string, std::less<>> there;
   DIBS_TRY(const Revision at,
            read_all(connection, 0, [&](Keys::Place place, const etcdserverpb::KeyValue& kv) {
-             set_apart(place.key, place.apart);
+             apart_.set(place.key, place.apart);
              const RecordPtr known = parts_.mvcc.get(place.key);
              if (!known || known->modified != kv.mod_revision()) {
                Change change;
                change.revision = kv.mod_revision();
-               change.now = record(place.key, kv.value(), kv.create_revision(), kv.mod_revision());
+               change.now = reader_.record(place.key, kv);
                changes.push_back(std::move(change));
              }
              there.insert(std::move(place.key));
@@ -405,13 +346,13 @@ Result<> Feed::list_again(const Connection& connection) {
     Change change;
     change.revision = at;
     change.removed = record->key;
-    set_apart(change.removed, false);
+    apart_.set(change.removed, false);
     changes.push_back(std::move(change));
   }
   log::warn("etcd has forgotten history that was not read yet: everything was listed again",
             {{"revision", at}, {"changes", changes.size()}});
   parts_.mvcc.jump(std::move(changes), at).fire();
-  serve_waiters();
+  (void)serve_waiters();
   return success();
 }
 
@@ -432,11 +373,11 @@ void Feed::reach(Revision revision, bool ask, std::function<void(Result<>)> done
   done(Error::unavailable("the store is closed"));
 }
 
-void Feed::serve_waiters() {
+bool Feed::serve_waiters() {
   std::vector<std::pair<std::function<void(Result<>)>, bool>> due;
   {
     const MutexLock lock(mutex_);
-    if (waiters_.empty()) return;
+    if (waiters_.empty()) return true;
     const auto reached = waiters_.upper_bound(parts_.mvcc.revision());
     for (auto at = waiters_.begin(); at != reached; ++at) {
       due.emplace_back(std::move(at->second.done), true);
@@ -452,9 +393,12 @@ void Feed::serve_waiters() {
       at = waiters_.erase(at);
     }
   }
+  bool in_time = true;
   for (auto& [done, reached] : due) {
     done(reached ? success() : Error::timeout("etcd: its watch does not come up to the write"));
+    in_time = in_time && reached;
   }
+  return in_time;
 }
 
 bool Feed::wants_progress() {

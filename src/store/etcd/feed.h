@@ -25,16 +25,11 @@
 #include "base/mutex.h"
 #include "store/at_rest.h"
 #include "store/etcd/client.h"
+#include "store/etcd/digest.h"
 #include "store/etcd/keys.h"
 #include "store/mvcc.h"
 
 namespace dibs::store::etcd {
-
-/// What the writer of a value has of it already.
-struct OwnValue {
-  SharedBytes value;
-  AttachmentPtr attachment;
-};
 
 class Feed {
  public:
@@ -43,8 +38,7 @@ class Feed {
     const Keys& keys;
     Mvcc& mvcc;
     std::shared_ptr<const AtRest> at_rest;
-    /// Of a value that this store wrote to the key in these bytes just now; null value: it did not.
-    std::function<OwnValue(const std::string& key, const std::string& bytes)> own;
+    FindOwn own;
   };
   explicit Feed(Parts parts);
   ~Feed();
@@ -63,7 +57,7 @@ class Feed {
   /// `ask`: the revision may be of a key that is not ours. Errors: timeout.
   void reach(Revision revision, bool ask, std::function<void(Result<>)> done);
   /// Where the object of a key lies (Keys).
-  bool is_apart(const std::string& key) const;
+  bool is_apart(const std::string& key) const { return apart_.contains(key); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -83,25 +77,23 @@ class Feed {
   Result<Revision> oldest_revision(const Connection& connection);
   template <typename Visit>
   Result<Revision> read_all(const Connection& connection, Revision at, const Visit& visit);
-  /// The record of what is on etcd.
-  RecordPtr record(const std::string& key, const std::string& bytes, Revision created,
-                   Revision modified) const;
-  void set_apart(const std::string& key, bool apart);
-  void serve_waiters();
+  /// False: somebody has waited too long.
+  bool serve_waiters();
   bool wants_progress();
   void ask_progress(const ConnectionPtr& connection, rpc::TwoWayStream& watch);
   void publish(ConnectionPtr connection, Error why);
   bool stopping() const;
   void pause(std::chrono::milliseconds how_long);
 
-  Parts parts_;
+  const Parts parts_;
+  const Reader reader_;
+  ApartNames apart_;
   mutable Mutex mutex_;
   CondVar changed_;
   bool stopping_ DIBS_GUARDED_BY(mutex_) = false;
   ConnectionPtr connection_ DIBS_GUARDED_BY(mutex_);
   Error why_not_ DIBS_GUARDED_BY(mutex_) = Error::unavailable("etcd: not connected yet");
   std::multimap<Revision, Waiter> waiters_ DIBS_GUARDED_BY(mutex_);
-  std::set<std::string, std::less<>> apart_ DIBS_GUARDED_BY(mutex_);
   std::shared_ptr<Inbox> inbox_ DIBS_GUARDED_BY(mutex_);  // of the watch that is open
 
   std::atomic<Revision> target_ = 0;  // etcd's when it was loaded
