@@ -9,6 +9,7 @@
 
 #include "base/strings.h"
 #include "client/resource_versions.h"
+#include "cluster/test_ledger.h"
 #include "cluster/test_mortal_server.h"
 #include "controllers/controllers.h"
 #include "driver/controller.h"
@@ -37,44 +38,6 @@ constexpr std::string_view kContextKeys = "/registry/podschedulingcontexts/";
 constexpr std::string_view kPodKeys = "/registry/pods/";
 constexpr std::string_view kEventKeys = "/registry/events/";
 constexpr std::string_view kSliceKeys = "/registry/resourceslices/";
-
-/// What a stored claim holds, each as "driver/where/what".
-std::set<std::string> held_by(const Value& claim) {
-  std::set<std::string> out;
-  const Value& allocation = claim["status"]["allocation"];
-  for (const Value& handle : allocation["resourceHandles"].items()) {
-    const std::string driver = handle["driverName"].str();
-    if (handle.contains("data")) out.insert(cat(driver, "/", handle["data"].as_string()));
-    const Value& structured = handle["structuredData"];
-    for (const Value& result : structured["results"].items()) {
-      out.insert(cat(driver, "/", structured["nodeName"].as_string(), "/",
-                     result["namedResources"]["name"].as_string()));
-    }
-  }
-  for (const Value& result : allocation["devices"]["results"].items()) {
-    out.insert(cat(result["driver"].as_string(), "/", result["pool"].as_string(), "/",
-                   result["device"].as_string()));
-  }
-  return out;
-}
-
-/// Who has what, told again and again; complains where something has two owners.
-class Ledger {
- public:
-  void set(const std::string& owner, const std::set<std::string>& things) {
-    for (const std::string& thing : std::exchange(things_[owner], {})) owners_.erase(thing);
-    for (const std::string& thing : things) {
-      const auto [at, fresh] = owners_.emplace(thing, owner);
-      EXPECT_TRUE(fresh) << thing << " is given to " << owner << " and is " << at->second << "'s";
-    }
-    things_[owner] = things;
-  }
-  std::size_t size() const { return owners_.size(); }
-
- private:
-  std::map<std::string, std::set<std::string>> things_;
-  std::map<std::string, std::string> owners_;
-};
 
 /// The node half of all drivers: what it has made ready for a claim, nobody else may get.
 class Hands : public driver::Driver {

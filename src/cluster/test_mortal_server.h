@@ -28,10 +28,15 @@ class MortalServer {
   /// Called after each write that has arrived.
   using Written = std::function<void(const std::vector<std::string>& keys)>;
 
-  MortalServer(runtime::SimRuntime& sim, server::Options options, Written written = {})
+  /// What a server finds when it starts, where it is not the only one who writes.
+  using OpenStore = std::function<std::unique_ptr<store::Store>()>;
+
+  MortalServer(runtime::SimRuntime& sim, server::Options options, Written written = {},
+               OpenStore open_store = {})
       : sim_(sim),
         options_(std::move(options)),
         written_(std::move(written)),
+        open_store_(std::move(open_store)),
         stored_(store::make_memory_store()) {}
   /// Nobody calls it any more.
   ~MortalServer() {
@@ -74,9 +79,12 @@ class MortalServer {
   /// From one start to the kill. Whatever a dead one still does reaches nobody.
   struct Life {
     explicit Life(MortalServer& owner)
-        : store(*owner.stored_, {owner.written_, [this, &owner] { owner.bury(*this); }, matters}) {}
+        : view(owner.open_store_ ? owner.open_store_() : nullptr),
+          store(view ? *view : *owner.stored_,
+                {owner.written_, [this, &owner] { owner.bury(*this); }, matters}) {}
     bool is_up() const { return way && !dead; }
 
+    const std::unique_ptr<store::Store> view;
     store::testing::DyingStore store;
     std::unique_ptr<server::ApiServer> server;
     std::unique_ptr<client::Transport> way;
@@ -193,6 +201,7 @@ class MortalServer {
   runtime::SimRuntime& sim_;
   const server::Options options_;
   const Written written_;
+  const OpenStore open_store_;
   const std::unique_ptr<store::Store> stored_;
   Death death_;
   bool died_ = false;

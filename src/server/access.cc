@@ -1,6 +1,7 @@
 #include "server/access.h"
 
 #include <atomic>
+#include <map>
 #include <unordered_map>
 
 #include "api/merge/selectors.h"
@@ -38,6 +39,7 @@ struct Access::Parts {
         objects(objects),
         resources(resources),
         options(options),
+        shared(objects.store().shared()),
         nodes(options.minor()),
         authorizer(nodes, rbac, options.minor() >= 32) {}
 
@@ -45,6 +47,7 @@ struct Access::Parts {
   Objects& objects;
   ResourceTable& resources;
   const Options& options;
+  const bool shared;
   auth::Rbac rbac;
   auth::NodeAuthorizer nodes;
   auth::Authorizer authorizer;
@@ -60,7 +63,16 @@ struct Access::Parts {
   std::unordered_map<std::string, Value> cached_claims DIBS_GUARDED_BY(cache_mutex);
 
   Mutex mutex;
-  std::vector<std::unique_ptr<store::Watch>> watches DIBS_GUARDED_BY(mutex);
+  /// What decisions are made of, kept as it changes.
+  struct Followed {
+    std::string prefix;
+    std::function<void()> ready;
+    std::unique_ptr<store::Watch> watch = {};
+    /// Where others write, the way to a state may be lost, and only the state is told: then this
+    /// says what is gone.
+    std::map<std::string, store::RecordPtr, std::less<>> known = {};
+  };
+  std::vector<Followed> followed DIBS_GUARDED_BY(mutex);
   bool stopped DIBS_GUARDED_BY(mutex) = false;
   std::atomic<std::uint64_t> own_refusals{0};
 
@@ -76,7 +88,9 @@ struct Access::Parts {
   Result<> follow(const ResourcePtr& resource, bool at_once);
   void pump(std::size_t index);
   void catch_up();
-  void take(const store::Record* now, const store::Record* before);
+  Result<> open(Followed& one) DIBS_REQUIRES(mutex);
+  void take(Followed& one, const store::RecordPtr& now, const store::RecordPtr& before)
+      DIBS_REQUIRES(mutex);
 };
 
 Access::Access(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -163,42 +177,52 @@ Result<> Access::load() {
 }
 
 Result<> Access::Parts::follow(const ResourcePtr& resource, bool at_once) {
-  store::RangeQuery query;
-  query.prefix = resource->storage_prefix;
-  DIBS_TRY(store::Listing listing, objects.store().range(query));
-  for (const auto& record : listing.records) take(record.get(), nullptr);
-  std::size_t index = 0;
-  {
-    MutexLock lock(mutex);
-    index = watches.size();
-    watches.emplace_back();
-  }
+  MutexLock lock(mutex);
+  const std::size_t index = followed.size();
   // A decision right after the write of a role must know it, so that is taken on the writer's
   // thread: there are few. Pods are many, and a node comes to know of them later anyway.
-  auto ready = [this, index, at_once] {
-    if (at_once) {
-      pump(index);
-    } else {
-      runtime.executor.post([this, index] { pump(index); });
-    }
-  };
-  auto watch = objects.store().watch(resource->storage_prefix, listing.revision, ready);
-  if (!watch.ok()) return std::move(watch).error();
-  {
-    MutexLock lock(mutex);
-    watches[index] = std::move(watch).value();
-  }
+  followed.push_back({resource->storage_prefix, [this, index, at_once] {
+                        if (at_once) return pump(index);
+                        runtime.executor.post([this, index] { pump(index); });
+                      }});
+  DIBS_CHECK(open(followed.back()));
+  lock.unlock();
   pump(index);
   return success();
 }
 
+Result<> Access::Parts::open(Followed& one) {
+  store::RangeQuery query;
+  query.prefix = one.prefix;
+  DIBS_TRY(store::Listing listing, objects.store().range(query));
+  auto before = std::exchange(one.known, {});
+  for (const auto& record : listing.records) {
+    take(one, record, nullptr);
+    if (auto found = before.find(record->key); found != before.end()) before.erase(found);
+  }
+  for (const auto& [key, record] : before) take(one, nullptr, record);
+  DIBS_TRY(one.watch, objects.store().watch(one.prefix, listing.revision, one.ready));
+  return success();
+}
+
 void Access::Parts::pump(std::size_t index) {
+  // These go without the lock, which their ready() may wait for.
+  std::vector<std::unique_ptr<store::Watch>> lost;
   MutexLock lock(mutex);
-  if (stopped || !watches[index]) return;
-  for (;;) {
-    auto events = watches[index]->next(64);
-    if (!events.ok() || events->empty()) return;
-    for (const auto& event : *events) take(event->now.get(), event->before.get());
+  if (stopped) return;
+  Followed& one = followed[index];
+  while (one.watch) {
+    auto events = one.watch->next(64);
+    if (!events.ok()) {
+      lost.push_back(std::move(one.watch));
+      if (auto opened = open(one); !opened.ok()) {
+        log::error("what decides who may do what cannot be read", {{"error", opened.error()}});
+        return;
+      }
+      continue;
+    }
+    if (events->empty()) return;
+    for (const auto& event : *events) take(one, event->now, event->before);
   }
 }
 
@@ -206,12 +230,15 @@ void Access::Parts::catch_up() {
   std::size_t count = 0;
   {
     MutexLock lock(mutex);
-    count = watches.size();
+    count = followed.size();
   }
   for (std::size_t index = 0; index < count; ++index) pump(index);
 }
 
-void Access::Parts::take(const store::Record* now, const store::Record* before) {
+void Access::Parts::take(Followed& one, const store::RecordPtr& now,
+                         const store::RecordPtr& before) {
+  if (shared && now) one.known[std::string(now->key)] = now;
+  if (shared && !now) one.known.erase(std::string(before->key));
   auto object = decode_stored(now ? *now : *before);
   if (!object.ok()) return;
   if (now) {
@@ -226,12 +253,14 @@ void Access::Parts::take(const store::Record* now, const store::Record* before) 
   nodes.remove(kind, name_space, name);
 }
 
+void Access::catch_up() { parts_->catch_up(); }
+
 void Access::stop() {
   std::vector<std::unique_ptr<store::Watch>> watches;
   {
     MutexLock lock(parts_->mutex);
     parts_->stopped = true;
-    watches.swap(parts_->watches);
+    for (auto& one : parts_->followed) watches.push_back(std::move(one.watch));
   }
 }
 
@@ -276,7 +305,9 @@ Decision Access::authorize(const RequestAttributes& attributes) {
 std::uint64_t Access::own_refusals() const { return parts_->own_refusals; }
 
 Result<> Access::Parts::told(const Context& context, Result<> outcome) {
-  if (!outcome.ok() && is_inside(context.request) &&
+  // What is looked at a second time has not been refused yet.
+  const bool last = context.fresh || !shared;
+  if (!outcome.ok() && last && is_inside(context.request) &&
       !auth::may_have_lost_a_pod(context.user, context.info.resource, outcome.error().message())) {
     ++own_refusals;
     log::warn("a part of this process was refused",

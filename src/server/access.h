@@ -28,6 +28,8 @@ class Access {
   /// Reads the roles, bindings and pods there are and follows their changes.
   Result<> load();
   void stop();
+  /// Decides from now on by all that is in the store.
+  void catch_up();
 
   /// Who sends the request. Errors: unauthorized.
   Result<auth::UserInfo> authenticate(const net::Request& request);

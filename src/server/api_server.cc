@@ -1,6 +1,7 @@
 #include "server/api_server.h"
 
 #include <algorithm>
+#include <charconv>
 #include <thread>
 
 #include "api/schema/builtin.h"
@@ -43,6 +44,7 @@ struct ApiServer::Parts {
   Parts(runtime::Runtime& runtime, store::Store& store, Options options)
       : runtime(runtime),
         store(store),
+        shared(store.shared()),
         options(std::move(options)),
         requests(metrics),
         fairness(runtime, metrics, this->options.seats),
@@ -53,6 +55,7 @@ struct ApiServer::Parts {
 
   runtime::Runtime& runtime;
   store::Store& store;
+  const bool shared;
   Options options;
   metrics::Registry metrics;
   const std::shared_ptr<json::Pool> trees = std::make_shared<json::Pool>();
@@ -76,7 +79,22 @@ struct ApiServer::Parts {
   std::atomic<bool> leaving{false};
   std::atomic<bool> closed{false};
 
+  /// Makes out who asks, and whether he may.
+  void admit(const ContextPtr& context, std::unique_ptr<calls::Exchange> exchange,
+             bool looks_again = false);
+  /// Errors: forbidden.
+  Result<> allow(const ContextPtr& context, const auth::UserInfo& sender);
   void dispatch(const ContextPtr& context, std::unique_ptr<calls::Exchange> exchange);
+  /// Calls, on the executor, when what is in memory is as new as the request, or cannot get there.
+  void freshen(const ContextPtr& context, std::function<void(Result<>)> go_on);
+  /// The same; the request is refused where it cannot.
+  void freshen(const ContextPtr& context, const ExchangePtr& exchange, std::function<void()> go_on);
+  /// Whether the request asks for what is newest before anything is decided. A write does not: it
+  /// is judged when it is refused, or by the store.
+  bool wants_newest(const Context& context) const;
+  bool is_unknown(const Context& context) const;
+  /// Serves what others have defined meanwhile, where the request is about it.
+  void know_definitions(Context& context);
   /// On a thread that may block.
   void work(const ContextPtr& context, const ExchangePtr& exchange);
   static bool is_exempt(const Context& context);
@@ -179,6 +197,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
   DIBS_CHECK(check_whole(store));
   auto parts = std::make_unique<Parts>(runtime, store, std::move(options));
   Parts& p = *parts;
+  DIBS_CHECK(store.sync());
   DIBS_TRY(auto builtin, builtin_resources(p.options));
   if (!builtin.empty()) {
     auto gates = p.metrics.gauge("kubernetes_feature_enabled",
@@ -275,28 +294,90 @@ void ApiServer::handle(Request request, std::unique_ptr<calls::Exchange> exchang
     return;
   }
 
-  auto sender = p.access->authenticate(context->request);
+  p.admit(context, std::move(exchange));
+}
+
+void ApiServer::Parts::admit(const ContextPtr& context, std::unique_ptr<calls::Exchange> exchange,
+                             bool looks_again) {
+  // Rights that another server has given a moment ago count here, too, so nobody is turned away
+  // before a second look.
+  const auto again = [&](const std::function<void(calls::Exchange&)>& refuse) {
+    if (!shared || looks_again) return refuse(*exchange);
+    auto held = std::make_shared<std::unique_ptr<calls::Exchange>>(std::move(exchange));
+    // Where nobody can be asked, what is known here decides.
+    freshen(context, [this, context, held](const Result<>&) {
+      access->catch_up();
+      admit(context, std::move(*held), true);
+    });
+  };
+  auto sender = access->authenticate(context->request);
   if (!sender.ok()) {
-    p.refuse_stranger(context, *exchange, sender.error());
-    return;
+    return again([&](calls::Exchange& to) { refuse_stranger(context, to, sender.error()); });
   }
-  if (p.auditor && (context->audit = p.auditor->begin(*context, &*sender)) != nullptr) {
+  if (auto allowed = allow(context, *sender); !allowed.ok()) {
+    return again([&](calls::Exchange& to) { respond(context, to, allowed.error()); });
+  }
+  dispatch(context, std::move(exchange));
+}
+
+Result<> ApiServer::Parts::allow(const ContextPtr& context, const auth::UserInfo& sender) {
+  if (auditor && context->audit == nullptr &&
+      (context->audit = auditor->begin(*context, &sender)) != nullptr) {
     context->audit->received();
   }
-  auto user = p.access->impersonate(context->request, *sender);
-  if (!user.ok()) {
-    p.respond(context, *exchange, std::move(user).error());
-    return;
-  }
-  context->user = std::move(user).value();
+  DIBS_TRY(context->user, access->impersonate(context->request, sender));
   if (context->audit && context->request.headers.has("Impersonate-User")) {
     context->audit->impersonates(context->user);
   }
-  if (auto allowed = p.access->authorize_request(*context); !allowed.ok()) {
-    p.respond(context, *exchange, std::move(allowed).error());
-    return;
+  return access->authorize_request(*context);
+}
+
+void ApiServer::Parts::freshen(const ContextPtr& context, std::function<void(Result<>)> go_on) {
+  store.sync_async([this, context, go_on = std::move(go_on)](const Result<>& synced) {
+    runtime.executor.post([this, context, go_on, synced] {
+      if (synced.ok()) context->fresh = true;
+      go_on(synced);
+    });
+  });
+}
+
+void ApiServer::Parts::freshen(const ContextPtr& context, const ExchangePtr& exchange,
+                               std::function<void()> go_on) {
+  freshen(context, [this, context, exchange, go_on = std::move(go_on)](const Result<>& synced) {
+    if (!synced.ok()) return respond(context, *exchange, synced.error());
+    go_on();
+  });
+}
+
+bool ApiServer::Parts::is_unknown(const Context& context) const {
+  const RequestInfo& info = context.info;
+  return info.is_resource && !context.resources->find(info.group, info.version, info.resource);
+}
+
+void ApiServer::Parts::know_definitions(Context& context) {
+  if (context.info.is_resource && !is_unknown(context)) return;
+  definitions->look_again();
+  context.resources = resources.get();
+}
+
+bool ApiServer::Parts::wants_newest(const Context& context) const {
+  const RequestInfo& info = context.info;
+  if (!info.is_resource) return info.path.starts_with("/api") || info.path.starts_with("/openapi");
+  if (is_unknown(context)) return true;
+  if (info.verb == "get" || info.verb == "list" || info.verb == "watch") {
+    const auto version = context.target.get("resourceVersion");
+    if (version.empty() || !context.target.get("continue").empty()) return true;
+    store::Revision wanted = 0;
+    std::from_chars(version.data(), version.data() + version.size(), wanted);
+    return wanted > store.revision();
   }
-  p.dispatch(context, std::move(exchange));
+  if (info.verb == "deletecollection" || info.subresource == "eviction" ||
+      info.subresource == "token" || subresources->streams(context)) {
+    return true;
+  }
+  const auto resource = context.resources->find(info.group, info.version, info.resource);
+  const api::Question question = resource->rules->question;
+  return question != api::Question::none && question != api::Question::binding;
 }
 
 void ApiServer::Parts::respond(const ContextPtr& context, calls::Exchange& exchange,
@@ -332,19 +413,33 @@ void ApiServer::Parts::dispatch(const ContextPtr& context,
   } else {
     heavy = info.verb != "get" || !info.subresource.empty();
   }
+  if (context->fresh) know_definitions(*context);
+  const bool waits = shared && !context->fresh && wants_newest(*context);
   if (!heavy) {
-    auto reply = serve(*context);
-    if (!reply.ok()) return respond(context, *exchange, std::move(reply).error());
-    return respond(context, *exchange, std::move(reply->response));
+    const auto read = [this, context](calls::Exchange& to) {
+      auto reply = serve(*context);
+      if (!reply.ok()) return respond(context, to, std::move(reply).error());
+      respond(context, to, std::move(reply->response));
+    };
+    if (!waits) return read(*exchange);
+    const ExchangePtr held = std::move(exchange);
+    return freshen(context, held, [this, context, held, read] {
+      know_definitions(*context);
+      read(*held);
+    });
   }
 
-  ExchangePtr shared = audited(std::move(exchange), context);
-  const auto start = [this, context, shared](Fairness::Seat seat) {
+  ExchangePtr held = audited(std::move(exchange), context);
+  const auto start = [this, context, held, waits](Fairness::Seat seat) {
     context->seat = std::move(seat);
-    runtime.executor.post([this, context, shared] { work(context, shared); });
+    if (!waits) return runtime.executor.post([this, context, held] { work(context, held); });
+    freshen(context, held, [this, context, held] {
+      know_definitions(*context);
+      work(context, held);
+    });
   };
   if (is_exempt(*context)) return start(nullptr);
-  const auto refuse = [this, context, shared] { respond(context, *shared, too_many_requests()); };
+  const auto refuse = [this, context, held] { respond(context, *held, too_many_requests()); };
   fairness.enter(flow_of(context->user, info), seats_of(*context), start, [this, refuse] {
     if (closed) return refuse();
     runtime.timers.after(kRefusalDelay, refuse);
@@ -435,7 +530,14 @@ void ApiServer::Parts::drive(const ContextPtr& context, const ExchangePtr& excha
   if (auto free = backups.may_write(); !free.ok()) {
     return respond(context, *exchange, std::move(free).error());
   }
-  if (auto prepared = objects.prepare(write); !prepared.ok()) {
+  auto prepared = objects.prepare(write);
+  if (!objects.is_final(write, prepared)) {
+    return freshen(context, exchange, [this, context, exchange, reply, tries] {
+      access->catch_up();
+      drive(context, exchange, reply, tries);
+    });
+  }
+  if (!prepared.ok()) {
     if (!write.is_refused_for_now() || tries == kLaterTries || closed)
       return respond(context, *exchange, std::move(prepared).error());
     runtime.timers.after(kLaterDelay, [this, context, exchange, reply, tries] {
@@ -444,7 +546,7 @@ void ApiServer::Parts::drive(const ContextPtr& context, const ExchangePtr& excha
     return;
   }
   if (!write.op) return respond(context, *exchange, reply->answered());
-  store.commit_async({*write.op}, [this, context, exchange, reply](const auto& revision) {
+  store.commit_async(write.transaction(), [this, context, exchange, reply](const auto& revision) {
     // The store's writer answers in passing where that is a copy; all else is for another thread.
     if (revision.ok() && reply->is_quick()) return settle(context, exchange, reply, revision);
     runtime.executor.post(

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/finalizers.h"
@@ -114,29 +115,19 @@ std::vector<Named> wanted_objects(const Options& options) {
   return out;
 }
 
-}  // namespace
-
-std::string api_service_address(std::string_view range) {
-  in_addr address{};
-  inet_pton(AF_INET, std::string(range.substr(0, range.find('/'))).c_str(), &address);
-  in_addr next{htonl(ntohl(address.s_addr) + 1)};
-  char out[INET_ADDRSTRLEN];
-  return inet_ntop(AF_INET, &next, out, sizeof out);
-}
-
-Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects,
-                                 ResourceTable& resources, const Options& options) {
-  ResourceSetPtr set = resources.get();
+/// What is missing or has to be brought up to date.
+Result<std::vector<store::Op>> missing(runtime::Runtime& runtime, const store::Store& store,
+                                       const ResourceSet& set, const Options& options) {
   std::string now = format_rfc3339(runtime.clock.now());
   std::vector<store::Op> ops;
   for (Named& wanted : wanted_objects(options)) {
     std::string kind(wanted.kind.empty() ? wanted.object["kind"].as_string() : wanted.kind);
-    ResourcePtr resource = set->find_kind(wanted.group, kind);
+    ResourcePtr resource = set.find_kind(wanted.group, kind);
     if (!resource) continue;
     Value& object = wanted.object;
     std::string key = resource->key(object["metadata"]["namespace"].as_string(),
                                     object["metadata"]["name"].as_string());
-    if (const auto record = objects.store().get(key)) {
+    if (const auto record = store.get(key)) {
       DIBS_TRY(const Value existing, decode_stored(*record));
       Value next = auth::brought_up_to_date(existing, object);
       if (!next.is_null()) ops.push_back({key, share(encode_stored(next)), record->modified});
@@ -149,10 +140,43 @@ Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects,
     DIBS_TRY(object, with_defaults(*resource, std::move(object)));
     ops.push_back({key, share(encode_stored(object)), 0});
   }
-  if (ops.empty()) return success();
-  auto written = objects.store().commit(std::move(ops));
-  if (!written.ok()) return written.error().within("cannot write the first objects of the cluster");
+  return ops;
+}
+
+/// A store that servers share takes 128 operations at once, some of which need two (stores.h).
+constexpr std::size_t kSharedGroup = 60;
+/// Servers that start together on an empty store: each conflict is another one's success.
+constexpr int kRaces = 100;
+
+Result<> commit(store::Store& store, std::vector<store::Op> ops) {
+  const std::size_t group = store.shared() ? kSharedGroup : ops.size();
+  for (std::size_t from = 0; from < ops.size(); from += group) {
+    const std::size_t to = std::min(from + group, ops.size());
+    DIBS_CHECK(store.commit({ops.begin() + static_cast<std::ptrdiff_t>(from),
+                             ops.begin() + static_cast<std::ptrdiff_t>(to)}));
+  }
   return success();
+}
+
+}  // namespace
+
+std::string api_service_address(std::string_view range) {
+  in_addr address{};
+  inet_pton(AF_INET, std::string(range.substr(0, range.find('/'))).c_str(), &address);
+  in_addr next{htonl(ntohl(address.s_addr) + 1)};
+  char out[INET_ADDRSTRLEN];
+  return inet_ntop(AF_INET, &next, out, sizeof out);
+}
+
+Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects,
+                                 ResourceTable& resources, const Options& options) {
+  for (int race = 1;; ++race) {
+    DIBS_TRY(auto ops, missing(runtime, objects.store(), *resources.get(), options));
+    auto written = commit(objects.store(), std::move(ops));
+    if (written.ok()) return success();
+    if (written.error().code() != Code::conflict || race == kRaces)
+      return written.error().within("cannot write the first objects of the cluster");
+  }
 }
 
 }  // namespace dibs::server

@@ -32,6 +32,9 @@ struct Context {
   ResourceSetPtr resources;
   Answer answer;
   Time now;
+  /// What is in memory is at least as new as the request (Store::sync). Says nothing where the
+  /// store has no other writers.
+  bool fresh = false;
   json::Pool* trees = nullptr;  // the server's
   std::vector<std::string> warnings;
   std::shared_ptr<AuditEntry> audit;  // null: nothing is told of it (audit.h)

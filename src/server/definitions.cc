@@ -1,5 +1,7 @@
 #include "server/definitions.h"
 
+#include <set>
+
 #include "api/structural/crd_rules.h"
 #include "base/finalizers.h"
 #include "base/log.h"
@@ -73,9 +75,22 @@ Definitions::Definitions(runtime::Runtime& runtime, store::Store& store, Objects
       store_(store),
       objects_(objects),
       resources_(resources),
+      fences_(store, "definitions"),
       builtin_(std::move(builtin)) {}
 
 Definitions::~Definitions() { stop(); }
+
+std::shared_ptr<Definitions::Entry> Definitions::known_from(const store::Record& record) {
+  auto definition = decode_stored(record);
+  if (!definition.ok()) return nullptr;
+  auto entry = std::make_shared<Entry>();
+  entry->definition = *definition;
+  if (is_true(*definition, "Established")) {
+    auto kind = compile_definition(*definition);
+    if (kind.ok()) entry->kind = std::move(kind).value();
+  }
+  return entry;
+}
 
 void Definitions::publish() {
   std::vector<ResourcePtr> custom;
@@ -96,15 +111,7 @@ Result<> Definitions::load() {
   query.prefix = resource_->storage_prefix;
   DIBS_TRY(store::Listing listing, store_.range(query));
   for (const auto& record : listing.records) {
-    auto definition = decode_stored(*record);
-    if (!definition.ok()) continue;
-    auto entry = std::make_shared<Entry>();
-    entry->definition = *definition;
-    if (is_true(*definition, "Established")) {
-      auto kind = compile_definition(*definition);
-      if (kind.ok()) entry->kind = std::move(kind).value();
-    }
-    entries_[std::string(record->key)] = std::move(entry);
+    if (auto known = known_from(*record)) entries_[std::string(record->key)] = std::move(known);
   }
   if (!entries_.empty()) publish();
   auto watch = store_.watch(resource_->storage_prefix, listing.revision, [this] { wake(); });
@@ -127,6 +134,26 @@ void Definitions::start() {
   wake();
 }
 
+void Definitions::look_again() {
+  MutexLock lock(mutex_);
+  if (stopped_ || !resource_) return;
+  store::RangeQuery query;
+  query.prefix = resource_->storage_prefix;
+  auto listing = store_.range(query);
+  if (!listing.ok()) return;
+  bool changed = false;
+  for (const auto& record : listing->records) {
+    const std::string key(record->key);
+    const auto found = entries_.find(key);
+    if (found != entries_.end() && found->second->kind) continue;
+    auto known = known_from(*record);
+    if (!known || !known->kind) continue;
+    entries_[key] = std::move(known);
+    changed = true;
+  }
+  if (changed) publish();
+}
+
 void Definitions::stop() {
   std::unique_ptr<store::Watch> watch;
   std::vector<runtime::TimerId> timers;
@@ -146,27 +173,52 @@ void Definitions::wake() {
 void Definitions::follow() {
   for (;;) {
     std::vector<store::EventPtr> events;
+    bool lost = false;
     {
       MutexLock lock(mutex_);
       if (stopped_ || !watch_) return;
       auto next = watch_->next(64);
-      if (!next.ok() || next->empty()) return;
-      events = std::move(next).value();
+      lost = !next.ok();
+      if (!lost && next->empty()) return;
+      if (!lost) events = std::move(next).value();
     }
-    for (const auto& event : events) take(*event);
+    if (lost && !start_over()) return;
+    for (const auto& event : events) take(std::string(event->key()), event->now.get());
   }
 }
 
-void Definitions::take(const store::Event& event) {
-  if (event.now) {
-    auto definition = decode_stored(*event.now);
-    if (definition.ok()) settle(std::string(event.key()), *definition);
+/// The events up to now are lost; the state is not.
+bool Definitions::start_over() {
+  store::RangeQuery query;
+  query.prefix = resource_->storage_prefix;
+  auto listing = store_.range(query);
+  if (!listing.ok()) return false;
+  auto watch = store_.watch(query.prefix, listing->revision, [this] { wake(); });
+  if (!watch.ok()) return false;
+  std::set<std::string> gone;
+  std::unique_ptr<store::Watch> before;
+  {
+    MutexLock lock(mutex_);
+    if (stopped_) return false;
+    before = std::exchange(watch_, std::move(watch).value());
+    for (const auto& [key, entry] : entries_) gone.insert(key);
+  }
+  for (const auto& record : listing->records) gone.erase(std::string(record->key));
+  for (const std::string& key : gone) take(key, nullptr);
+  for (const auto& record : listing->records) take(std::string(record->key), record.get());
+  return true;
+}
+
+void Definitions::take(const std::string& key, const store::Record* now) {
+  if (now != nullptr) {
+    auto definition = decode_stored(*now);
+    if (definition.ok()) settle(key, *definition);
     return;
   }
   Value gone;
   {
     MutexLock lock(mutex_);
-    auto found = entries_.find(std::string(event.key()));
+    auto found = entries_.find(key);
     if (found == entries_.end()) return;
     gone = found->second->definition;
     entries_.erase(found);
@@ -200,6 +252,12 @@ void Definitions::settle_group(const Value& definition) {
   for (const auto& [key, other] : waiting) settle(key, other);
 }
 
+/// Where others give out names as well, only who is said to have them has them.
+bool Definitions::may_serve(const Value& definition) const {
+  if (fences_.are_needed()) return is_true(definition, "Established");
+  return judge_names(definition, group_of(definition)).all;
+}
+
 void Definitions::settle(const std::string& key, const Value& definition) {
   const bool deleting = definition["metadata"].contains("deletionTimestamp");
   bool replaced = false;
@@ -214,7 +272,7 @@ void Definitions::settle(const std::string& key, const Value& definition) {
     next->definition = definition;
     if (same_spec) {
       next->kind = entry->kind;
-    } else if (was_served || judge_names(definition, group_of(definition)).all) {
+    } else if (was_served || may_serve(definition)) {
       auto kind = compile_definition(definition);
       if (kind.ok()) {
         next->kind = std::move(kind).value();
@@ -238,12 +296,9 @@ void Definitions::settle(const std::string& key, const Value& definition) {
 
 void Definitions::settle_names(const std::string& key, const Value& definition) {
   NameVerdict verdict;
-  {
-    MutexLock lock(mutex_);
-    verdict = judge_names(definition, group_of(definition));
-  }
   const std::string now = format_rfc3339(runtime_.clock.now());
-  auto settled = write(key, definition, "status", [&](Value& object) {
+  auto settled = write(key, definition, "status", [&](Value& object, Write& write) {
+    verdict = fences_.are_needed() ? judge_stored(object, write) : judge_known(definition);
     object.mut("status").set("acceptedNames", verdict.accepted);
     set_condition(object, "NamesAccepted", verdict.all, verdict.reason, verdict.message, now);
     if (is_true(object, "Established")) return;
@@ -260,6 +315,31 @@ void Definitions::settle_names(const std::string& key, const Value& definition) 
   // A change of names may have let go of some.
   if (settled.ok() && !(verdict.accepted == definition["status"]["acceptedNames"]))
     settle_group(definition);
+}
+
+NameVerdict Definitions::judge_known(const Value& definition) {
+  MutexLock lock(mutex_);
+  return judge_names(definition, group_of(definition));
+}
+
+/// Where others give out names as well: by what is stored, and the names of the group have a fence.
+NameVerdict Definitions::judge_stored(const Value& definition, Write& write) {
+  for (;;) {
+    const store::Revision seen = fences_.before_judging();
+    store::RangeQuery query;
+    query.prefix = resource_->storage_prefix;
+    std::vector<Value> group;
+    if (auto listing = store_.range(query); listing.ok()) {
+      for (const auto& record : listing->records) {
+        auto other = decode_stored(*record);
+        if (other.ok() && (*other)["spec"]["group"] == definition["spec"]["group"])
+          group.push_back(std::move(other).value());
+      }
+    }
+    NameVerdict verdict = judge_names(definition, group);
+    const bool takes = !(verdict.accepted == definition["status"]["acceptedNames"]);
+    if (!takes || fences_.guard(write, {definition["spec"]["group"].str()}, seen)) return verdict;
+  }
 }
 
 std::size_t Definitions::delete_objects(const Value& definition) {
@@ -299,14 +379,14 @@ void Definitions::finish_deletion(const std::string& key, const Value& definitio
   const std::string now = format_rfc3339(runtime_.clock.now());
   // This may take a while. The write comes back as an event, which goes on here.
   if (condition_of(definition, "Terminating")["reason"].as_string() != kInProgress) {
-    auto told = write(key, definition, "status", [&](Value& object) {
+    auto told = write(key, definition, "status", [&](Value& object, Write&) {
       set_condition(object, "Terminating", true, kInProgress,
                     "CustomResource deletion is in progress", now);
     });
     if (told.ok()) return;
   }
   if (delete_objects(definition) == 0) {
-    (void)write(key, definition, "", [&](Value& object) {
+    (void)write(key, definition, "", [&](Value& object, Write&) {
       Value finalizers = Value::array();
       for (const Value& finalizer : object["metadata"]["finalizers"].items()) {
         if (finalizer.as_string() != kDefinitionFinalizer) finalizers.push(finalizer);
@@ -327,7 +407,7 @@ void Definitions::finish_deletion(const std::string& key, const Value& definitio
 
 Result<> Definitions::write(const std::string& key, const Value& definition,
                             std::string_view subresource,
-                            const std::function<void(Value&)>& change) {
+                            const std::function<void(Value&, Write&)>& change) {
   Context context;
   context.user.name = "system:apiserver";
   context.user.groups = {std::string(auth::kMasters)};
@@ -340,7 +420,7 @@ Result<> Definitions::write(const std::string& key, const Value& definition,
   Write write(context, *resource_, Verb::patch);
   write.make = [&](const Value* existing) -> Result<Wanted> {
     Value object = *existing;
-    change(object);
+    change(object, write);
     return Wanted{std::move(object)};
   };
   DIBS_CHECK(objects_.run(write));

@@ -2,9 +2,11 @@
 // CustomResourceDefinitions at work: what they add to the served resources, and how they go away.
 //
 // Follows the stored definitions. A new one is first served, then said to be Established, so that
-// who waits for the condition can use it at once. One that is being deleted takes its objects with
-// it before it goes; until then no more can be made. Watches end when what they show changes its
-// definition or loses it. One task at a time does all this; the served set is replaced as a whole.
+// who waits for the condition can use it at once; where several servers do this over one store, it
+// is served when it is said so, and whoever asks for what is not served makes the server look
+// again. One that is being deleted takes its objects with it before it goes; until then no more can
+// be made. Watches end when what they show changes its definition or loses it. One task at a time
+// does all this; the served set is replaced as a whole.
 
 #include <functional>
 #include <map>
@@ -15,6 +17,8 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "runtime/runtime.h"
+#include "server/definition_names.h"
+#include "server/fences.h"
 #include "server/objects.h"
 #include "server/resource.h"
 #include "store/store.h"
@@ -35,15 +39,23 @@ class Definitions {
   Result<> load();
   void start();
   void stop();
+  /// Serves what other servers have established and this one has not heard of yet.
+  void look_again();
 
  private:
   struct Entry;
+  /// Null where it cannot be read.
+  static std::shared_ptr<Entry> known_from(const store::Record& record);
   void wake();
   void follow();
-  void take(const store::Event& event);
+  bool start_over();
+  void take(const std::string& key, const store::Record* now);
   void settle(const std::string& key, const Value& definition);
+  bool may_serve(const Value& definition) const DIBS_REQUIRES(mutex_);
   /// Gives the definition the names it can have and says so in its status.
   void settle_names(const std::string& key, const Value& definition);
+  NameVerdict judge_known(const Value& definition);
+  NameVerdict judge_stored(const Value& definition, Write& write);
   /// Names may have become free for the others of the group.
   void settle_group(const Value& definition);
   void finish_deletion(const std::string& key, const Value& definition);
@@ -51,7 +63,7 @@ class Definitions {
   std::size_t delete_objects(const Value& definition);
   /// Errors: not_found when it is gone.
   Result<> write(const std::string& key, const Value& definition, std::string_view subresource,
-                 const std::function<void(Value&)>& change);
+                 const std::function<void(Value&, Write&)>& change);
   void publish() DIBS_REQUIRES(mutex_);
   /// All definitions of the group, as they were last seen or written.
   std::vector<Value> group_of(const Value& definition) const DIBS_REQUIRES(mutex_);
@@ -60,6 +72,7 @@ class Definitions {
   store::Store& store_;
   Objects& objects_;
   ResourceTable& resources_;
+  const Fences fences_;  // of names, by group
   std::vector<ResourcePtr> builtin_;
   ResourcePtr resource_;  // customresourcedefinitions itself
   std::function<void(const std::string& prefix)> end_;

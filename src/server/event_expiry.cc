@@ -8,7 +8,7 @@ namespace dibs::server {
 namespace {
 
 constexpr Duration kEvery = std::chrono::minutes(5);
-constexpr std::size_t kGroup = 128;
+constexpr std::size_t kGroup = 60;  // etcd takes 128 operations, some of which need two
 
 /// When the event was last added to.
 Time last_seen(const Value& event) {

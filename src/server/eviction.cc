@@ -41,6 +41,7 @@ Context inner_context(const Context& context, const ResourcePtr& resource,
   inner.resource = resource;
   inner.resources = context.resources;
   inner.now = context.now;
+  inner.fresh = context.fresh;
   inner.dry_run = context.dry_run;
   inner.field_manager = context.field_manager;
   return inner;

@@ -15,11 +15,24 @@ Result<Value> Objects::get(const Resource& resource, std::string_view name_space
 
 Result<> Objects::run(Write& write) {
   for (;;) {
-    DIBS_CHECK(prepare(write));
-    if (!write.op) return success();
-    DIBS_TRY(bool over, settle(write, store_.commit({*write.op})));
+    auto prepared = prepare(write);
+    if (!is_final(write, prepared)) {
+      DIBS_CHECK(store_.sync());
+      write.context.fresh = true;
+      continue;
+    }
+    if (!prepared.ok() || !write.op) return prepared;
+    DIBS_TRY(bool over, settle(write, store_.commit(write.transaction())));
     if (over) return success();
   }
+}
+
+bool Objects::is_final(const Write& write, const Result<>& prepared) const {
+  if (!shared_ || write.context.fresh) return true;
+  // Of a commit the store will judge.
+  if (prepared.ok()) return write.op.has_value();
+  // What cannot be read does not get better.
+  return prepared.error().code() == Code::bad_request;
 }
 
 Result<> Objects::prepare(Write& write) const {

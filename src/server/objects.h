@@ -18,7 +18,7 @@ namespace dibs::server {
 class Objects {
  public:
   Objects(runtime::Runtime& runtime, store::Store& store, const AdmissionChain& admission)
-      : runtime_(runtime), store_(store), admission_(admission) {}
+      : runtime_(runtime), store_(store), shared_(store.shared()), admission_(admission) {}
 
   /// Errors: not_found.
   Result<Value> get(const Resource& resource, std::string_view name_space,
@@ -30,6 +30,9 @@ class Objects {
   /// Steps 1 to 8. Then write.op is to be committed and its result given to settle(), or there is
   /// none and the write is over.
   Result<> prepare(Write& write) const;
+  /// What prepare() came to may be told. False: the memory may be older than the request, and all
+  /// begins again when it is not (context.fresh).
+  bool is_final(const Write& write, const Result<>& prepared) const;
   /// Step 10. False: somebody was faster, all begins again with prepare().
   Result<bool> settle(Write& write, const Result<store::Revision>& revision) const;
 
@@ -51,6 +54,7 @@ class Objects {
 
   runtime::Runtime& runtime_;
   store::Store& store_;
+  const bool shared_;
   const AdmissionChain& admission_;
 };
 

@@ -82,7 +82,6 @@ Result<ListAnswer> handle_list(Context& context, Objects& objects) {
   DIBS_TRY(ListOptions options, ListOptions::parse(context.target, false));
   DIBS_TRY(Selection selection, Selection::parse(context.target, resource));
   store::Store& store = objects.store();
-  DIBS_CHECK(store.sync());
 
   store::RangeQuery query;
   query.prefix = resource.namespace_prefix(context.info.name_space);

@@ -73,6 +73,11 @@ struct Reply {
   std::vector<std::string> warnings() const;
 };
 
+/// What answers a request by filling in `reply`; streams of a slow one take nothing.
+std::unique_ptr<calls::Exchange> answer_into(std::shared_ptr<Reply> reply, bool slow = false);
+/// The media type of a patch: "json", "merge", "strategic", "apply".
+std::string patch_media(std::string_view type);
+
 class TestServer {
  public:
   explicit TestServer(Options options = {}, const store::MemoryOptions& store_options = {});

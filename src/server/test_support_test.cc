@@ -184,8 +184,7 @@ Reply TestServer::send(net::Request request) { return send(calls::Request{std::m
 
 Reply TestServer::send(calls::Request request) {
   auto reply = std::make_shared<Reply>();
-  server->handle(std::move(request),
-                 calls::over_http(std::make_unique<FakeExchange>(reply, slow_streams)));
+  server->handle(std::move(request), answer_into(reply, slow_streams));
   sim.run_until_idle();
   return *reply;
 }
@@ -209,11 +208,18 @@ Reply TestServer::patch(std::string target, std::string_view type, std::string_v
   for (char& c : text) {
     if (c == '\'') c = '"';
   }
-  std::string media = type == "json"    ? "application/json-patch+json"
-                      : type == "merge" ? "application/merge-patch+json"
-                      : type == "apply" ? "application/apply-patch+yaml"
-                                        : "application/strategic-merge-patch+json";
-  return send(make_request("PATCH", std::move(target), std::move(text), std::move(media)));
+  return send(make_request("PATCH", std::move(target), std::move(text), patch_media(type)));
+}
+
+std::string patch_media(std::string_view type) {
+  return type == "json"    ? "application/json-patch+json"
+         : type == "merge" ? "application/merge-patch+json"
+         : type == "apply" ? "application/apply-patch+yaml"
+                           : "application/strategic-merge-patch+json";
+}
+
+std::unique_ptr<calls::Exchange> answer_into(std::shared_ptr<Reply> reply, bool slow) {
+  return calls::over_http(std::make_unique<FakeExchange>(std::move(reply), slow));
 }
 
 Reply TestServer::remove(std::string target, std::string_view delete_options) {

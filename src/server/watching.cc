@@ -372,8 +372,6 @@ void Watches::open(std::shared_ptr<Context> context, std::shared_ptr<calls::Exch
   if (!selection.ok()) return exchange->respond(status_response(selection.error()));
   if (context->info.legacy_watch && !context->info.name.empty())
     selection->require_name(context->info.name);
-  if (auto synced = store_.sync(); !synced.ok())
-    return exchange->respond(status_response(synced.error()));
 
   auto stream = std::make_shared<WatchStream>(*this, context, std::move(options).value(),
                                               std::move(selection).value());

@@ -35,6 +35,7 @@ void Write::begin() {
   context.warnings.resize(*warned_);
   tickets.clear();
   op.reset();
+  fences.clear();
   outcome = {};
   operation = operation_of(verb);
   old = {};
@@ -51,6 +52,12 @@ store::Op Write::storing(const Value& what, store::Revision expected) const {
   store::Op out = stored_op(key(), what, expected);
   out.lifetime = resource.rules->lifetime;
   return out;
+}
+
+std::vector<store::Op> Write::transaction() const {
+  std::vector<store::Op> ops{*op};
+  ops.insert(ops.end(), fences.begin(), fences.end());
+  return ops;
 }
 
 Value Write::written() const {

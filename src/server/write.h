@@ -13,7 +13,8 @@
 //    6. judge     plugins, the rules of metadata and those of the kind tell the faults of fields
 //    7. allocate  plugins take what only one object may have and may put it into `object`
 //    8. validate  plugins refuse or let pass; nothing changes any more
-//    9. commit    one operation of the store, which expects `old` to be there still
+//    9. commit    one transaction of the store, which expects `old` to be there still, and what
+//                 plugins took to be free still (fences.h)
 //   10. settle    what became of it is known, and what plugins took ends
 //
 // A deletion has no `object`, so steps 2 to 6 are nothing; what is left of `old`, if it has to
@@ -22,7 +23,13 @@
 // A refusal in any step ends the write. So does the store's, but for a lost race: then all begins
 // again with 1, up to kRaces times. A refusal may say that it will not hold (not_yet): whoever
 // drives the write may wait and begin again. Each beginning forgets what the one before has made,
-// told and taken. Step 9 is the driver's: Objects::run() waits for the disk; the server does not
+// told and taken.
+//
+// Where others write to the store as well (Store::shared), what is in memory may be older than the
+// request, so what ends without a commit is no answer yet: a refusal, a dry run, an update that
+// changes nothing. The driver then waits for sync() and begins again, once (Objects::is_final).
+//
+// Step 9 is the driver's: Objects::run() waits for the disk; the server does not
 // and goes on with 10 when the store calls back (drive() in api_server.cc).
 //
 // One thread has a write at a time. It lives as long as its driver; context and resource outlive
@@ -112,7 +119,8 @@ class Write {
   Value old;     // null where there is nothing
   Value object;  // null where it is removed
   std::vector<TicketPtr> tickets;
-  std::optional<store::Op> op;  // to be committed; none: the write is over
+  std::optional<store::Op> op;    // to be committed; none: the write is over
+  std::vector<store::Op> fences;  // with it, in the same transaction
   Outcome outcome;
 
   bool is(std::string_view group, std::string_view plural) const {
@@ -123,6 +131,8 @@ class Write {
   bool writes_status() const { return subresource == "status" || subresource == "approval"; }
   bool is_dry_run() const { return context.dry_run || removal.dry_run; }
   std::string key() const { return resource.key(name_space, name); }
+  /// The whole of step 9. Requires `op`.
+  std::vector<store::Op> transaction() const;
 
   /// Before step 1.
   void begin();

@@ -178,7 +178,7 @@ class Store {
   /// Forgets the events up to and including `revision` and the states before it: the state at
   /// `revision` itself can still be read, and a watch from it can still be opened.
   virtual Result<> compact(Revision revision) = 0;
-  /// Waits for writes in flight, then refuses further ones.
+  /// Waits for writes and syncs in flight, then refuses further ones.
   virtual void close() = 0;
 };
 

@@ -49,6 +49,26 @@ class DyingStore : public Store {
     return done;
   }
 
+  void commit_async(std::vector<Op> ops, Done done) override {
+    if (!inner_.shared()) return done(commit(std::move(ops)));
+    if (dead_) return done(killed());
+    const bool counts = !hooks_.counts || std::any_of(ops.begin(), ops.end(), [this](const Op& op) {
+      return hooks_.counts(op.key);
+    });
+    const bool last = counts && left_ == 0;
+    if (counts && left_ >= 0) --left_;
+    if (last && arrives_) inner_.commit_async(std::move(ops), [](const Result<Revision>&) {});
+    if (last) return done(die());
+    inner_.commit_async(std::move(ops), [this, done = std::move(done)](Result<Revision> outcome) {
+      done(dead_ ? Result<Revision>(killed()) : std::move(outcome));
+    });
+  }
+  bool shared() const override { return inner_.shared(); }
+  void sync_async(std::function<void(Result<>)> done) override {
+    if (dead_) return done(killed());
+    inner_.sync_async(std::move(done));
+  }
+
   RecordPtr get(std::string_view key) const override { return inner_.get(key); }
   Result<Listing> range(const RangeQuery& query) const override {
     if (dead_) return killed();
@@ -62,7 +82,10 @@ class DyingStore : public Store {
   }
   Revision revision() const override { return inner_.revision(); }
   Revision compacted() const override { return inner_.compacted(); }
-  Result<> sync() override { return inner_.sync(); }
+  Result<> sync() override {
+    if (dead_) return killed();
+    return inner_.sync();
+  }
   Result<> compact(Revision revision) override {
     if (dead_) return killed();
     return inner_.compact(revision);

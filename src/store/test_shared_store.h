@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -40,6 +41,8 @@ struct Delay {
 struct ViewDelays {
   Delay lag = {};    // from the log to the view
   Delay reach = {};  // from a call to the log
+  /// Who waits makes the view catch up at once: for callers that cannot let time pass.
+  bool prompt = false;
 };
 
 class SharedView;
@@ -117,6 +120,23 @@ class SharedView : public Store {
   void heal() {
     cut_ = false;
     show_due();
+  }
+  /// What it has not shown yet it shows as one difference: the way there is forgotten.
+  void lose_history() {
+    if (coming_.empty()) return;
+    const Revision until = coming_.back().revision;
+    std::map<std::string, Change> last;
+    for (Transaction& transaction : coming_) {
+      for (Change& change : transaction.changes) last[std::string(change.key())] = change;
+    }
+    coming_.clear();
+    std::vector<Change> changes;
+    for (auto& [key, change] : last) changes.push_back(std::move(change));
+    std::sort(changes.begin(), changes.end(),
+              [](const Change& a, const Change& b) { return a.revision < b.revision; });
+    auto wakeups = state_->jump(std::move(changes), until);
+    wakeups.fire();
+    tell();
   }
   /// How many transactions it has not shown yet.
   std::size_t behind() const { return coming_.size(); }
@@ -217,6 +237,7 @@ class SharedView : public Store {
   void arrive(Call& call) {
     Result<Revision> outcome =
         call.ops.empty() ? Result<Revision>(log_.revision()) : log_.commit(std::move(call.ops));
+    if (delays_.prompt) catch_up();
     // A conflict is of something that the log has already.
     waiters_.push_back({outcome.ok() ? *outcome : log_.revision(), outcome, std::move(call.done)});
     tell();

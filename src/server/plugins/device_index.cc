@@ -214,6 +214,30 @@ const DeviceIndex::Published* DeviceIndex::newest(const Device& device) {
   return newest;
 }
 
+std::vector<std::string> DeviceIndex::counter_sets_of(const std::vector<DeviceHold>& holds) const {
+  std::vector<std::string> sets;
+  for (const DeviceHold& one : holds) {
+    auto found = devices_.find(one.device);
+    if (found == devices_.end()) continue;
+    const std::string pool = one.device.substr(0, one.device.rfind('/') + 1);
+    for (const Published& published : found->second.published) {
+      for (const Value& used : published.consumes.items())
+        sets.push_back(cat(pool, used["counterSet"].as_string()));
+    }
+  }
+  return sets;
+}
+
+bool DeviceIndex::depends_on_slices(const std::vector<DeviceHold>& holds) const {
+  return std::any_of(holds.begin(), holds.end(), [this](const DeviceHold& one) {
+    if (one.device.starts_with(kNamedResource)) return false;
+    auto found = devices_.find(one.device);
+    const Published* published = found == devices_.end() ? nullptr : newest(found->second);
+    return published == nullptr || published->shared || !one.share.empty() ||
+           !published->consumes.empty();
+  });
+}
+
 std::string DeviceIndex::over_capacity(const std::string& key, const std::vector<DeviceHold>& holds,
                                        const DeviceHold& one, const Device& device) const {
   api::Amounts sum;

@@ -51,6 +51,12 @@ class DeviceIndex {
   std::optional<Conflict> conflict(const std::string& key,
                                    const std::vector<DeviceHold>& holds) const;
 
+  /// What these devices are made of, by the names "driver/pool/set".
+  std::vector<std::string> counter_sets_of(const std::vector<DeviceHold>& holds) const;
+  /// True where it matters what is published: of a device that is not, is shared or made of
+  /// counters. Named resources are published nowhere that conflict() looks.
+  bool depends_on_slices(const std::vector<DeviceHold>& holds) const;
+
   using Reservation = std::uint64_t;
   Reservation reserve(const std::string& key, const std::vector<DeviceHold>& holds);
   void release(Reservation reservation);

@@ -48,13 +48,15 @@ class ResourceQuota : public AdmissionPlugin {
                              write.old_if_any(), write.context.now, extended);
       if (!charged.ok()) return refuse(write, charged.error().message());
       if (charged->empty() || write.context.dry_run) return success();
-      if (store(*charged)) return success();
+      auto stored = store(*charged);
+      if (stored.ok() || stored.error().code() != Code::conflict) return stored;
     }
     return Error(Code::conflict, "the quota of the namespace changes too fast; try again");
   }
 
  private:
-  bool store(const std::vector<Value>& quotas) {
+  /// Errors: conflict, when a quota has changed meanwhile; of the store.
+  Result<> store(const std::vector<Value>& quotas) {
     auto resource = sources_.resources.get()->find("", "v1", "resourcequotas");
     std::vector<store::Op> ops;
     for (const Value& quota : quotas) {
@@ -64,7 +66,8 @@ class ResourceQuota : public AdmissionPlugin {
       store::Revision expected = std::atoll(metadata["resourceVersion"].str().c_str());
       ops.push_back({key, share(encode_stored(quota)), expected});
     }
-    return sources_.store.commit(std::move(ops)).ok();
+    DIBS_CHECK(sources_.store.commit(std::move(ops)));
+    return success();
   }
 
   PluginSources sources_;

@@ -2,7 +2,8 @@
 // cluster.
 //
 // What is taken is read from the Services themselves, so there is nothing to repair after a crash;
-// one that is on its way to the store counts until its write is over.
+// one that is on its way to the store counts until its write is over. Where other servers give out
+// addresses, too, a write has the fence of each that it takes (fences.h).
 #include <arpa/inet.h>
 
 #include <charconv>
@@ -11,6 +12,7 @@
 
 #include "base/mutex.h"
 #include "base/strings.h"
+#include "server/fences.h"
 #include "server/plugins/plugins.h"
 
 namespace dibs::server {
@@ -47,14 +49,16 @@ struct Taken {
 class ServiceAddresses : public AdmissionPlugin {
  public:
   explicit ServiceAddresses(PluginSources sources)
-      : sources_(sources), range_(parse_range(sources.options.service_range)) {}
+      : sources_(sources),
+        range_(parse_range(sources.options.service_range)),
+        fences_(sources.store, "services") {}
   std::string_view name() const override { return "ServiceAddresses"; }
   bool may_be_disabled() const override { return false; }
 
   Result<TicketPtr> allocate(Write& write) override {
     if (!write.is("", "services") || !write.subresource.empty() || write.object.is_null())
       return TicketPtr();
-    Value& service = write.object;
+    const Value& service = write.object;
     auto type = service["spec"]["type"].as_string();
     bool wants_address =
         type != "ExternalName" && service["spec"]["clusterIP"].as_string() != "None";
@@ -62,15 +66,40 @@ class ServiceAddresses : public AdmissionPlugin {
         type == "NodePort" ||
         (type == "LoadBalancer" && service["spec"]["allocateLoadBalancerNodePorts"].as_bool(true));
     MutexLock lock(mutex_);
-    Taken taken = read_taken(write);
-    api::FieldErrors errors;
-    if (wants_address) give_address(write, service, taken, errors);
-    if (wants_ports) give_ports(write, service, taken, errors);
-    if (!errors.empty()) return errors.to_error("Service", "", write.name);
-    return std::make_unique<Hold>(*this, service);
+    Value given;
+    do {
+      const store::Revision seen = fences_.before_judging();
+      given = service;
+      Taken taken = read_taken(write);
+      api::FieldErrors errors;
+      if (wants_address) give_address(write, given, taken, errors);
+      if (wants_ports) give_ports(write, given, taken, errors);
+      if (!errors.empty()) return errors.to_error("Service", "", write.name);
+      if (fences_.guard(write, newly_taken(write.old, given), seen)) break;
+    } while (true);
+    write.object = std::move(given);
+    return std::make_unique<Hold>(*this, write.object);
   }
 
  private:
+  /// What the Service did not have before. Empty where there are no fences.
+  std::vector<std::string> newly_taken(const Value& old, const Value& service) const {
+    std::vector<std::string> things;
+    if (!fences_.are_needed()) return things;
+    Taken before;
+    add(old, before);
+    Taken now;
+    add(service, now);
+    for (const std::string& address : now.addresses) {
+      if (!before.addresses.contains(address)) things.push_back(cat("address ", address));
+    }
+    for (const auto& port : now.ports) {
+      if (!before.ports.contains(port))
+        things.push_back(cat("port ", port.first, " ", port.second));
+    }
+    return things;
+  }
+
   /// A Service on its way to the store. Once it is there, read_taken() finds it.
   class Hold : public Ticket {
    public:
@@ -117,9 +146,11 @@ class ServiceAddresses : public AdmissionPlugin {
     if (!address.empty() && write.old["spec"]["clusterIP"].as_string() == address) return;
     api::Path path = api::Path("spec");
     if (address.empty()) {
-      // The lower part is left to those who choose their address.
-      std::uint32_t offset =
-          std::min<std::uint32_t>(std::max<std::uint32_t>(16, range_.size / 16), 256);
+      // The lower part is left to those who choose their address, where there is room for one.
+      const std::uint32_t offset =
+          range_.size <= 32
+              ? 1
+              : std::min<std::uint32_t>(std::max<std::uint32_t>(16, range_.size / 16), 256);
       std::uint32_t room = range_.size - 1 - offset;
       std::uint32_t start = static_cast<std::uint32_t>(sources_.runtime.random.below(room));
       for (std::uint32_t i = 0; i < room + offset - 1 && address.empty(); ++i) {
@@ -200,6 +231,7 @@ class ServiceAddresses : public AdmissionPlugin {
 
   PluginSources sources_;
   Range range_;
+  const Fences fences_;
   Mutex mutex_;
   std::list<Value> on_their_way_ DIBS_GUARDED_BY(mutex_);
 };

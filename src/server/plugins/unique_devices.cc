@@ -7,10 +7,16 @@
 // they consume fits, and so may devices that are made of the same counters; access for
 // administration takes nothing. The index is made from the store, so a restart begins with what is
 // stored.
+//
+// Where other servers write to the store as well, each device and counter set of the allocation has
+// its fence in the write (fences.h). What is published of a device has none: a slice may change a
+// moment after the claim anyway. But the judge must not know less of it than the request, so where
+// it matters (the device is unknown, shared, or made of counters) he looks when that is sure.
 #include <optional>
 
 #include "base/mutex.h"
 #include "base/strings.h"
+#include "server/fences.h"
 #include "server/plugins/device_index.h"
 #include "server/plugins/plugins.h"
 #include "server/plugins/store_follower.h"
@@ -24,7 +30,8 @@ constexpr std::string_view kGroup = "resource.k8s.io";
 
 class UniqueDevices : public AdmissionPlugin {
  public:
-  explicit UniqueDevices(PluginSources sources) : sources_(sources) {}
+  explicit UniqueDevices(PluginSources sources)
+      : sources_(sources), fences_(sources.store, "devices") {}
   std::string_view name() const override { return "UniqueDevices"; }
 
   Result<TicketPtr> allocate(Write& write) override {
@@ -35,13 +42,12 @@ class UniqueDevices : public AdmissionPlugin {
       return TicketPtr();
     std::string key = cat(write.name_space, "/", write.name);
     MutexLock lock(mutex_);
-    catch_up();
-    if (auto conflict = index_.conflict(key, holds)) {
-      return forbidden_error(
-          kGroup, write.resource.plural, write.name,
-          cat(conflict->device.find(' ') == std::string::npos ? "device " : "", conflict->device,
-              " cannot be allocated to claim ", key, ": ", conflict->why));
-    }
+    do {
+      const store::Revision seen = fences_.before_judging();
+      catch_up();
+      DIBS_CHECK(judge(write, key, holds));
+      if (fences_.guard(write, things_of(holds), seen)) break;
+    } while (true);
     return std::make_unique<Hold>(*this, index_.reserve(key, holds));
   }
 
@@ -60,6 +66,27 @@ class UniqueDevices : public AdmissionPlugin {
     UniqueDevices& owner_;
     DeviceIndex::Reservation reservation_;
   };
+
+  Result<> judge(const Write& write, const std::string& key,
+                 const std::vector<DeviceHold>& holds) const DIBS_REQUIRES(mutex_) {
+    if (fences_.are_needed() && !write.context.fresh && index_.depends_on_slices(holds)) {
+      return Error::unavailable("what is published of the devices may have changed");
+    }
+    auto conflict = index_.conflict(key, holds);
+    if (!conflict) return success();
+    return forbidden_error(
+        kGroup, write.resource.plural, write.name,
+        cat(conflict->device.find(' ') == std::string::npos ? "device " : "", conflict->device,
+            " cannot be allocated to claim ", key, ": ", conflict->why));
+  }
+
+  std::vector<std::string> things_of(const std::vector<DeviceHold>& holds) const
+      DIBS_REQUIRES(mutex_) {
+    if (!fences_.are_needed()) return {};
+    std::vector<std::string> things = index_.counter_sets_of(holds);
+    for (const DeviceHold& one : holds) things.push_back(one.device);
+    return things;
+  }
 
   void catch_up() DIBS_REQUIRES(mutex_) {
     follow("resourceclaims", claims_);
@@ -94,6 +121,7 @@ class UniqueDevices : public AdmissionPlugin {
   }
 
   PluginSources sources_;
+  const Fences fences_;
   Mutex mutex_;
   DeviceIndex index_ DIBS_GUARDED_BY(mutex_);
   std::optional<StoreFollower> claims_ DIBS_GUARDED_BY(mutex_);
