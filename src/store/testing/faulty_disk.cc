@@ -101,11 +101,6 @@ void FaultyDisk::restart() {
   locked_.clear();
 }
 
-std::size_t FaultyDisk::calls() const {
-  const MutexLock lock(mutex);
-  return calls_;
-}
-
 bool FaultyDisk::has_lasting_fault() const {
   const MutexLock lock(mutex);
   return down_ || (failed_ && plan_ && plan_->lasts);
@@ -113,7 +108,6 @@ bool FaultyDisk::has_lasting_fault() const {
 
 Outcome FaultyDisk::judge(Call call) {
   if (down_) return Outcome::io_error;
-  ++calls_;
   if (!plan_ || (plan_->call && plan_->call != call)) return Outcome::ok;
   ++seen_;
   if (seen_ < plan_->at || (seen_ > plan_->at && !plan_->lasts)) return Outcome::ok;

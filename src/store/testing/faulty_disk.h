@@ -13,7 +13,7 @@
 //
 // Everything is decided by the seed and the order of calls. faulty_vfs.h gives it to SQLite.
 //
-// Thread-safe; names_of() and corrupt() are for when nobody has a file open.
+// Thread-safe; image(), set_image() and corrupt() are for when nobody has a file open.
 
 #include <array>
 #include <cstdint>
@@ -92,8 +92,6 @@ class FaultyDisk : public Disk {
   void crash(Fault how);
   /// After a crash, and when the files of the dead process are closed.
   void restart();
-  /// Calls since it was made.
-  std::size_t calls() const;
 
   /// The files there are, and how large.
   std::map<std::string, std::size_t> files() const;
@@ -152,7 +150,6 @@ class FaultyDisk : public Disk {
   std::mt19937_64 random_ DIBS_GUARDED_BY(mutex);
   std::optional<Plan> plan_ DIBS_GUARDED_BY(mutex);
   std::size_t seen_ DIBS_GUARDED_BY(mutex) = 0;  // calls that the plan is about
-  std::size_t calls_ DIBS_GUARDED_BY(mutex) = 0;
   bool failed_ DIBS_GUARDED_BY(mutex) = false;
   std::optional<Fault> down_ DIBS_GUARDED_BY(mutex);
   std::size_t capacity_ DIBS_GUARDED_BY(mutex) = SIZE_MAX;

@@ -244,7 +244,11 @@ int open(sqlite3_vfs* vfs, const char* path, sqlite3_file* file, int flags, int*
   }
   const bool journal =
       (flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_SUPER_JOURNAL | SQLITE_OPEN_WAL)) != 0;
-  const std::uint64_t seen = found->failed_syncs;
+  std::uint64_t seen = 0;
+  {
+    const MutexLock guard(disk.mutex);
+    seen = found->failed_syncs;
+  }
   reinterpret_cast<OpenFile*>(file)->handle =
       new Handle{disk, std::move(found), journal, SQLITE_LOCK_NONE, seen};
   file->pMethods = &kMethods;
