@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs kubectl against the dibs binary as text files say, and compares what is printed.
 
-    run.py [--update] [--jobs N] [FILE.test|PAGE.md...]     (default: all files beside this one, and the pages of docs/ that can be run)
+    run.py [--update] [--jobs N] [--store etcd] [FILE.test|PAGE.md...]
+                            (default: all files beside this one, and the pages of docs/ that can be run)
 
 Each file runs on a fresh server, in a folder with nothing but a link to examples, with KUBECONFIG set, and EXAMPLES as the folder of examples,
 DATA as that of the server's data, CATS_PROGRAM as the program of the example driver, SUPPORT as the folder of what tests share. A line of a file begins
@@ -15,10 +16,11 @@ DATA as that of the server's data, CATS_PROGRAM as the program of the example dr
   "% flags FLAG..."           flags of the server: ahead of the first command it starts with them, later they hold from the next restart on
   "% up"                      ahead of the first command: the server is that of "dibs up", with controllers and scheduler; without nodes unless flags say --nodes
   "% containers"              the file wants real containers: it is left out where "dibs up" has none
+  "% sqlite"                  the file is about SQLite's files: it is left out with another store
   "% underlay"                the file runs on a network of its own, with an interface eth0 (support/underlay.sh)
 In what is expected, "~ REGEX" stands for one line that the whole expression matches, and "..." for any number of lines.
 What differs from run to run is written as a mark: <uid> <time> <rv> <age> <token> <port>; runs of blanks count as one.
---update writes what was printed into the files where it does not match.
+--update writes what was printed into the files where it does not match. --store etcd gives each server a fresh etcd to keep its objects in.
 
 A page of docs/ is run as its reader would: what stands in blocks of the kind "console" are such commands with what they print, and lines
 "<!-- % DIRECTIVE -->" are directives. Marks are not written there: a page shows an age, a uid or the random end of a name as it came.
@@ -26,6 +28,7 @@ PAGE.zh.md must have the same blocks as PAGE.md; it is compared, not run.
 """
 import argparse
 import concurrent.futures
+import contextlib
 import difflib
 import json
 import os
@@ -42,9 +45,11 @@ EXAMPLES = os.path.normpath(os.path.join(HERE, "..", "..", "examples"))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 sys.dont_write_bytecode = True
 import cluster  # noqa: E402
+import etcd  # noqa: E402
 
 COMMAND_DEADLINE = 60
 AWAIT_DEADLINE = 30
+STORE = "DIBS_E2E_STORE"  # what --store said, for processes of this one
 INSIDE = "DIBS_E2E_REPORT"  # set: this is the run inside an underlay, and where it reports to
 HEREDOC = re.compile(r"<<-?'?(\w+)'?")
 MARKS = (
@@ -180,7 +185,10 @@ class Run:
         try:
             command = "up" if wants(self.path, "up") else "apiserver"
             self.defaults = ["--nodes", "0"] if command == "up" else []
-            with cluster.Server(self.defaults + first_flags(blocks), command=command) as self.server:
+            with contextlib.ExitStack() as stack:
+                if os.environ.get(STORE) == "etcd":
+                    self.defaults += stack.enter_context(etcd.Etcd()).server_flags()
+                self.server = stack.enter_context(cluster.Server(self.defaults + first_flags(blocks), command=command))
                 self.environment = self.server.kubectl_environment()
                 self.environment["EXAMPLES"] = EXAMPLES
                 os.mkdir(os.path.join(self.work, "bin"))
@@ -241,7 +249,7 @@ class Run:
             self.server.restart()
         elif words[0] == "kill":
             self.server.restart(kill=True)
-        elif words[0] in ("up", "containers", "underlay"):
+        elif words[0] in ("up", "containers", "underlay", "sqlite"):
             pass
         elif words[0] == "flags":
             self.server.flags = self.defaults + flags_in(text)
@@ -331,8 +339,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--jobs", type=int, default=max(2, os.cpu_count() or 2))
+    parser.add_argument("--store", choices=["etcd"])
     parser.add_argument("files", nargs="*")
     args = parser.parse_args()
+    if args.store:
+        os.environ[STORE] = args.store
+    if args.store == "etcd" and not etcd.program():
+        print(etcd.MISSING)
+        return 77
     if not cluster.kubectl():
         print("SKIPPED: no kubectl on PATH, and KUBECTL names none")
         return 77
@@ -342,6 +356,8 @@ def main():
         with open(os.environ[INSIDE], "w") as report:
             json.dump(run(files[0], args.update), report)
         return 0
+    if args.store:
+        files = [path for path in files if not wants(path, "sqlite")]
     wanting = [path for path in files if wants(path, "containers")]
     if wanting and not cluster.has_containers():
         print("SKIPPED, no real containers on this machine: " + ", ".join(os.path.basename(path) for path in wanting))
