@@ -24,15 +24,37 @@ def make_node(client, name):
         raise cluster.Failure("node status: %r" % answer)
 
 
-class Ledger:
-    """Follows all claims from a revision on, over restarts, and finds a device in two of them. `group` is the path of the API's version,
-    `devices_of` what a claim holds."""
+class Book:
+    """Who holds which device, from one change of a claim to the next; finds a device in two claims."""
+
+    def __init__(self):
+        self.problems, self.allocations = [], 0
+        self.owner, self.held = {}, {}
+
+    def enter(self, uid, name, now, version):
+        """The claim holds these devices from this version on."""
+        before = self.held.get(uid, [])
+        if before and now and before != now:
+            self.problems.append("%s at revision %s: %s became %s without being given back" % (name, version, before, now))
+        for device in before:
+            if device not in now:
+                self.owner.pop(device, None)
+        for device in now:
+            if self.owner.get(device, uid) != uid:
+                self.problems.append("%s at revision %s: %s is allocated to %s already" % (name, version, device, self.owner[device]))
+            if device not in before:
+                self.allocations += 1
+            self.owner[device] = uid
+        self.held[uid] = now
+
+
+class Ledger(Book):
+    """Follows all claims from a revision on, over restarts. `group` is the path of the API's version, `devices_of` what a claim holds."""
 
     def __init__(self, server, group, devices_of):
+        super().__init__()
         self.server, self.path, self.devices_of = server, group + "/resourceclaims", devices_of
-        self.problems, self.allocations, self.ended = [], 0, False
-        self.owner, self.held = {}, {}
-        self.answer = None
+        self.ended, self.answer = False, None
         with server.client() as client:
             self.version = client.expect(200, "GET", self.path)["metadata"]["resourceVersion"]
         self.thread = threading.Thread(target=self.follow)
@@ -45,24 +67,9 @@ class Ledger:
         if event["type"] == "ERROR":
             raise cluster.Failure("the watch of claims was lost: %s" % claim)
         self.version = claim["metadata"]["resourceVersion"]
-        uid, name = claim["metadata"].get("uid"), claim["metadata"].get("name")
-        if event["type"] == "BOOKMARK":
-            return
-        now = [] if event["type"] == "DELETED" else self.devices_of(claim)
-        before = self.held.get(uid, [])
-        if before and now and before != now:
-            self.problems.append("%s at revision %s: %s became %s without being given back" % (name, self.version, before, now))
-        for device in before:
-            if device not in now:
-                self.owner.pop(device, None)
-        for device in now:
-            if self.owner.get(device, uid) != uid:
-                self.problems.append("%s at revision %s: %s is allocated to %s already" %
-                                     (name, self.version, device, self.owner[device]))
-            if device not in before:
-                self.allocations += 1
-            self.owner[device] = uid
-        self.held[uid] = now
+        if event["type"] != "BOOKMARK":
+            self.enter(claim["metadata"]["uid"], claim["metadata"]["name"],
+                       [] if event["type"] == "DELETED" else self.devices_of(claim), self.version)
 
     def follow(self):
         while not self.ended:

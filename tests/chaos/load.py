@@ -68,6 +68,10 @@ class Worker(threading.Thread):
             return
         except BROKEN:
             return  # the answer is lost: the operation may or may not have happened
+        if answer.status == 503 and b"the server is starting" in answer.data:
+            self.operations.pop()
+            time.sleep(0.02)
+            return
         if answer.status >= 500 and self.load.shared:
             op.failed = answer.status  # the store may have done it all the same, perhaps later
             time.sleep(0.02)
@@ -124,8 +128,9 @@ class Worker(threading.Thread):
 class Watcher(threading.Thread):
     """A watch that begins again, where it was, whenever it breaks."""
 
-    def __init__(self, load, path, start, selects):
+    def __init__(self, load, path, start, selects, servers=None):
         super().__init__(daemon=True)
+        self.servers = servers or load.servers
         self.load, self.path, self.version, self.selects = load, path, start, selects
         self.events, self.problems, self.resumed = [], [], 0
         self.ending = False
@@ -134,7 +139,7 @@ class Watcher(threading.Thread):
         while not self.ending:
             self.load.running.wait(PATIENCE)
             try:
-                client = random.choice(self.load.servers).client(timeout=PATIENCE)
+                client = random.choice(self.servers).client(timeout=PATIENCE)
                 answer = client.stream("%s%swatch=true&allowWatchBookmarks=true&resourceVersion=%d" %
                                        (self.path, "&" if "?" in self.path else "?", self.version))
                 if answer.status != 200:
@@ -228,9 +233,9 @@ class Load:
                 watcher.problems.append("watch %s never came to %s; its last: %s" % (watcher.path, token, watcher.events[-1:]))
             watcher.ending = True
 
-    def replay(self):
+    def replay(self, server):
         """The whole history again, by a watch from the beginning."""
-        watcher = Watcher(self, PATH, self.first, None)
+        watcher = Watcher(self, PATH, self.first, None, [server])
         watcher.start()
         cluster.wait_for(lambda: watcher.problems or (watcher.events and watcher.events[-1].token == "last-update-" + NAMES[-1]),
                          PATIENCE, "the replay of the history")
@@ -239,9 +244,9 @@ class Load:
 
     def check(self):
         problems = []
-        replay = self.replay()
+        replay, *more = [self.replay(server) for server in self.servers]
         problems += replay.problems
-        for watcher in self.watchers:
+        for watcher in self.watchers + more:
             problems += watcher.problems
             want = [e for e in replay.events if watcher.selects in (None, e.name)]
             for problem in check_stream(watcher.events)[:3]:

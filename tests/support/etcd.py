@@ -27,7 +27,7 @@ import urllib.request
 
 from cluster import Failure, die_with_parent, wait_for
 
-START_DEADLINE = 60.0
+START_DEADLINE = 180.0
 MISSING = "SKIPPED: no etcd on PATH, and DIBS_ETCD names none"
 
 
@@ -145,7 +145,7 @@ class Member:
             if not self.alive():
                 raise Failure("member %s of etcd ended by itself\n%s" % (self.name, self.log_tail()))
             try:
-                return self.call("kv/range", {"key": encoded("none")})
+                return self.call("kv/range", {"key": encoded("none")}, timeout=10.0)
             except Unavailable:
                 return None
         try:
