@@ -334,7 +334,7 @@ Result<> ApiServer::Parts::allow(const ContextPtr& context, const auth::UserInfo
 
 void ApiServer::Parts::freshen(const ContextPtr& context, std::function<void(Result<>)> go_on) {
   store.sync_async([this, context, go_on = std::move(go_on)](const Result<>& synced) {
-    runtime.executor.post([this, context, go_on, synced] {
+    runtime.executor.post([context, go_on, synced] {
       if (synced.ok()) context->fresh = true;
       go_on(synced);
     });

@@ -45,7 +45,7 @@ class UniqueDevices : public AdmissionPlugin {
     do {
       const store::Revision seen = fences_.before_judging();
       catch_up();
-      DIBS_CHECK(judge(write, key, holds));
+      DIBS_CHECK(check(write, key, holds));
       if (fences_.guard(write, things_of(holds), seen)) break;
     } while (true);
     return std::make_unique<Hold>(*this, index_.reserve(key, holds));
@@ -67,7 +67,7 @@ class UniqueDevices : public AdmissionPlugin {
     DeviceIndex::Reservation reservation_;
   };
 
-  Result<> judge(const Write& write, const std::string& key,
+  Result<> check(const Write& write, const std::string& key,
                  const std::vector<DeviceHold>& holds) const DIBS_REQUIRES(mutex_) {
     if (fences_.are_needed() && !write.context.fresh && index_.depends_on_slices(holds)) {
       return Error::unavailable("what is published of the devices may have changed");
