@@ -9,6 +9,7 @@
 #include "cluster/test_cluster.h"
 #include "controllers/controllers.h"
 #include "scheduler/scheduler.h"
+#include "store/test_shared_store.h"
 
 namespace dibs::cluster::test {
 namespace {
@@ -182,6 +183,42 @@ TEST_F(ElectionTest, a_clean_end_gives_the_lease_up_at_once) {
   const auto lease = cluster.get(kLeases, "kube-system", "kube-scheduler");
   EXPECT_EQ(lease["spec"]["holderIdentity"].str(), "");
   EXPECT_EQ(lease["spec"]["leaseDurationSeconds"].as_int(), 1);
+}
+
+TEST(SharedStore, has_one_scheduler_and_one_set_of_controllers_at_work) {
+  runtime::SimRuntime sim;
+  const auto files = runtime::make_memory_files();
+  store::testing::SharedLog log(sim.runtime());
+  const auto start = [&] {
+    Options options;
+    options.server.ca_pem = "CA";
+    options.controllers.emplace();
+    options.scheduler.emplace();
+    auto made = Cluster::start(sim_world(sim, *files), log.open(), std::move(options));
+    EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.error().message());
+    return std::move(made).value();
+  };
+  auto a = start();
+  sim.advance(seconds(5));
+  auto b = start();
+  sim.advance(seconds(5));
+  EXPECT_TRUE(a->ready());
+  EXPECT_TRUE(a->controllers()->ready());
+  EXPECT_TRUE(b->ready());
+  EXPECT_FALSE(b->controllers()->ready());
+  const auto holder = [&](Cluster& at, const char* lease) {
+    const auto found = at.client().get(kLeases, "kube-system", lease);
+    return found.ok() ? (*found)["spec"]["holderIdentity"].str() : found.error().message();
+  };
+  const std::string before = holder(*b, "kube-controller-manager");
+  EXPECT_NE(before, "");
+  // A clean end: the other one goes on at once, on what is there.
+  a->stop();
+  sim.advance(seconds(6));
+  EXPECT_TRUE(b->controllers()->ready());
+  EXPECT_NE(holder(*b, "kube-controller-manager"), before);
+  EXPECT_NE(holder(*b, "kube-scheduler"), "");
+  b->stop();
 }
 
 }  // namespace
