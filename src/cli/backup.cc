@@ -184,8 +184,8 @@ Result<> restore_server(const RestoreFlags& flags, BackupInput& input) {
         "was changed: say --overwrite");
   }
   DIBS_TRY(const auto server, find_server(flags.kubeconfig, flags.context));
-  runtime::Runtime& runtime = server->runtime.runtime();
-  LiveRestore restore(*server->transport, runtime, input, runtime::make_uuid(runtime.random));
+  LiveRestore restore(*server->transport, input,
+                      runtime::make_uuid(server->runtime.runtime().random));
   if (flags.abandon) {
     DIBS_CHECK(restore.abandon());
     std::printf("%s takes writes again, with whatever was restored\n", server->url.c_str());

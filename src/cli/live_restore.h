@@ -8,7 +8,6 @@
 #include "base/result.h"
 #include "cli/backup_file.h"
 #include "client/transport.h"
-#include "runtime/runtime.h"
 #include "server/backup_format.h"
 #include "store/fill.h"
 
@@ -23,9 +22,8 @@ Result<> read_server(client::Transport& transport,
 /// there is none. `id` names this restore.
 class LiveRestore {
  public:
-  LiveRestore(client::Transport& transport, runtime::Runtime& runtime, BackupInput& backup,
-              std::string id)
-      : transport_(transport), runtime_(runtime), backup_(backup), id_(std::move(id)) {}
+  LiveRestore(client::Transport& transport, BackupInput& backup, std::string id)
+      : transport_(transport), backup_(backup), id_(std::move(id)) {}
 
   Result<store::FillCount> run(const std::function<void(const store::FillProgress&)>& progress);
   /// Ends a restore that somebody has begun, as far as it has come.
@@ -65,7 +63,6 @@ class LiveRestore {
   Result<> flush();
 
   client::Transport& transport_;
-  runtime::Runtime& runtime_;
   BackupInput& backup_;
   const std::string id_;
   store::Revision began_at_ = 0;

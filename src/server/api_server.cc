@@ -50,7 +50,7 @@ struct ApiServer::Parts {
         fairness(runtime, metrics, this->options.seats),
         pieces(runtime.executor, std::max(1U, std::thread::hardware_concurrency() / 2)),
         objects(runtime, store, admission),
-        backups(runtime, store),
+        backups(store),
         watches(runtime, store) {}
 
   runtime::Runtime& runtime;

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "runtime/runtime.h"
 #include "server/context.h"
 #include "server/writing.h"
 #include "store/store.h"
@@ -47,7 +46,7 @@ Result<> check_whole(const store::Store& store);
 
 class Backups {
  public:
-  Backups(runtime::Runtime& runtime, store::Store& store) : runtime_(runtime), store_(store) {}
+  explicit Backups(store::Store& store) : store_(store) {}
 
   /// Of a path that is_backup_path(). Blocks until a change is durable.
   Result<Reply> handle(const Context& context);
@@ -63,7 +62,6 @@ class Backups {
   /// The mark of this restore. Errors: conflict, where there is none or that of another.
   Result<store::RecordPtr> mark_of(const std::string& id) const;
 
-  runtime::Runtime& runtime_;
   store::Store& store_;
 };
 
