@@ -247,6 +247,34 @@ TEST_F(SqliteFileTest, tells_what_is_damaged) {
                       }));
 }
 
+/// Not for keeping secrets.
+class Backwards : public AtRest {
+ public:
+  Result<std::string> seal(std::string_view /*key*/, std::string_view value) const override {
+    return cat(kSealed, std::string(value.rbegin(), value.rend()));
+  }
+  Result<Opened> open(std::string_view /*key*/, std::string_view bytes) const override {
+    if (!bytes.starts_with(kSealed)) return Opened{std::string(bytes), true};
+    bytes.remove_prefix(kSealed.size());
+    return Opened{std::string(bytes.rbegin(), bytes.rend()), false};
+  }
+};
+
+TEST_F(SqliteFileTest, opens_encrypted_values_by_their_keys_and_not_without) {
+  SqliteOptions options;
+  options.path = path_;
+  options.at_rest = std::make_shared<Backwards>();
+  ASSERT_TRUE((*open_sqlite_store(options))->commit({put("/registry/a", "123")}).ok());
+
+  EXPECT_EQ(read(),
+            "/registry/a is encrypted: give the --encryption-provider-config that it was written "
+            "with");
+  auto file = SqliteFile::open(path_, options.at_rest);
+  Item item;
+  ASSERT_TRUE(*(*file)->next(item));
+  EXPECT_EQ(item.value, "123");
+}
+
 TEST_F(SqliteFileTest, refuses_what_is_no_store_of_ours) {
   EXPECT_EQ(read(), path_ + ": there is no store");
   std::ofstream(path_) << "something else entirely";

@@ -222,7 +222,7 @@ def on_etcd(world):
 
         def begin_anew():
             for prefix in ("/registry/", "/registry.dibs/"):
-                store.call("/v3/kv/deleterange", {"key": etcd.encoded(prefix), "range_end": etcd.encoded(etcd.after(prefix))})
+                store.call("kv/deleterange", {"key": etcd.encoded(prefix), "range_end": etcd.encoded(etcd.after(prefix))})
 
         world.copies("sqlite:" + world.path("source"), place, begin_anew)
         world.restores(place, begin_anew)
