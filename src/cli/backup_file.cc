@@ -157,6 +157,7 @@ Result<bool> BackupInput::next(store::Item& item) {
   while (true) {
     DIBS_TRY(auto found, entry());
     if (auto* key = std::get_if<store::Item>(&found)) {
+      if (!store::is_of_state(key->key)) continue;
       item = std::move(*key);
       return true;
     }

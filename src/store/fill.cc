@@ -35,7 +35,7 @@ Result<> check_place(const Store& store, const FillOptions& options) {
     return Error::already_exists(cat("it was not filled to its end (", *mark->value,
                                      "): --resume goes on with that, --overwrite begins anew"));
   }
-  const std::size_t keys = store.count(kObjects);
+  const std::size_t keys = store.count(kObjects) - store.count(kServers);
   if (!mark && keys > 0 && !options.overwrite) {
     return Error::already_exists(
         cat("it holds ", keys, " objects already: choose an empty one, or say --overwrite"));

@@ -26,16 +26,18 @@ std::unique_ptr<Store> memory(Revision first = 1000) {
 
 std::string key(int number) { return cat("/registry/things/", 100000 + number); }
 
-/// With a fence beside the objects, which is not copied.
+/// With what servers tell each other beside the objects, which is not copied.
 std::unique_ptr<Store> source(int keys) {
   auto store = memory();
-  EXPECT_TRUE(store->commit({put("/registry.dibs/fences/1", "x")}).ok());
+  EXPECT_TRUE(
+      store->commit({put("/registry.dibs/fences/1", "x"), put("/registry/masterleases/1", "y")})
+          .ok());
   for (int i = 0; i < keys; ++i) EXPECT_TRUE(store->commit({put(key(i), cat("v", i))}).ok());
   return store;
 }
 
 std::string show_all(const Store& store) {
-  return testing::show(*store.range({.prefix = std::string(kObjects)}));
+  return testing::show(*store.range({.prefix = "/registry/things/"}));
 }
 
 FillOptions marked() {
@@ -78,6 +80,7 @@ TEST(Fill, makes_the_stores_the_same_with_revisions_above_those_of_the_source) {
   ASSERT_TRUE(finish(*to).ok());
   EXPECT_FALSE(to->get(kUnfinished));
   EXPECT_FALSE(to->get("/registry.dibs/fences/1"));
+  EXPECT_FALSE(to->get("/registry/masterleases/1"));
   EXPECT_GT(to->get(key(0))->modified, from->revision());
 }
 

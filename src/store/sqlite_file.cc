@@ -196,7 +196,7 @@ struct SqliteFile::Impl {
     if (const auto mark = keys.find(kUnfinished); mark != keys.end()) {
       DIBS_TRY(unfinished, value_at(mark->second.position));
     }
-    std::erase_if(keys, [](const auto& entry) { return !entry.first.starts_with(kObjects); });
+    std::erase_if(keys, [](const auto& entry) { return !is_of_state(entry.first); });
     at = keys.begin();
     return success();
   }

@@ -37,6 +37,7 @@ Result<std::unique_ptr<State>> state_of(const Store& store) {
   RangeQuery query;
   query.prefix = kObjects;
   DIBS_TRY(Listing listing, store.range(query));
+  std::erase_if(listing.records, [](const RecordPtr& record) { return !is_of_state(record->key); });
   return std::unique_ptr<State>(std::make_unique<Listed>(std::move(listing)));
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 // The state of a store at one revision, key by key: what is copied, backed up and checked.
 //
-// It is what lies under "/registry/". What servers tell each other beside it ("/registry.dibs/":
-// fences, whether a store is whole) is no part of it.
+// It is what lies under "/registry/". What servers tell each other is no part of it: fences and
+// whether a store is whole ("/registry.dibs/"), and which of them live.
 //
 // For one thread.
 
@@ -16,6 +16,13 @@
 namespace dibs::store {
 
 inline constexpr std::string_view kObjects = "/registry/";
+
+/// Which servers live.
+inline constexpr std::string_view kServers = "/registry/masterleases/";
+
+inline bool is_of_state(std::string_view key) {
+  return key.starts_with(kObjects) && !key.starts_with(kServers);
+}
 
 /// One key as it is.
 struct Item {
