@@ -34,6 +34,17 @@ def wait_ready(one, seconds=60):
     cluster.wait_for(ready, seconds, "the server at %s is ready" % one.url, interval=0.05)
 
 
+def start_again(server, tries=5):
+    """As a supervisor does: a server that finds no etcd at its start ends, and etcd may be without a leader at that moment."""
+    for left in reversed(range(tries)):
+        try:
+            return server.start()
+        except cluster.Failure:
+            if not left:
+                raise
+            time.sleep(1)
+
+
 class Disturber:
     """Does harm to members of etcd and to servers, and mends it again. All from the main thread: what a thread started ends with it."""
 
@@ -71,7 +82,7 @@ class Disturber:
         self.store.leader()
         for server in some:
             server.flags[:len(self.store.server_flags())] = self.store.server_flags()
-            server.start()
+            start_again(server)
 
     def harm(self, kind=None):
         """One of them, by chance where it is not told; returns what it was. Whatever was harmed is back after it."""
