@@ -83,9 +83,6 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  void signal(int number) const {
-    if (pid_ > 0) ::kill(pid_, number);
-  }
   void kill(int number) {
     if (pid_ <= 0) return;
     ::kill(pid_, number);
@@ -134,7 +131,6 @@ class EtcdCluster {
     return out;
   }
   int port(int i = 0) const { return member(i).client_port; }
-  const testing::TemporaryDirectory& folder() const { return folder_; }
 
   void start(int i, const std::string& state = "new") {
     Member& is = members_[static_cast<std::size_t>(i)];
@@ -159,8 +155,6 @@ class EtcdCluster {
     }
   }
   void kill(int i) { members_[static_cast<std::size_t>(i)].process.reset(); }
-  void stop(int i) const { member(i).process->signal(SIGSTOP); }
-  void go_on(int i) const { member(i).process->signal(SIGCONT); }
   /// Ended, and all that it knew with it. Where it was the only one, the next is another cluster.
   void wipe(int i) {
     kill(i);

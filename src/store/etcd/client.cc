@@ -15,6 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kMeet = 3s;
+constexpr auto kAuthenticate = 10s;  // a password costs its etcd a lot of work, on purpose
 constexpr std::string_view kHttp = "http://";
 constexpr std::string_view kHttps = "https://";
 constexpr const char* kSystemAuthorities = "/etc/ssl/certs/ca-certificates.crt";
@@ -214,7 +215,7 @@ Result<std::string> Client::authenticate(rpc::Remote& remote) const {
   request.set_name(options_.user);
   request.set_password(options_.password);
   const rpc::Reply reply = etcd::call_and_wait(remote, "/etcdserverpb.Auth/Authenticate",
-                                               request.SerializeAsString(), kMeet, {});
+                                               request.SerializeAsString(), kAuthenticate, {});
   // Without users anybody may do anything.
   if (has(reply.status.message, "authentication is not enabled")) return std::string();
   if (!reply.status.ok()) return Error::unavailable(reply.status.message);

@@ -26,7 +26,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kOpen = 15s;   // for an etcd to be there
+constexpr auto kOpen = 30s;   // for an etcd to be there
 constexpr auto kTry = 5s;     // for one answer
 constexpr auto kWrite = 20s;  // for a write with all its tries
 constexpr auto kSync = 10s;   // for a read with all its tries

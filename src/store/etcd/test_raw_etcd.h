@@ -72,7 +72,7 @@ class RawEtcd {
     request.set_physical(true);
     call<etcdserverpb::CompactionResponse>("KV/Compact", request);
   }
-  /// The number of the member that leads, by its place in the list; -1: nobody.
+  /// Whether it is this one.
   bool leads() {
     const auto status =
         call<etcdserverpb::StatusResponse>("Maintenance/Status", etcdserverpb::StatusRequest());
