@@ -200,7 +200,7 @@ class World:
                 machine, "etcd", etcd.program(), "--name", name, "--data-dir", os.path.join(machine.folder, "etcd"),
                 "--listen-client-urls", own + ":2379", "--advertise-client-urls", own + ":2379", "--listen-peer-urls", own + ":2380",
                 "--initial-advertise-peer-urls", own + ":2380", "--initial-cluster", members,
-                "--heartbeat-interval", "300", "--election-timeout", "3000", "--max-txn-ops", "1000"))
+                "--heartbeat-interval", "300", "--election-timeout", "3000"))
             machine.parts.append(Process(
                 machine, "up", cluster.binary(), "up", "--nodes", "0", "--data-dir", machine.data, "--bind", "0.0.0.0:6443",
                 "--advertise-address", machine.address, "--tls-san", NAME, "--store", "etcd", "--etcd-endpoints", endpoints, "--log-level", "warn"))

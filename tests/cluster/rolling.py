@@ -303,7 +303,7 @@ def main():
     if not etcd.program():
         print(etcd.MISSING)
         return 77
-    with etcd.Etcd(1, ["--max-txn-ops", "1000"]) as store:
+    with etcd.Etcd(1) as store:
         run(store.server_flags(), 2, args)
     return 0
 
