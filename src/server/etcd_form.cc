@@ -7,6 +7,7 @@
 #include "api/schema/builtin.h"
 #include "api/schema/decode.h"
 #include "api/schema/protobuf.h"
+#include "api/structural/crd_former.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "server/body.h"
@@ -117,7 +118,11 @@ class EtcdForm final : public AtRest {
   }
 
   static Result<std::string> read_builtin(const Kind& kind, std::string_view bytes) {
-    DIBS_TRY(const Value raw, parse_value(bytes));
+    DIBS_TRY(Value raw, parse_value(bytes));
+    // No server shows definitions so any more, but a kube-apiserver stores them so.
+    if (raw["apiVersion"].as_string() == api::kFormerDefinitions) {
+      raw = api::definition_from_former(raw);
+    }
     const std::string_view version = raw["apiVersion"].as_string();
     const auto found = kind.versions.find(version);
     if (found == kind.versions.end() || found->second->kind != raw["kind"].as_string()) {

@@ -94,6 +94,32 @@ TEST(EtcdForm, converts_to_the_stored_version) {
   EXPECT_EQ(request["exactly"]["allocationMode"].as_string(), "ExactCount") << "a default";
 }
 
+TEST(EtcdForm, reads_definitions_as_a_kube_apiserver_stores_them) {
+  const std::string_view theirs =
+      R"({"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1",)"
+      R"("metadata":{"name":"cats.a.example"},"spec":{"group":"a.example","version":"v1",)"
+      R"("names":{"plural":"cats","singular":"cat","kind":"Cat","listKind":"CatList"},)"
+      R"("scope":"Namespaced","validation":{"openAPIV3Schema":{"type":"object"}},)"
+      R"("subresources":{"status":{}},"versions":[{"name":"v1","served":true,"storage":true}],)"
+      R"("additionalPrinterColumns":[{"name":"A","type":"string","JSONPath":".a"}],)"
+      R"("conversion":{"strategy":"None"},"preserveUnknownFields":false},"status":{}})"
+      "\n";
+
+  const auto opened = form()->open(
+      "/registry/apiextensions.k8s.io/customresourcedefinitions/cats.a.example", theirs);
+
+  ASSERT_TRUE(opened.ok()) << opened.error().message();
+  const Value definition = parsed(opened->value);
+  EXPECT_EQ(definition["apiVersion"].as_string(), "apiextensions.k8s.io/v1");
+  EXPECT_FALSE(definition["spec"].contains("validation"));
+  EXPECT_FALSE(definition["spec"].contains("preserveUnknownFields"));
+  EXPECT_EQ(
+      definition["spec"]["versions"][0],
+      parsed(R"({"name":"v1","served":true,"storage":true,)"
+             R"("schema":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}},)"
+             R"("additionalPrinterColumns":[{"name":"A","type":"string","jsonPath":".a"}]})"));
+}
+
 TEST(EtcdForm, keeps_events_in_the_core_group) {
   const Value event = parsed(
       R"({"kind":"Event","apiVersion":"events.k8s.io/v1","metadata":{"name":"e","namespace":"d"},

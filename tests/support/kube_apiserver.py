@@ -86,7 +86,7 @@ class KubeApiserver(cluster.Server):
                      "--token-auth-file", self.tokens, "--authorization-mode", "RBAC",
                      "--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", self.accounts,
                      "--service-account-signing-key-file", self.accounts, "--service-cluster-ip-range", self.service_range,
-                     "--allow-privileged", "true"] + self.flags
+                     "--allow-privileged"] + self.flags
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder,
                                             preexec_fn=die_with_parent)
