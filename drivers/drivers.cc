@@ -17,13 +17,13 @@ Result<driver::Running> start_profile(Environment environment, const Place& plac
   return start_gpu_driver(std::move(environment), options);
 }
 
-constexpr ClusterHalf kNet = {
-    [](Environment environment, bool elect) {
-      net::ControlHalfOptions options;
-      options.election.leader_election = elect;
-      return net::start_control_half(std::move(environment), std::move(options));
-    },
-    net::controller_rules, net::node_rules};
+constexpr ClusterHalf kNet = {[](Environment environment, bool elect) {
+                                net::ControlHalfOptions options;
+                                options.election.leader_election = elect;
+                                return net::start_control_half(std::move(environment),
+                                                               std::move(options));
+                              },
+                              net::controller_rules, net::node_rules};
 
 constexpr DriverKind kDrivers[] = {
     {"gpu", "gpu.example.com", "make-believe GPUs",
