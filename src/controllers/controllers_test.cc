@@ -30,32 +30,6 @@ TEST(Controllers, stop_and_go_on_where_they_stopped) {
   EXPECT_FALSE(cluster.get(kAccounts, "b", "default").is_null());
 }
 
-TEST(Controllers, alone_they_wait_until_they_lead) {
-  TestCluster cluster;
-  cluster.controllers->stop();
-  ControllersOptions options;
-  LeadingControllers first(*cluster.api, cluster.sim.runtime(), options, "first");
-  LeadingControllers second(*cluster.api, cluster.sim.runtime(), options, "second");
-  first.start();
-  cluster.settle(seconds(5));
-  second.start();
-  cluster.settle(seconds(5));
-  const Gvr leases = {"coordination.k8s.io", "v1", "leases"};
-  const auto holder = [&] {
-    return cluster.get(leases, "kube-system", "kube-controller-manager")["spec"]["holderIdentity"]
-        .str();
-  };
-  EXPECT_EQ(holder(), "first");
-  cluster.add_namespace("a");
-  EXPECT_FALSE(cluster.get(kAccounts, "a", "default").is_null());
-  first.stop();
-  cluster.settle(seconds(20));
-  EXPECT_EQ(holder(), "second");
-  cluster.add_namespace("b");
-  EXPECT_FALSE(cluster.get(kAccounts, "b", "default").is_null());
-  second.stop();
-}
-
 TEST(Controllers, discovery_knows_versions_and_kinds) {
   TestCluster cluster;
   Discovery discovery;
