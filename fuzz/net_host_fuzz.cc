@@ -3,6 +3,7 @@
 // function belongs to two pools or is granted twice.
 #include <set>
 
+#include "base/interface_name.h"
 #include "drivers/net/fit/fit.h"
 #include "drivers/net/host/facts.h"
 #include "drivers/net/host/slice_devices.h"
