@@ -468,7 +468,7 @@ void Connection::finish_response() {
   patient_ = false;
   close_stream();
   websocket_key_.clear();
-  if (!keep_alive_ || worker_.shared.draining) {
+  if (!keep_alive_) {
     if (linger_) return begin_linger();
     channel_->write_end();
     channel_->flush();

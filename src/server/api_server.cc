@@ -230,10 +230,11 @@ Result<std::unique_ptr<ApiServer>> ApiServer::open(runtime::Runtime& runtime, st
                            [&p] { return static_cast<double>(p.access->own_refusals()); });
   DIBS_CHECK(write_bootstrap_objects(runtime, p.objects, p.resources, p.options));
   DIBS_CHECK(p.access->load());
-  p.definitions->start();
-  if (!store.expires()) p.expiry = std::make_unique<EventExpiry>(runtime, store, p.resources);
   p.leases = std::make_unique<ServerLeases>(runtime, store, p.resources, p.options);
   DIBS_CHECK(p.leases->start());
+  // From here on nothing can fail: what they have posted must find them.
+  p.definitions->start();
+  if (!store.expires()) p.expiry = std::make_unique<EventExpiry>(runtime, store, p.resources);
   return std::unique_ptr<ApiServer>(new ApiServer(std::move(parts)));
 }
 

@@ -33,8 +33,9 @@ for folder in ("../support", "../chaos"):
 sys.dont_write_bytecode = True
 import cluster  # noqa: E402
 import etcd  # noqa: E402
+from namespaces import Machines  # noqa: E402
 
-MACHINE = os.path.join(HERE, "..", "support", "machine.sh")
+machines = Machines()
 INSIDE = "DIBS_TEST_CLUSTER"
 PATIENCE = 120  # seconds; the processors may be shared with other tests
 NAME = "dibs.test"
@@ -65,6 +66,7 @@ def lay_cables():
         ip("link", "set", "to-" + name, "master", "switch", "up")
         ip("-n", name, "address", "add", address + "/24", "dev", "eth0")
         ip("-n", name, "link", "set", "eth0", "up")
+        machines.add(name)
 
 
 class Process:
@@ -78,7 +80,7 @@ class Process:
         # The machine's own hosts file has the name of the servers.
         inside = ["sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', self.machine.hosts]
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([MACHINE, self.machine.name, *inside, *self.arguments], stdout=log, stderr=log,
+            self.process = subprocess.Popen(machines.command(self.machine.name, *inside, *self.arguments), stdout=log, stderr=log,
                                             stdin=subprocess.DEVNULL, preexec_fn=cluster.die_with_parent)
 
     def kill(self):

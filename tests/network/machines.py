@@ -26,8 +26,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "chaos"))
 sys.dont_write_bytecode = True
 from parts import Part, cluster, persist  # noqa: E402
+from namespaces import Machines  # noqa: E402
 
-MACHINE = os.path.join(HERE, "..", "support", "machine.sh")
+machines = Machines()
 INSIDE = "DIBS_TEST_MACHINES"
 PATIENCE = 120  # seconds; the processors may be shared with other tests
 SERVER = "192.168.77.1"
@@ -67,6 +68,7 @@ def lay_cables():
         ip("-n", "switch", "link", "set", "p%d" % number, "master", "bridge0", "up")
         ip("-n", name, "address", "add", address, "dev", interface)
         ip("-n", name, "link", "set", interface, "up")
+        machines.add(name)
 
 
 class OnMachine(Part):
@@ -78,7 +80,7 @@ class OnMachine(Part):
 
     def start(self):
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([MACHINE, self.machine, cluster.binary(), *self.arguments, "--kubeconfig", self.kubeconfig],
+            self.process = subprocess.Popen(machines.command(self.machine, cluster.binary(), *self.arguments, "--kubeconfig", self.kubeconfig),
                                             stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=cluster.die_with_parent)
 
 
@@ -108,7 +110,7 @@ class World:
         flags = ["--release", self.release] if self.release else []
         self.parts["controllers"] = Part(self.server, "controllers")
         self.parts["scheduler"] = Part(self.server, "scheduler")
-        self.parts["control"] = OnMachine("", self.server, "driver", "net", "--controller", token=cluster.ADMIN_TOKEN)
+        self.parts["control"] = Part(self.server, "driver", "net", "--controller", name="control")
         for machine in MACHINES:
             root = self.folder(machine)
             cdi = os.path.join(root, "cdi")

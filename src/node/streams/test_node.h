@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -25,6 +26,7 @@ inline constexpr Duration kWait = std::chrono::seconds(20);
 class TestNode : public ::testing::Test {
  protected:
   TestNode() {
+    ::signal(SIGPIPE, SIG_IGN);  // as every process of the product
     char path[] = "/tmp/dibs-node-XXXXXX";
     folder_ = ::mkdtemp(path);
     log_ = folder_ + "/0.log";
