@@ -161,20 +161,28 @@ class Program {
     Folder folder;
     ServerProcess server(settings_.binary, folder.path(), store);
     measure_rates(
-        read_kubeconfig(server.kubeconfig()), [&] { return server.cpu_seconds(); }, prefix);
+        read_kubeconfig(server.kubeconfig()), "default", [&] { return server.cpu_seconds(); },
+        prefix);
   }
 
   void measure_running() {
+    const Access access = read_kubeconfig(settings_.running);
+    // It may have been measured before.
+    const std::string space = cat("load-", ::getpid());
+    {
+      const TlsSettings tls(access);
+      Connection writer(tls);
+      make_namespace(writer, space);
+    }
     measure_rates(
-        read_kubeconfig(settings_.running), [&] { return dibs::bench::cpu_seconds(settings_.pid); },
-        "");
+        access, space, [&] { return dibs::bench::cpu_seconds(settings_.pid); }, "");
     if (!settings_.json.empty()) report_.write_json(settings_.json);
   }
 
-  void measure_rates(const Access& access, const std::function<double()>& cpu_seconds,
-                     const std::string& prefix) {
+  void measure_rates(const Access& access, const std::string& space,
+                     const std::function<double()>& cpu_seconds, const std::string& prefix) {
     const TlsSettings tls(access);
-    Work work = creates("default");
+    Work work = creates(space);
     double cpu = 0;
     if (!wanted("creates")) {
       work.count = kPerNamespace;
@@ -191,7 +199,7 @@ class Program {
       add_rate(cat(prefix, "creates, ", connections, " conn."), outcome, cpu, baseline_.syncs,
                "fdatasync");
     }
-    Work get = gets("default", work.first);
+    Work get = gets(space, work.first);
     for (const std::size_t connections : connection_counts()) {
       if (!wanted("gets")) break;
       Load load(tls, connections, settings_.threads);
