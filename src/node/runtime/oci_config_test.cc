@@ -213,20 +213,6 @@ TEST(Signals, have_names_and_numbers) {
   }
 }
 
-TEST(PodNetworkRange, avoids_the_machines_routes) {
-  const std::string free = pick_range("name", "");
-  EXPECT_THAT(free, testing::MatchesRegex("10\\.[0-9]+\\.0\\.0/16"));
-  EXPECT_EQ(free, pick_range("name", "Iface\tDestination\tGateway\tFlags\n"));
-  const int second = std::stoi(free.substr(3));
-  char route[200];
-  std::snprintf(route, sizeof route, "eth0\t0000%02X0A\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\n",
-                static_cast<unsigned>(second));
-  EXPECT_NE(pick_range("name", route), free);
-  EXPECT_NE(pick_range("name", "", {"10.7.0.0/16", free}), free);
-  EXPECT_EQ(pick_range("name", "", {"10.7.0.0/16"}), free);
-  EXPECT_EQ(pick_range("name", "eth0\t0000000A\t00000000\t0001\t0\t0\t0\t000000FF\t0\n"), "");
-}
-
 TEST(OciRecords, read_back) {
   SandboxRecord sandbox;
   sandbox.phase = SandboxPhase::ready;

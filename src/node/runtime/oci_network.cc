@@ -30,12 +30,6 @@ using json::Value;
 
 constexpr Duration kCallLimit = std::chrono::minutes(1);
 
-std::uint32_t hex_number(std::string_view text) {
-  std::uint32_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  return value;
-}
-
 NetworkOptions with_own_folder(NetworkOptions options) {
   if (!options.own_folder.empty()) {
     options.plugin_folders.insert(options.plugin_folders.begin(), options.own_folder);
@@ -45,40 +39,8 @@ NetworkOptions with_own_folder(NetworkOptions options) {
 
 }  // namespace
 
-std::string pick_range(const std::string& name, const std::string& routes,
-                       const std::vector<std::string>& others) {
-  constexpr unsigned kFirst = 64, kCount = 128;
-  std::vector<bool> taken(256, false);
-  for (const auto line : split(routes, '\n')) {
-    std::vector<std::string_view> fields;
-    for (const auto field : split(line, '\t')) fields.push_back(trim(field));
-    if (fields.size() < 8 || fields[0] == "Iface") continue;
-    // As the machine's memory has it: the first byte of the address is the lowest.
-    const std::uint32_t destination = hex_number(fields[1]);
-    const std::uint32_t mask = hex_number(fields[7]);
-    if ((destination & 0xff) != 10 || mask == 0) continue;
-    if (((mask >> 8) & 0xff) == 0) {
-      taken.assign(256, true);
-      continue;
-    }
-    for (unsigned i = 0; i < 256; ++i) {
-      if ((i & ((mask >> 8) & 0xff)) == ((destination >> 8) & ((mask >> 8) & 0xff)))
-        taken[i] = true;
-    }
-  }
-  const unsigned start = hex_number(digest_of(name).substr(7, 4));
-  for (unsigned i = 0; i < kCount; ++i) {
-    const unsigned second = kFirst + (start + i) % kCount;
-    std::string range = cat("10.", second, ".0.0/16");
-    const bool other = std::find(others.begin(), others.end(), range) != others.end();
-    if (!taken[second] && !other) return range;
-  }
-  return "";
-}
-
 PodNetwork::PodNetwork(NetworkOptions options)
-    : options_(with_own_folder(std::move(options))),
-      bridge_(cat("dibs-", digest_of(options_.name).substr(7, 8))) {}
+    : options_(with_own_folder(std::move(options))), bridge_(bridge_name(options_.name)) {}
 
 Result<> PodNetwork::link_plugins() {
   if (options_.own_folder.empty() || options_.program.empty()) return success();
@@ -122,7 +84,7 @@ Result<> PodNetwork::ready() {
 void PodNetwork::prepare() {
   auto list = configuration();
   if (!list.ok() || !(*list)["dibs"].as_bool()) return;
-  if (auto subnet = range(); subnet.ok()) masquerade(*subnet);
+  if (auto ranges = claim_pod_range(options_); ranges.ok()) masquerade(ranges->pods);
 }
 
 Result<Value> PodNetwork::configuration() {
@@ -141,55 +103,11 @@ Result<Value> PodNetwork::configuration() {
   return default_configuration();
 }
 
-Result<std::string> PodNetwork::range() {
-  const std::string path = options_.state + "/range";
-  if (auto known = runtime::system_files().read(path); known.ok()) return known;
-  DIBS_CHECK(runtime::system_files().make_dirs(options_.state, 0755));
-  // One at a time on the machine: two that look at the same moment would find the same one free.
-  DIBS_TRY(const auto lock, wait_for_lock(options_.state + "/../ranges.lock"));
-  if (auto known = runtime::system_files().read(path); known.ok()) return known;
-  DIBS_CHECK(runtime::system_files().write(options_.state + "/owner", options_.name, 0644));
-  const auto others = ranges_of_others();
-  auto routes = runtime::system_files().read("/proc/net/route");
-  const std::string range = pick_range(options_.name, routes.ok() ? *routes : "", others);
-  if (range.empty())
-    return Error::unavailable("no free range of addresses for pods from 10.64.0.0 to 10.191.0.0");
-  DIBS_CHECK(runtime::system_files().write(path, range, 0644));
-  return range;
-}
-
-std::vector<std::string> PodNetwork::ranges_of_others() const {
-  const fs::path own(options_.state);
-  std::vector<std::string> found;
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(own.parent_path(), failed)) {
-    const std::string folder = entry.path().string();
-    if (!entry.path().filename().string().starts_with("net-") || folder == options_.state) continue;
-    auto range = runtime::system_files().read(folder + "/range");
-    auto owner = runtime::system_files().read(folder + "/owner");
-    if (!range.ok() || !owner.ok()) continue;
-    PodNetwork other({.name = *owner, .state = folder});
-    if (other.is_orphan()) {
-      other.destroy();
-    } else {
-      found.push_back(std::move(*range));
-    }
-  }
-  return found;
-}
-
-bool PodNetwork::is_orphan() const {
-  std::error_code failed;
-  if (!options_.name.starts_with('/') || fs::exists(options_.name, failed) || failed) return false;
-  // Without a bridge, too, there is nothing to begin with.
-  return fs::is_empty(cat("/sys/class/net/", bridge_, "/brif"), failed) || failed;
-}
-
 Result<Value> PodNetwork::default_configuration() {
-  DIBS_TRY(const std::string subnet, range());
+  DIBS_TRY(const MachineRanges ranges, claim_pod_range(options_));
   const Value ipam = Value::object(
       {{"type", "host-local"},
-       {"ranges", Value::array({Value::array({Value::object({{"subnet", subnet}})})})},
+       {"ranges", Value::array({Value::array({Value::object({{"subnet", ranges.pods}})})})},
        {"routes", Value::array({Value::object({{"dst", "0.0.0.0/0"}})})},
        {"dataDir", options_.state + "/ipam"}});
   // One rule for the whole range, by masquerade(), is much faster than the plugin's one per pod.
@@ -435,21 +353,6 @@ void PodNetwork::masquerade(const std::string& range) {
   }
 }
 
-void PodNetwork::destroy() {
-  auto subnet = runtime::system_files().read(options_.state + "/range");
-  if (subnet.ok()) {
-    (void)runtime::run({.argv = {"iptables", "--wait", "5", "-t", "nat", "-D", "POSTROUTING", "-s",
-                                 *subnet, "!", "-d", *subnet, "-j", "MASQUERADE"}})
-        .ok();
-  }
-  for (const char* way : {"-i", "-o"}) {
-    (void)runtime::run(
-        {.argv = {"iptables", "--wait", "5", "-D", "FORWARD", way, bridge_, "-j", "ACCEPT"}})
-        .ok();
-  }
-  (void)runtime::run({.argv = {"ip", "link", "delete", bridge_}}).ok();
-  std::error_code failed;
-  fs::remove_all(options_.state, failed);
-}
+void PodNetwork::destroy() { remove_machine_network(options_); }
 
 }  // namespace dibs::node

@@ -2,16 +2,11 @@
 // The pods' network, by CNI plugins.
 //
 // A machine's own configuration (the first file in /etc/cni/net.d) counts; without one there is a
-// bridge with addresses of its own, made at the first pod. Its range is picked so that it does not
-// meet a route of the machine or another network of ours, and kept as long as the machine is up;
-// nodes with the same network name share it. Who picks a range takes away the networks whose owner
-// is gone: an agent that is killed cannot.
+// bridge with addresses of its own (machine_network.h); nodes with the same network name share it.
 //
 // A pod may name further networks, each with an interface and a configuration of its own; one for
 // eth0 stands in for the machine's. They are added in order and removed in the opposite one.
 //
-//     <state>/owner       the network's name
-//     <state>/range       "10.97.0.0/16"
 //     <state>/ipam/       addresses given out, by the host-local plugin
 //     <state>/adding/ID   locked by whoever adds that sandbox, plugins and their children included
 //
@@ -27,22 +22,9 @@
 #include "base/result.h"
 #include "json/value.h"
 #include "node/runtime/container_runtime.h"
+#include "node/runtime/machine_network.h"
 
 namespace dibs::node {
-
-struct NetworkOptions {
-  std::string name = {};   // the folder of the node, or of the cluster whose nodes share it
-  std::string state = {};  // folder, gone after a reboot; networks of ours are siblings, net-…
-  std::string config_folder = "/etc/cni/net.d";
-  std::vector<std::string> plugin_folders = {"/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"};
-  /// Plugins that are this program under another name: a folder for links to it, searched first.
-  /// "": none.
-  std::string own_folder = {};
-  std::string program = {};
-  std::vector<std::string> own_plugins = {};
-  /// Further variables for plugins, NAME=value.
-  std::vector<std::string> environment = {};
-};
 
 struct NetworkResult {
   std::vector<std::string> ips = {};  // of eth0
@@ -77,10 +59,6 @@ class PodNetwork {
  private:
   Result<json::Value> configuration();
   Result<json::Value> default_configuration();
-  Result<std::string> range();
-  /// The ranges of the other networks here, less those that can be taken away.
-  std::vector<std::string> ranges_of_others() const;
-  bool is_orphan() const;
   std::string find_plugin(const std::string& type) const;
   /// One sandbox, whose plugins may hold an open file of ours.
   struct Target {
@@ -105,11 +83,5 @@ class PodNetwork {
   Mutex mutex_;
   bool masqueraded_ DIBS_GUARDED_BY(mutex_) = false;
 };
-
-/// The first range of 16 bits from 10.64.0.0 to 10.191.0.0, from a start that `name` decides, that
-/// no route of /proc/net/route (given as its text) meets and no other network has. "" when all are
-/// taken.
-std::string pick_range(const std::string& name, const std::string& routes,
-                       const std::vector<std::string>& others = {});
 
 }  // namespace dibs::node

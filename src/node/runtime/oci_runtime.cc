@@ -102,10 +102,7 @@ OciRuntime::OciRuntime(OciOptions options, runtime::Runtime& machine)
         if (all.cdi_directories.empty()) {
           all.cdi_directories = {cdi::kStaticDirectory, cdi::kDynamicDirectory};
         }
-        all.network.name = full_path(all.network.name);
-        if (all.network.state.empty()) {
-          all.network.state = cat("/run/dibs/net-", digest_of(all.network.name).substr(7, 8));
-        }
+        all.network = network_of_folder(all.network.name, std::move(all.network));
         return all;
       }()),
       program_name_(options_.program.substr(options_.program.rfind('/') + 1)),

@@ -114,17 +114,35 @@ std::string default_image_folder() {
   return cat(home != nullptr ? home : "/tmp", "/.local/share/dibs/images");
 }
 
-Result<PickedRuntime> pick_runtime(const RuntimeOptions& options, runtime::Runtime& machine) {
-  const RuntimeKind* wanted = find_named(runtime_kinds(), options.kind);
-  if (wanted == nullptr) {
-    return Error::invalid(cat("unknown runtime ", quoted(options.kind), ": one of ",
-                              join(names_of(runtime_kinds()), ", ")));
-  }
+namespace {
+
+/// The runtimes that a kind stands for, in the order in which they are tried; none: it is unknown.
+std::vector<const RuntimeKind*> candidates_of(std::string_view kind) {
+  const RuntimeKind* wanted = find_named(runtime_kinds(), kind);
+  if (wanted == nullptr) return {};
   std::vector<const RuntimeKind*> candidates;
   for (const auto name : wanted->tries) {
     if (!name.empty()) candidates.push_back(find_named(runtime_kinds(), name));
   }
   if (candidates.empty()) candidates = {wanted};
+  return candidates;
+}
+
+}  // namespace
+
+bool would_run_processes(std::string_view kind) {
+  for (const RuntimeKind* candidate : candidates_of(kind)) {
+    if (candidate->missing().empty()) return !candidate->simulated;
+  }
+  return false;
+}
+
+Result<PickedRuntime> pick_runtime(const RuntimeOptions& options, runtime::Runtime& machine) {
+  const auto candidates = candidates_of(options.kind);
+  if (candidates.empty()) {
+    return Error::invalid(cat("unknown runtime ", quoted(options.kind), ": one of ",
+                              join(names_of(runtime_kinds()), ", ")));
+  }
   std::string passed_over;
   Error failure = Error::internal("no runtime to try");
   for (const RuntimeKind* kind : candidates) {

@@ -77,6 +77,10 @@ std::span<const RuntimeKind> runtime_kinds();
 /// `machine` outlives the result.
 Result<PickedRuntime> pick_runtime(const RuntimeOptions& options, runtime::Runtime& machine);
 
+/// Whether a node with this `kind` would have real containers here; false too for a kind that is
+/// unknown.
+bool would_run_processes(std::string_view kind);
+
 /// /var/lib/dibs/images, or a folder in the user's home where he is not root.
 std::string default_image_folder();
 
