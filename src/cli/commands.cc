@@ -216,7 +216,9 @@ Flags serving_flags(ServeFlags& flags) {
        "EncryptionConfiguration of apiserver.config.k8s.io/v1: which resources are encrypted on "
        "the "
        "disk, and how"},
-      {"--service-cluster-ip-range", &flags.service_range, "CIDR of Service addresses"},
+      {"--service-cluster-ip-range", &flags.service_range,
+       "CIDR of Service addresses, for the cluster's life; 10.0.0.0/24, or another where that is "
+       "not free on this machine"},
       {"--service-account-issuer", &flags.issuer, "Issuer of service account tokens"},
       {"--shutdown-delay-duration", &flags.shutdown_delay,
        "How long it goes on serving after SIGTERM while /readyz says that it ends"},

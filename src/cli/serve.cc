@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "api/kinds/names.h"
+#include "base/ipv4.h"
 #include "base/log.h"
 #include "base/plug_points.h"
 #include "base/strings.h"
@@ -17,11 +18,14 @@
 #include "cluster/cluster.h"
 #include "drivers/drivers.h"
 #include "drivers/net/cni/plugins.h"
+#include "node/runtime/machine_network.h"
+#include "node/runtime/pick_runtime.h"
 #include "runtime/files.h"
 #include "server/admission_configuration.h"
 #include "server/audit.h"
 #include "server/bootstrap.h"
 #include "server/credentials.h"
+#include "server/service_range.h"
 #include "store/stores.h"
 
 namespace dibs::cli {
@@ -70,8 +74,7 @@ Result<> check_advertised(const ServeFlags& flags) {
   return success();
 }
 
-Result<server::Options> server_options(const ServeFlags& flags,
-                                       const server::Credentials& credentials) {
+Result<server::Options> server_options(const ServeFlags& flags) {
   server::Options options;
   options.release = flags.release;
   options.feature_gates = flags.feature_gates;
@@ -91,7 +94,6 @@ Result<server::Options> server_options(const ServeFlags& flags,
             kMostSeats, " together"));
   }
   options.seats = static_cast<unsigned>(seats);
-  options.service_range = flags.service_range;
   options.issuer = flags.issuer;
   if (!flags.token_auth_file.empty()) {
     auto tokens = runtime::system_files().read(flags.token_auth_file);
@@ -112,11 +114,50 @@ Result<server::Options> server_options(const ServeFlags& flags,
   options.audit_log = {flags.audit_log_path, flags.audit_log_maxsize, flags.audit_log_maxage,
                        flags.audit_log_maxbackup};
   DIBS_CHECK(server::check_audit_options(options));
+  return options;
+}
+
+void add_credentials(server::Options& options, const server::Credentials& credentials) {
   options.account_key_pem = credentials.account_key_pem;
   options.ca_pem = credentials.ca.certificate_pem;
   options.node_client_certificate_pem = credentials.node_client.certificate_pem;
   options.node_client_key_pem = credentials.node_client.key_pem;
-  return options;
+}
+
+/// Whether pods of this process have a network on this machine.
+bool has_pod_network(const ServeFlags& flags) {
+  return flags.whole_cluster && flags.nodes > 0 && flags.nodes <= cluster::kMostMachines &&
+         node::would_run_processes(flags.runtime);
+}
+
+/// Before anything is made: what is wrong with the flag itself, or taken on this machine.
+Result<> check_service_range(const ServeFlags& flags, const std::string& folder) {
+  if (flags.service_range.empty()) return success();
+  if (auto range = parse_service_range(flags.service_range); !range.ok()) {
+    return range.error().within("--service-cluster-ip-range");
+  }
+  if (!has_pod_network(flags)) return success();
+  return node::check_service_range(node::network_of_folder(folder), flags.service_range);
+}
+
+/// The cluster's addresses: as they have ever been, or those that this machine has left. Nothing is
+/// claimed where no pod has a network here.
+Result<std::optional<node::MachineRanges>> claim_addresses(const ServeFlags& flags,
+                                                           const std::string& folder,
+                                                           store::Store& store,
+                                                           std::string& service_range) {
+  DIBS_TRY(service_range, server::known_service_range(store, flags.service_range));
+  const bool kept = !service_range.empty();
+  if (!kept) service_range = flags.service_range;
+  std::optional<node::MachineRanges> machine;
+  if (has_pod_network(flags)) {
+    DIBS_TRY(machine, node::claim_ranges(node::network_of_folder(folder), {service_range, kept}));
+    DIBS_CHECK(node::make_bridge(*machine));
+    service_range = machine->services;
+  }
+  if (service_range.empty()) service_range = kDefaultServiceRange;
+  DIBS_CHECK(server::keep_service_range(store, service_range));
+  return machine;
 }
 
 net::TlsServerOptions tls_of(const server::Credentials& credentials) {
@@ -172,6 +213,17 @@ Result<> add_other_parts(cluster::Options& options, const ServeFlags& flags,
   return success();
 }
 
+Result<std::unique_ptr<store::Store>> open_store(const ServeFlags& flags, const std::string& folder,
+                                                 const server::Options& server,
+                                                 runtime::Random& random) {
+  store::StoreOptions place;
+  place.folder = folder;
+  DIBS_TRY(place.etcd, etcd_options(flags.etcd, flags.store));
+  DIBS_TRY(place.at_rest, form_of_values(flags.store, flags.encryption_provider_config, place.etcd,
+                                         server, random));
+  return store::open_store(flags.store, place);
+}
+
 /// A cluster with its certificates and its kubeconfig.
 class Served {
  public:
@@ -207,28 +259,28 @@ class Served {
   Result<> open(const ServeFlags& flags) {
     DIBS_TRY(const Address address, parse_address(flags.bind));
     DIBS_TRY(const std::string folder, data_folder(flags.data_dir));
+    DIBS_CHECK(check_advertised(flags));
+    DIBS_CHECK(check_service_range(flags, folder));
     cluster::World world = cluster::real_world();
     DIBS_CHECK(world.files.make_dirs(folder, 0700));
     pki_ = folder + "/pki";
-    DIBS_CHECK(check_advertised(flags));
+    cluster::Options options;
+    options.advertise_host = flags.advertise_address;
+    DIBS_TRY(options.server, server_options(flags));
+    if (flags.whole_cluster) DIBS_CHECK(add_other_parts(options, flags, folder));
+    DIBS_TRY(auto store, open_store(flags, folder, options.server, world.runtime.random));
+    DIBS_TRY(const auto machine,
+             claim_addresses(flags, folder, *store, options.server.service_range));
+    if (options.nodes) options.nodes->machine = machine;
     names_ = flags.tls_sans;
     for (const std::string& name : {address.host, flags.advertise_address,
-                                    server::api_service_address(flags.service_range)}) {
+                                    server::api_service_address(options.server.service_range)}) {
       names_.push_back(name);
     }
     DIBS_TRY(const auto credentials,
              server::load_credentials(world.files, world.runtime.clock, pki_, names_));
-    cluster::Options options;
-    options.advertise_host = flags.advertise_address;
-    DIBS_TRY(options.server, server_options(flags, credentials));
+    add_credentials(options.server, credentials);
     options.port = port_options(flags, address, credentials);
-    if (flags.whole_cluster) DIBS_CHECK(add_other_parts(options, flags, folder));
-    store::StoreOptions place;
-    place.folder = folder;
-    DIBS_TRY(place.etcd, etcd_options(flags.etcd, flags.store));
-    DIBS_TRY(place.at_rest, form_of_values(flags.store, flags.encryption_provider_config,
-                                           place.etcd, options.server, world.runtime.random));
-    DIBS_TRY(auto store, store::open_store(flags.store, place));
     DIBS_TRY(cluster_,
              cluster::Cluster::start(std::move(world), std::move(store), std::move(options)));
     renew_later();

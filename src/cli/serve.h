@@ -34,7 +34,7 @@ struct ServeFlags {
   int audit_log_maxage = 366;     // days
   int audit_log_maxbackup = 100;  // files
   std::string encryption_provider_config;
-  std::string service_range = "10.0.0.0/24";
+  std::string service_range;  // "": the cluster's, or one that is free here
   std::string issuer = "https://kubernetes.default.svc";
   Duration shutdown_delay{0};  // how long it is not ready, before it ends
   std::string log_level = "info";

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "client/transport.h"
 #include "cluster/world.h"
 #include "node/disk_options.h"
+#include "node/runtime/machine_network.h"
 #include "server/options.h"
 
 namespace dibs::cluster {
@@ -40,6 +42,8 @@ struct NodesOptions {
   std::vector<std::string> network_namespaces = {"kube-system"};
   /// The cluster's data folder, absolute: a node's is nodes/NAME in it.
   std::string folder = {};
+  /// What of this machine belongs to the cluster; nothing where containers are simulated.
+  std::optional<node::MachineRanges> machine = {};
   bool fleet = false;
   /// Where agents listen; "": where the API server does.
   std::string host = {};

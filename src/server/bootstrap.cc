@@ -1,11 +1,10 @@
 #include "server/bootstrap.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <charconv>
 
 #include "base/finalizers.h"
+#include "base/ipv4.h"
 #include "base/strings.h"
 #include "server/auth/bootstrap_roles.h"
 #include "server/status.h"
@@ -161,11 +160,7 @@ Result<> commit(store::Store& store, std::vector<store::Op> ops) {
 }  // namespace
 
 std::string api_service_address(std::string_view range) {
-  in_addr address{};
-  inet_pton(AF_INET, std::string(range.substr(0, range.find('/'))).c_str(), &address);
-  in_addr next{htonl(ntohl(address.s_addr) + 1)};
-  char out[INET_ADDRSTRLEN];
-  return inet_ntop(AF_INET, &next, out, sizeof out);
+  return ipv4_text(parse_ipv4(range.substr(0, range.find('/'))).value_or(0) + kApiServiceIndex);
 }
 
 Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/kinds/pod_security/pod_security.h"
+#include "base/ipv4.h"
 #include "json/value.h"
 #include "server/audit_log.h"
 
@@ -38,7 +39,7 @@ struct Options {
   /// Seats that requests share (fairness.h).
   unsigned seats = 600;
   std::string issuer = "https://kubernetes.default.svc";
-  std::string service_range = "10.0.0.0/24";
+  std::string service_range = kDefaultServiceRange;
   /// Contents of a --token-auth-file: token,user,uid,"group,group" a line.
   std::string static_tokens;
   /// PEM of the key that signs service account tokens, and of what else may verify them.

@@ -4,12 +4,10 @@
 // What is taken is read from the Services themselves, so there is nothing to repair after a crash;
 // one that is on its way to the store counts until its write is over. Where other servers give out
 // addresses, too, a write has the fence of each that it takes (fences.h).
-#include <arpa/inet.h>
-
-#include <charconv>
 #include <list>
 #include <set>
 
+#include "base/ipv4.h"
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "server/fences.h"
@@ -21,24 +19,10 @@ namespace {
 constexpr int kFirstPort = 30000;
 constexpr int kLastPort = 32767;
 
-struct Range {
-  std::uint32_t first = 0;
-  std::uint32_t size = 0;
-};
-
-Range parse_range(std::string_view text) {
-  auto slash = text.find('/');
-  int bits = 24;
-  std::from_chars(text.data() + slash + 1, text.data() + text.size(), bits);
-  in_addr address{};
-  inet_pton(AF_INET, std::string(text.substr(0, slash)).c_str(), &address);
-  return {ntohl(address.s_addr), 1U << (32 - bits)};
-}
-
-std::string to_text(std::uint32_t address) {
-  in_addr value{htonl(address)};
-  char out[INET_ADDRSTRLEN];
-  return inet_ntop(AF_INET, &value, out, sizeof out);
+/// Who starts a server has looked at it.
+Ipv4Range range_of(const std::string& text) {
+  const auto range = Ipv4Range::parse(text);
+  return range.ok() ? *range : *Ipv4Range::parse(kDefaultServiceRange);
 }
 
 struct Taken {
@@ -50,7 +34,7 @@ class ServiceAddresses : public AdmissionPlugin {
  public:
   explicit ServiceAddresses(PluginSources sources)
       : sources_(sources),
-        range_(parse_range(sources.options.service_range)),
+        range_(range_of(sources.options.service_range)),
         fences_(sources.store, "services") {}
   std::string_view name() const override { return "ServiceAddresses"; }
   bool may_be_disabled() const override { return false; }
@@ -147,15 +131,14 @@ class ServiceAddresses : public AdmissionPlugin {
     api::Path path = api::Path("spec");
     if (address.empty()) {
       // The lower part is left to those who choose their address, where there is room for one.
+      const auto size = static_cast<std::uint32_t>(range_.size());
       const std::uint32_t offset =
-          range_.size <= 32
-              ? 1
-              : std::min<std::uint32_t>(std::max<std::uint32_t>(16, range_.size / 16), 256);
-      std::uint32_t room = range_.size - 1 - offset;
+          size <= 32 ? 1 : std::min<std::uint32_t>(std::max<std::uint32_t>(16, size / 16), 256);
+      std::uint32_t room = size - 1 - offset;
       std::uint32_t start = static_cast<std::uint32_t>(sources_.runtime.random.below(room));
       for (std::uint32_t i = 0; i < room + offset - 1 && address.empty(); ++i) {
         std::uint32_t at = i < room ? offset + (start + i) % room : 1 + (i - room);
-        std::string candidate = to_text(range_.first + at);
+        std::string candidate = range_.address(at);
         if (!taken.addresses.contains(candidate)) address = candidate;
       }
       if (address.empty()) {
@@ -178,10 +161,8 @@ class ServiceAddresses : public AdmissionPlugin {
   }
 
   bool in_range(const std::string& address) const {
-    in_addr value{};
-    if (inet_pton(AF_INET, address.c_str(), &value) != 1) return false;
-    std::uint32_t number = ntohl(value.s_addr);
-    return number > range_.first && number < range_.first + range_.size - 1;
+    const auto number = parse_ipv4(address);
+    return number && *number > range_.first && *number < range_.first + range_.size() - 1;
   }
 
   void give_ports(const Write& write, Value& service, Taken& taken, api::FieldErrors& errors) {
@@ -230,7 +211,7 @@ class ServiceAddresses : public AdmissionPlugin {
   }
 
   PluginSources sources_;
-  Range range_;
+  const Ipv4Range range_;
   const Fences fences_;
   Mutex mutex_;
   std::list<Value> on_their_way_ DIBS_GUARDED_BY(mutex_);
