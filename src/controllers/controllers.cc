@@ -36,6 +36,9 @@ constexpr Kind kKinds[] = {
     {"daemon-set-controller", make_daemon_set_controller},
     {"job-controller", make_job_controller},
     {"cronjob-controller", make_cron_job_controller},
+    {"endpoint-controller", make_endpoints_controller},
+    {"endpointslice-controller", make_endpoint_slice_controller},
+    {"endpointslicemirroring-controller", make_slice_mirroring_controller},
 };
 
 /// Everything that lives from one start() to the next stop().
