@@ -70,7 +70,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Corpus{"checkpoint", fuzz_checkpoint}, Corpus{"stored", fuzz_stored},
                     Corpus{"backup", fuzz_backup}, Corpus{"net_objects", fuzz_net_objects},
                     Corpus{"net_addresses", fuzz_net_addresses}, Corpus{"net_host", fuzz_net_host},
-                    Corpus{"net_cni", fuzz_net_cni}, Corpus{"etcd", fuzz_etcd}),
+                    Corpus{"net_cni", fuzz_net_cni}, Corpus{"etcd", fuzz_etcd},
+                    Corpus{"dns", fuzz_dns}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

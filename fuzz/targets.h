@@ -35,6 +35,7 @@ int fuzz_net_objects(const std::uint8_t* data, std::size_t size);
 int fuzz_net_addresses(const std::uint8_t* data, std::size_t size);
 int fuzz_backup(const std::uint8_t* data, std::size_t size);
 int fuzz_stored(const std::uint8_t* data, std::size_t size);
+int fuzz_dns(const std::uint8_t* data, std::size_t size);
 int fuzz_etcd(const std::uint8_t* data, std::size_t size);
 
 inline void require(bool holds, const char* what) {
