@@ -153,6 +153,12 @@ Faults is_qualified_name(std::string_view text, Unit unit, std::string_view what
   return faults;
 }
 
+bool is_extended_resource_name(std::string_view name) {
+  return name.find('/') != std::string_view::npos &&
+         name.find("kubernetes.io/") == std::string_view::npos && !name.starts_with("requests.") &&
+         is_qualified_name(cat("requests.", name)).empty();
+}
+
 Faults is_label_value(std::string_view text) {
   Faults faults = too_long(text, kLabelValueMaxLength, Unit::bytes);
   if (!text.empty() && !matches_key(text)) {

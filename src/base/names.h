@@ -32,6 +32,8 @@ Faults is_dns1035_label(std::string_view text);
 Faults is_qualified_name(std::string_view text, Unit unit = Unit::bytes,
                          std::string_view what = "a valid label key");
 Faults is_label_value(std::string_view text);
+/// "example.com/gpu": a resource of pods that is not Kubernetes' own.
+bool is_extended_resource_name(std::string_view name);
 
 /// The name as it is judged where something will be appended to it: it may end in a dash.
 std::string as_name_prefix(std::string_view name);

@@ -31,7 +31,8 @@ Result<> make_folders(const AgentOptions& options, runtime::Files& files) {
                                   options.root.size(), " characters and may have at most ",
                                   kLongestRoot, ", because sockets of drivers lie below it"));
   }
-  for (const char* folder : {"", "/pods", "/plugins", "/plugins_registry", "/pod-resources"}) {
+  for (const char* folder :
+       {"", "/pods", "/plugins", "/plugins_registry", "/pod-resources", "/device-plugins"}) {
     // What pods have in their volumes is no other user's.
     const unsigned mode = std::string_view(folder) == "/pods" ? 0750 : 0755;
     const auto made = files.make_dirs(cat(options.root, folder), mode);
@@ -220,11 +221,14 @@ struct Agent::State {
       own_services = std::make_unique<client::Informer>(client, runtime, std::move(how));
       own_services->start();
     }
-    devices->on_driver_change([this](const std::string&) { workers->wake_all(); });
-    DIBS_CHECK(devices->start());
     if (options.port >= 0) DIBS_CHECK(start_server());
     node_options.kubelet_port = server ? server->port() : 0;
     node = std::make_unique<NodeObject>(client, runtime, *recorder, facts, node_options);
+    devices->on_driver_change([this](const std::string&) { workers->wake_all(); });
+    devices->on_amounts_change([this] { node->set_devices(devices->amounts()); });
+    DIBS_CHECK(devices->start());
+    // Of plugins that have not come back yet there is nothing, whatever was told before.
+    node->set_devices(devices->amounts());
     node->start([this](const Value&) { registered = true; });
     look_at_runtime();
     if (!facts.simulated) {

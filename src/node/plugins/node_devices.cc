@@ -13,6 +13,7 @@
 #include "node/plugins/driver_plugins.h"
 #include "node/plugins/health_monitor.h"
 #include "node/plugins/plugin_registry.h"
+#include "node/plugins/pod_devices.h"
 #include "node/plugins/pod_resources.h"
 #include "node/plugins/resource_models.h"
 #include "node/plugins/slice_wiper.h"
@@ -45,11 +46,19 @@ ClaimManagerOptions manager_options(const NodeDevicesOptions& options,
   return out;
 }
 
+Connect connect(rpc::MemoryNetwork* network) {
+  if (network != nullptr) {
+    return [network](const std::string& path) { return network->connect(path); };
+  }
+  return [](const std::string& path) { return rpc::connect_unix(path); };
+}
+
 class NodeDevicesImpl : public NodeDevices {
  public:
   NodeDevicesImpl(NodeDevicesOptions options, const api::Features& features,
                   ClaimManagerOptions manager, std::unique_ptr<ClaimCache> cache,
-                  client::Client& api, runtime::Runtime& runtime, runtime::Files& files)
+                  std::unique_ptr<DevicePlugins> device_plugins, client::Client& api,
+                  runtime::Runtime& runtime, runtime::Files& files)
       : options_(std::move(options)),
         release_(manager.release),
         shows_claims_(manager.enabled && features.on("KubeletPodResourcesDynamicResources")),
@@ -58,17 +67,20 @@ class NodeDevicesImpl : public NodeDevices {
         runtime_(runtime),
         metrics_(options_.metrics),
         cache_(std::move(cache)),
+        device_plugins_(std::move(device_plugins)),
         health_(cat(options_.root, "/dra_health_state"), files, runtime.clock),
         wiper_(options_.node_name, release_, api_, runtime),
-        plugins_(release_, connect(), runtime, wiper_, metrics_),
+        plugins_(release_, connect(options_.network), runtime, wiper_, metrics_),
         claims_(manager, api_, runtime.clock, plugins_, *cache_, health_, metrics_),
+        pods_(claims_, *device_plugins_),
         monitor_(runtime, health_,
                  [this](const std::string& driver, const std::vector<DeviceName>& devices) {
                    claims_.health_changed(driver, devices);
                  }),
         models_(options_.node_name, api_, runtime,
                 [this](const std::string& driver) { return plugins_.usable(driver); }),
-        registry_(runtime, connect(), {{"DRAPlugin", &plugins_}}),
+        registry_(runtime, connect(options_.network),
+                  {{"DRAPlugin", &plugins_}, {"DevicePlugin", device_plugins_.get()}}),
         reconcile_(runtime, {}, [this](const std::string&) { return reconcile(); }) {
     plugins_.on_change = [this](const std::string& driver) { driver_changed(driver); };
     // From 1.31 on drivers publish themselves; the older ones are known by their version.
@@ -93,6 +105,8 @@ class NodeDevicesImpl : public NodeDevices {
       DIBS_CHECK(runtime::system_files().make_dirs(cat(options_.root, "/plugins"), 0755));
     }
     DIBS_CHECK(serve_pod_resources());
+    // Simulated nodes have no sockets that a program could reach.
+    if (!options_.network) DIBS_CHECK(device_plugins_->start());
     watcher_ = options_.network ? watch_network(*options_.network, folder)
                                 : watch_folder(folder, runtime_);
     // Only then can drivers register: what they publish after that is safe from the first wipe.
@@ -111,13 +125,18 @@ class NodeDevicesImpl : public NodeDevices {
     if (watcher_) watcher_->stop();
     if (server_) server_->stop();
     registry_.stop();
+    device_plugins_->stop();
     reconcile_.stop();
     monitor_.stop();
     models_.stop();
     plugins_.stop();
   }
 
-  PodClaims& claims() override { return claims_; }
+  PodClaims& claims() override { return pods_; }
+  DeviceAmounts amounts() const override { return device_plugins_->amounts(); }
+  void on_amounts_change(std::function<void()> changed) override {
+    device_plugins_->on_amounts_change(std::move(changed));
+  }
   std::vector<std::string> drivers() const override { return plugins_.drivers(); }
   void on_driver_change(std::function<void(const std::string& driver)> changed) override {
     const MutexLock lock(mutex_);
@@ -125,14 +144,6 @@ class NodeDevicesImpl : public NodeDevices {
   }
 
  private:
-  Connect connect() const {
-    if (options_.network) {
-      return
-          [network = options_.network](const std::string& path) { return network->connect(path); };
-    }
-    return [](const std::string& path) { return rpc::connect_unix(path); };
-  }
-
   void watch() {
     PluginWatcher::Handlers handlers;
     handlers.appeared = [this](const std::string& path) { registry_.appeared(path); };
@@ -153,6 +164,10 @@ class NodeDevicesImpl : public NodeDevices {
     source.claim = [this](std::string_view name_space, std::string_view claim) {
       return claims_.find(name_space, claim);
     };
+    source.devices = [this](std::string_view pod_uid, std::string_view container) {
+      return device_plugins_->devices_of(pod_uid, container);
+    };
+    source.allocatable = [this] { return device_plugins_->allocatable(); };
     source.release = release_;
     source.claims = shows_claims_;
     source.get = shows_pods_;
@@ -188,6 +203,7 @@ class NodeDevicesImpl : public NodeDevices {
       known = true;
       std::set<std::string> uids;
       for (const auto& pod : *pods) uids.insert(pod["metadata"]["uid"].str());
+      device_plugins_->release_gone(uids);
       return uids;
     });
     if (done) return WorkOutcome::again_after(kReconcile);
@@ -202,10 +218,12 @@ class NodeDevicesImpl : public NodeDevices {
   runtime::Runtime& runtime_;
   PluginMetrics metrics_;
   const std::unique_ptr<ClaimCache> cache_;
+  const std::unique_ptr<DevicePlugins> device_plugins_;
   DeviceHealth health_;
   SliceWiper wiper_;
   DriverPlugins plugins_;
   ClaimManager claims_;
+  PodDevices pods_;
   HealthMonitor monitor_;
   ResourceModels models_;
   PluginRegistry registry_;
@@ -235,8 +253,15 @@ Result<std::unique_ptr<NodeDevices>> NodeDevices::open(NodeDevicesOptions option
   const ClaimManagerOptions manager = manager_options(options, features);
   DIBS_CHECK(files.make_dirs(options.root, 0755));
   DIBS_TRY(auto cache, ClaimCache::open(cat(options.root, "/dra_manager_state"), files));
-  return std::unique_ptr<NodeDevices>(std::make_unique<NodeDevicesImpl>(
-      std::move(options), features, manager, std::move(cache), api, runtime, files));
+  DevicePluginsOptions plugins;
+  plugins.folder = cat(options.root, "/device-plugins");
+  plugins.state = cat(options.root, "/device_plugins_state");
+  plugins.health = manager.health;
+  DIBS_TRY(auto device_plugins,
+           DevicePlugins::open(std::move(plugins), connect(options.network), runtime, files));
+  return std::unique_ptr<NodeDevices>(
+      std::make_unique<NodeDevicesImpl>(std::move(options), features, manager, std::move(cache),
+                                        std::move(device_plugins), api, runtime, files));
 }
 
 }  // namespace dibs::node

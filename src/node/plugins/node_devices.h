@@ -1,7 +1,7 @@
 #pragma once
-// Everything that a node does about devices: drivers register, their connections are watched,
-// claims of pods are prepared and taken back, health reaches pod statuses, monitoring agents are
-// answered. The agent makes one of these per node and talks to it as PodClaims.
+// Everything that a node does about devices: drivers and device plugins register, their connections
+// are watched, claims of pods are prepared and taken back, health reaches pod statuses, monitoring
+// agents are answered. The agent makes one of these per node and talks to it as PodClaims.
 //
 // Life: open() reads the checkpoint and fails when it is damaged; start() looks for slices that
 // are left from before, then begins to watch for plugins; stop() ends all calls of its own. What is
@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "client/client.h"
 #include "json/value.h"
+#include "node/plugins/device_plugins.h"
 #include "node/plugins/plugin_watcher.h"
 #include "node/plugins/pod_claims.h"
 #include "rpc/channel.h"
@@ -62,6 +63,10 @@ class NodeDevices {
   virtual void stop() = 0;
 
   virtual PodClaims& claims() = 0;
+  /// What device plugins have; nothing where there are no sockets.
+  virtual DeviceAmounts amounts() const = 0;
+  /// Set before start(); runs on the executor.
+  virtual void on_amounts_change(std::function<void()> changed) = 0;
   /// Called with a driver's name whenever it registers, connects or goes: pods that wait for it
   /// should try again. Set before start(); runs on the executor.
   virtual void on_driver_change(std::function<void(const std::string& driver)> changed) = 0;

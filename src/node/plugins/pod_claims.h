@@ -1,14 +1,17 @@
 #pragma once
-// The claims of pods on one node: prepared by their drivers before a pod's sandbox is made, and
-// unprepared after it is gone.
+// The devices of pods on one node: claims are prepared by their drivers before a pod's sandbox is
+// made, and unprepared after it is gone; device plugins are asked when the pod comes.
 //
-// The pod workers call this; claim_manager.h implements it. Calls block (a driver has 45 s), may
-// come from any thread, and may be repeated; a second one for a pod that has one under way fails.
+// The pod workers call this; claim_manager.h implements it for claims, pod_devices.h for both.
+// Calls block (a driver has 45 s), may come from any thread, and may be repeated; a second one for
+// a pod that has one under way fails.
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -26,16 +29,39 @@ struct PreparedDevice {
   std::vector<std::string> cdi_ids = {};
 };
 
-/// What a container gets of the claims that it uses.
+/// A file or folder of the host that a device plugin wants in a container.
+struct GivenMount {
+  std::string container_path = {};
+  std::string host_path = {};
+  bool read_only = false;
+};
+
+struct GivenNode {
+  std::string container_path = {};
+  std::string host_path = {};
+  std::string permissions = {};
+};
+
+/// What a container gets of the claims that it uses, and of device plugins.
 struct ContainerDevices {
   std::vector<std::string> cdi_ids = {};  // in the claims' order
-  /// The same ids for runtimes that know no other way, in releases up to 1.30 (cdi/annotations.h).
+  /// The same ids for runtimes that know no other way, in releases up to 1.30 (cdi/annotations.h);
+  /// and what device plugins tell the runtime.
   std::map<std::string, std::string> annotations = {};
+  // Of device plugins only.
+  std::vector<std::pair<std::string, std::string>> env = {};
+  std::vector<GivenMount> mounts = {};
+  std::vector<GivenNode> nodes = {};
 };
 
 class PodClaims {
  public:
   virtual ~PodClaims() = default;
+  /// Devices of device plugins, for a pod that comes; one that has them keeps them. The error is
+  /// why it cannot run here.
+  virtual Result<> grant(const json::Value& /*pod*/) { return success(); }
+  /// The extended resources that it has devices of by grant().
+  virtual std::set<std::string> granted(std::string_view /*pod_uid*/) { return {}; }
   /// All claims of the pod (an API object). The error is what stands in the event after
   /// "Failed to prepare dynamic resources: ".
   virtual Result<> prepare(const json::Value& pod) = 0;

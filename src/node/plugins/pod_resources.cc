@@ -40,6 +40,12 @@ class RateLimit {
   Duration last_ DIBS_GUARDED_BY(mutex_);
 };
 
+void tell(const DeviceShare& share, v1::ContainerDevices* out) {
+  out->set_resource_name(share.resource);
+  for (const auto& id : share.ids) out->add_device_ids(id);
+  for (const auto node : share.numa_nodes) out->mutable_topology()->add_nodes()->set_id(node);
+}
+
 class PodResourcesService {
  public:
   PodResourcesService(PodResourcesSource source, runtime::Clock& clock)
@@ -51,6 +57,14 @@ class PodResourcesService {
   std::vector<Value> pods() const {
     auto known = source_.pods ? source_.pods() : std::nullopt;
     return known ? std::move(*known) : std::vector<Value>();
+  }
+
+  std::vector<DeviceShare> allocatable() const {
+    return source_.allocatable ? source_.allocatable() : std::vector<DeviceShare>();
+  }
+  std::vector<DeviceShare> devices(const Value& pod, const Value& container) const {
+    if (!source_.devices) return {};
+    return source_.devices(pod["metadata"]["uid"].as_string(), container["name"].as_string());
   }
 
   void describe(const Value& pod, v1::PodResources* out) const {
@@ -69,6 +83,7 @@ class PodResourcesService {
  private:
   void describe(const Value& pod, const Value& container, v1::ContainerResources* out) const {
     out->set_name(container["name"].str());
+    for (const auto& share : devices(pod, container)) tell(share, out->add_devices());
     if (!source_.claims) return;
     const std::string name_space = pod["metadata"]["namespace"].str();
     std::set<std::string> told;
@@ -134,13 +149,23 @@ rpc::Reply list_v1alpha1(PodResourcesService& service, std::string_view) {
     out->set_name(pod["metadata"]["name"].str());
     out->set_namespace_(pod["metadata"]["namespace"].str());
     for (const auto& container : pod["spec"]["containers"].items()) {
-      out->add_containers()->set_name(container["name"].str());
+      auto* one = out->add_containers();
+      one->set_name(container["name"].str());
+      for (const auto& share : service.devices(pod, container)) {
+        auto* devices = one->add_devices();
+        devices->set_resource_name(share.resource);
+        for (const auto& id : share.ids) devices->add_device_ids(id);
+      }
     }
   }
   return {{}, response.SerializeAsString()};
 }
 
-rpc::Reply allocatable(PodResourcesService&, std::string_view) { return {}; }
+rpc::Reply allocatable(PodResourcesService& service, std::string_view) {
+  v1::AllocatableResourcesResponse response;
+  for (const auto& share : service.allocatable()) tell(share, response.add_devices());
+  return {{}, response.SerializeAsString()};
+}
 
 }  // namespace
 

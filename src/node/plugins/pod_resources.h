@@ -2,7 +2,7 @@
 // The PodResources service: what the containers of this node hold, told to monitoring agents over
 // <root>/pod-resources/kubelet.sock.
 //
-// Devices of claims only: this node has no device plugins and pins no cpus or memory.
+// Devices of claims and of device plugins: this node pins no cpus or memory.
 
 #include <functional>
 #include <optional>
@@ -10,6 +10,7 @@
 
 #include "json/value.h"
 #include "node/plugins/claim_cache.h"
+#include "node/plugins/device_plugins.h"
 #include "node/plugins/release.h"
 #include "rpc/server.h"
 #include "runtime/runtime.h"
@@ -21,6 +22,9 @@ struct PodResourcesSource {
   std::function<std::optional<std::vector<json::Value>>()> pods = {};
   std::function<std::optional<ClaimInfo>(std::string_view name_space, std::string_view claim)>
       claim = {};
+  std::function<std::vector<DeviceShare>(std::string_view pod_uid, std::string_view container)>
+      devices = {};
+  std::function<std::vector<DeviceShare>()> allocatable = {};
   /// Up to 1.30 a claim's resources say nothing but their CDI ids.
   NodeRelease release = {};
   bool claims = true;  // gate KubeletPodResourcesDynamicResources

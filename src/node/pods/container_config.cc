@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/strings.h"
@@ -66,6 +67,17 @@ void add_hostname(const Value& pod, const NodeFacts& facts, EnvList& env) {
   }
   char name[256] = "";
   if (::gethostname(name, sizeof name - 1) == 0) env.emplace(env.begin(), "HOSTNAME", name);
+}
+
+/// Variables of device plugins; what the container says itself counts.
+void add_given(const EnvList& given, EnvList& env) {
+  EnvList first;
+  for (const auto& variable : given) {
+    const bool own = std::any_of(env.begin(), env.end(),
+                                 [&](const auto& other) { return other.first == variable.first; });
+    if (!own) first.push_back(variable);
+  }
+  env.insert(env.begin(), first.begin(), first.end());
 }
 
 bool mounts_at(const std::vector<Mount>& mounts, std::string_view path) {
@@ -170,6 +182,7 @@ Result<ContainerConfig> build_container_config(const ContainerStart& start, cons
   config.image = start.image.id;
   DIBS_TRY(config.env, make_environment(start.pod, container, facts, start.addresses, sources));
   add_hostname(start.pod, facts, config.env);
+  add_given(start.devices.env, config.env);
   DIBS_TRY(auto security, effective_security(start.pod, container, start.image, facts));
   config.security = std::move(security.security);
   config.command = expanded(container["command"], config.env);
@@ -178,6 +191,13 @@ Result<ContainerConfig> build_container_config(const ContainerStart& start, cons
   DIBS_TRY(config.mounts, volumes.mounts(start.pod, container, config.env));
   DIBS_CHECK(add_own_files(start, volumes, config));
   config.cdi_devices = start.devices.cdi_ids;
+  for (const auto& mount : start.devices.mounts) {
+    config.mounts.push_back(
+        {mount.container_path, mount.host_path, mount.read_only, Propagation::none});
+  }
+  for (const auto& node : start.devices.nodes) {
+    config.devices.push_back({node.container_path, node.host_path, node.permissions});
+  }
   config.annotations = start.devices.annotations;
   config.log_path = cat(config.name, '/', start.attempt, ".log");
   config.stdin_open = container["stdin"].as_bool();

@@ -259,6 +259,14 @@ void NodeObject::set_disk_pressure(bool pressure) {
   });
 }
 
+void NodeObject::set_devices(DeviceAmounts devices) {
+  state_->post([devices = std::move(devices)](State& us) {
+    if (us.state.devices == devices) return;
+    us.state.devices = devices;
+    us.update();
+  });
+}
+
 Value NodeObject::object() const { return state_->known(); }
 
 }  // namespace dibs::node

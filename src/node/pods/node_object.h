@@ -17,6 +17,7 @@
 #include "client/client.h"
 #include "client/event_recorder.h"
 #include "json/value.h"
+#include "node/plugins/device_plugins.h"
 #include "node/pods/node_facts.h"
 #include "node/runtime/container_runtime.h"
 #include "runtime/runtime.h"
@@ -82,6 +83,8 @@ class NodeObject {
   void set_ready(Result<> ready);
   void set_images(std::vector<ImageInfo> images);
   void set_disk_pressure(bool pressure);
+  /// What device plugins have.
+  void set_devices(DeviceAmounts devices);
 
   /// The object as last answered; null before it is registered.
   json::Value object() const;

@@ -142,9 +142,15 @@ Value node_allocatable(const NodeOptions& options) {
 Value node_status(const NodeFacts& facts, const NodeOptions& options, const NodeState& state,
                   const Value& before, Time now) {
   const Machine& machine = options.machine;
+  Value capacity = node_capacity(options);
+  Value allocatable = node_allocatable(options);
+  for (const auto& [resource, amount] : state.devices) {
+    capacity.set(resource, std::to_string(amount.capacity));
+    allocatable.set(resource, std::to_string(amount.allocatable));
+  }
   Value status = Value::object(
-      {{"capacity", node_capacity(options)},
-       {"allocatable", node_allocatable(options)},
+      {{"capacity", std::move(capacity)},
+       {"allocatable", std::move(allocatable)},
        {"conditions", conditions(state, before, now)},
        {"addresses", addresses_of(facts, options)},
        {"nodeInfo", Value::object({{"machineID", machine.machine_id},

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "json/value.h"
+#include "node/plugins/device_plugins.h"
 #include "node/pods/node_facts.h"
 #include "node/pods/node_object.h"
 
@@ -16,6 +17,7 @@ struct NodeState {
   Result<> ready = Error::unavailable("container runtime is down");
   std::vector<ImageInfo> images = {};
   bool disk_pressure = false;
+  DeviceAmounts devices = {};  // of device plugins
 };
 
 json::Value node_capacity(const NodeOptions& options);

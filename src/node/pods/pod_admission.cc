@@ -130,7 +130,8 @@ std::int64_t requested(const Value& pod, std::string_view resource) {
 }
 
 std::optional<Rejection> admit_pod(const Value& pod, const Value& node,
-                                   const std::vector<Value>& others) {
+                                   const std::vector<Value>& others,
+                                   const std::set<std::string>& held) {
   if (const std::string_view os = pod["spec"]["os"]["name"].as_string(); os == "windows") {
     return Rejection{"PodOSNotSupported",
                      "Failed to admit pod as the OS field doesn't match node OS"};
@@ -159,7 +160,7 @@ std::optional<Rejection> admit_pod(const Value& pod, const Value& node,
     names.emplace(name);
   }
   for (const auto& name : names) {
-    if (!allocatable.contains(name) || is_claimed(pod, name)) continue;
+    if (!allocatable.contains(name) || is_claimed(pod, name) || held.contains(name)) continue;
     const std::int64_t wanted = requested(pod, name);
     if (wanted == 0) continue;
     std::int64_t used = 0;

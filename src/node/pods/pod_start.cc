@@ -48,9 +48,18 @@ bool PodWorker::admit() {
     if (taken_) return true;
   }
   auto rejection = refuse_spec(pod_, tools_.facts);
-  if (!rejection) rejection = admit_pod(pod_, tools_.node(), tools_.others(uid_));
+  if (!rejection) {
+    rejection = admit_pod(pod_, tools_.node(), tools_.others(uid_), tools_.claims.granted(uid_));
+  }
   if (!rejection && tools_.disk_pressure() && !is_critical(pod_)) {
     rejection = Rejection{kEvicted, "The node had condition: [DiskPressure]. "};
+  }
+  if (!rejection) {
+    if (const auto granted = tools_.claims.grant(pod_); !granted) {
+      rejection = Rejection{
+          "UnexpectedAdmissionError",
+          cat("Allocate failed due to ", granted.error().message(), ", which is unexpected")};
+    }
   }
   if (!rejection) {
     const MutexLock lock(mutex_);

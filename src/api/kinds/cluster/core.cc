@@ -14,6 +14,7 @@
 #include "api/kinds/rule_table.h"
 #include "api/kinds/subresource_rules.h"
 #include "base/finalizers.h"
+#include "base/names.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -163,7 +164,7 @@ void check_limit_name(std::string_view type, std::string_view name, const Path& 
     if (!is_standard_container_resource(name)) {
       errors.invalid(path, Value(name), "must be a standard resource for containers");
     }
-  } else if (!is_native_resource(name) && !is_extended_resource(name)) {
+  } else if (!is_native_resource(name) && !is_extended_resource_name(name)) {
     errors.invalid(path, Value(name), "doesn't follow extended resource name standard");
   }
 }

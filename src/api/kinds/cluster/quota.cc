@@ -6,6 +6,7 @@
 
 #include "api/kinds/checks.h"
 #include "api/kinds/metadata.h"
+#include "base/names.h"
 #include "base/span.h"
 #include "base/strings.h"
 
@@ -131,7 +132,7 @@ Amounts compute_usage(const Amounts& requests, const Amounts& limits) {
     if (plain || is_huge_page_resource(name)) {
       usage.emplace(name, amount);
       usage.emplace(cat("requests.", name), amount);
-    } else if (is_extended_resource(name)) {
+    } else if (is_extended_resource_name(name)) {
       usage.emplace(cat("requests.", name), amount);
     }
   }

@@ -6,6 +6,7 @@
 #include "api/kinds/checks.h"
 #include "api/kinds/metadata.h"
 #include "api/kinds/names.h"
+#include "base/names.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -26,7 +27,7 @@ void validate_container_resource_name(std::string_view name, const Path& path,
     if (!is_standard_container_resource(name)) {
       errors.invalid(path, Value(name), "must be a standard resource for containers");
     }
-  } else if (!is_native_resource(name) && !is_extended_resource(name)) {
+  } else if (!is_native_resource(name) && !is_extended_resource_name(name)) {
     errors.invalid(path, Value(name), "doesn't follow extended resource name standard");
   }
 }
@@ -179,18 +180,13 @@ bool is_native_resource(std::string_view name) {
          name.find("kubernetes.io/") != std::string_view::npos;
 }
 
-bool is_extended_resource(std::string_view name) {
-  if (is_native_resource(name) || starts_with(name, "requests.")) return false;
-  return is_qualified_name(cat("requests.", name)).empty();
-}
-
 bool is_huge_page_resource(std::string_view name) { return starts_with(name, "hugepages-"); }
 
 bool is_integer_resource(std::string_view name) {
   return is_one_of(name, {"pods", "services", "replicationcontrollers", "resourcequotas", "secrets",
                           "configmaps", "persistentvolumeclaims", "services.nodeports",
                           "services.loadbalancers"}) ||
-         is_extended_resource(name);
+         is_extended_resource_name(name);
 }
 
 bool is_overcommit_allowed(std::string_view name) {

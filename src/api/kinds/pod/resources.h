@@ -27,7 +27,6 @@ void max_amounts(Amounts& sum, const Amounts& other);
 
 /// No domain, or one of kubernetes.io: not of a device plugin.
 bool is_native_resource(std::string_view name);
-bool is_extended_resource(std::string_view name);
 bool is_huge_page_resource(std::string_view name);
 /// Whole numbers only.
 bool is_integer_resource(std::string_view name);

@@ -3,6 +3,7 @@
 #include "api/kinds/metadata.h"
 #include "api/kinds/resource/checks.h"
 #include "api/kinds/resource/names.h"
+#include "base/names.h"
 
 namespace dibs::api {
 
@@ -17,7 +18,7 @@ void check_class_spec(const Value& spec, const Value* old, const Path& path, Fin
     }
   }
   const Value& extended = spec["extendedResourceName"];
-  if (!extended.is_null() && !is_valid_extended_resource_name(extended.as_string())) {
+  if (!extended.is_null() && !is_extended_resource_name(extended.as_string())) {
     std::size_t from = found.errors.size();
     found.errors.invalid(path.child("extendedResourceName"), extended,
                          "must be a valid extended resource name");

@@ -197,12 +197,6 @@ void check_interface_address(const Value& address, const Path& path, FieldErrors
   }
 }
 
-bool is_valid_extended_resource_name(std::string_view name) {
-  return name.find('/') != std::string_view::npos &&
-         name.find("kubernetes.io/") == std::string_view::npos &&
-         name.substr(0, 9) != "requests." && is_qualified_name(cat("requests.", name)).empty();
-}
-
 std::string shortened_key(std::string_view key, std::size_t limit) {
   if (key.size() <= limit) return std::string(key);
   constexpr std::string_view dots = "...";

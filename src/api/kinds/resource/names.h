@@ -25,8 +25,6 @@ void check_label_name(const Value& name, const Path& path, FieldErrors& errors);
 void check_version_value(const Value& version, const Path& path, FieldErrors& errors);
 /// "10.9.8.7/24", in the form that it would be written in.
 void check_interface_address(const Value& address, const Path& path, FieldErrors& errors);
-/// A name that requests of pods may use for devices of a class: "example.com/gpu".
-bool is_valid_extended_resource_name(std::string_view name);
 
 /// A key as paths show it: what is longer than `limit` loses its middle.
 std::string shortened_key(std::string_view key, std::size_t limit);
