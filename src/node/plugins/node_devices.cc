@@ -79,8 +79,7 @@ class NodeDevicesImpl : public NodeDevices {
                  }),
         models_(options_.node_name, api_, runtime,
                 [this](const std::string& driver) { return plugins_.usable(driver); }),
-        registry_(runtime, connect(options_.network),
-                  {{"DRAPlugin", &plugins_}, {"DevicePlugin", device_plugins_.get()}}),
+        registry_(runtime, connect(options_.network), handlers()),
         reconcile_(runtime, {}, [this](const std::string&) { return reconcile(); }) {
     plugins_.on_change = [this](const std::string& driver) { driver_changed(driver); };
     // From 1.31 on drivers publish themselves; the older ones are known by their version.
@@ -144,6 +143,13 @@ class NodeDevicesImpl : public NodeDevices {
   }
 
  private:
+  std::map<std::string, PluginHandler*> handlers() {
+    auto all = options_.handlers;
+    all["DRAPlugin"] = &plugins_;
+    all["DevicePlugin"] = device_plugins_.get();
+    return all;
+  }
+
   void watch() {
     PluginWatcher::Handlers handlers;
     handlers.appeared = [this](const std::string& path) { registry_.appeared(path); };

@@ -10,6 +10,7 @@
 // Thread-safe.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include "client/client.h"
 #include "json/value.h"
 #include "node/plugins/device_plugins.h"
+#include "node/plugins/plugin_registry.h"
 #include "node/plugins/plugin_watcher.h"
 #include "node/plugins/pod_claims.h"
 #include "rpc/channel.h"
@@ -48,6 +50,8 @@ struct NodeDevicesOptions {
   std::function<void()> watching = {};
   /// Drivers that live in this process, in place of sockets: simulated nodes.
   rpc::MemoryNetwork* network = nullptr;
+  /// Who takes plugins of other types, by type. They outlive it.
+  std::map<std::string, PluginHandler*> handlers = {};
 };
 
 class NodeDevices {
