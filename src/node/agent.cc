@@ -4,9 +4,12 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "client/event_recorder.h"
 #include "client/gate.h"
+#include "node/plugins/csi_drivers.h"
+#include "node/plugins/csi_node.h"
 #include "node/plugins/node_devices.h"
 #include "node/pods/node_disk.h"
 #include "node/pods/pod_workers.h"
@@ -109,6 +112,7 @@ struct Agent::State {
   PickedRuntime picked;
   std::unique_ptr<client::EventRecorder> recorder;
   std::unique_ptr<client::Informer> own_services;
+  std::unique_ptr<CsiDrivers> storage;  // none on a simulated node
   std::unique_ptr<NodeDevices> devices;
   std::unique_ptr<PodObjects> objects;
   std::unique_ptr<Volumes> volumes;
@@ -121,6 +125,8 @@ struct Agent::State {
   std::shared_ptr<client::Gate> gate = std::make_shared<client::Gate>();
   std::atomic<bool> registered{false};
   bool stopped = false;
+  Mutex mutex;
+  std::vector<std::string> volumes_in_use DIBS_GUARDED_BY(mutex);
 
   Result<> open() {
     if (options.name.empty()) return Error::bad_request("--name: a node needs a name");
@@ -173,7 +179,12 @@ struct Agent::State {
     events.host = options.name;
     recorder = std::make_unique<client::EventRecorder>(client, runtime, std::move(events));
 
+    if (!simulated) {
+      storage = std::make_unique<CsiDrivers>(CsiDriversOptions{options.name, csi_paths(), {}},
+                                             client, runtime);
+    }
     NodeDevicesOptions device_options;
+    if (storage) device_options.handlers["CSIPlugin"] = storage.get();
     device_options.node_name = options.name;
     device_options.root = options.root;
     device_options.release = options.release;
@@ -188,7 +199,7 @@ struct Agent::State {
     PodObjectsOptions object_options;
     object_options.watch = !simulated;
     objects = make_pod_objects(client, runtime, object_options);
-    volumes = std::make_unique<Volumes>(client, runtime, *objects, facts);
+    volumes = std::make_unique<Volumes>(client, runtime, *objects, facts, surroundings());
     PodWorkersOptions pods;
     pods.concurrency = options.concurrency;
     pods.log_root = log_root();
@@ -198,6 +209,20 @@ struct Agent::State {
     workers = std::make_unique<PodWorkers>(client, runtime, *picked.runtime, devices->claims(),
                                            *volumes, *objects, *recorder, facts, std::move(pods));
     return success();
+  }
+
+  CsiPaths csi_paths() const { return {}; }
+
+  VolumeSurroundings surroundings() {
+    VolumeSurroundings out;
+    out.drivers = storage.get();
+    out.node = [this] { return node ? node->object() : Value(); };
+    out.in_use = [this](std::vector<std::string> names) {
+      if (node) node->set_volumes_in_use(names);
+      const MutexLock lock(mutex);
+      volumes_in_use = std::move(names);
+    };
+    return out;
   }
 
   std::string log_root() const {
@@ -226,10 +251,18 @@ struct Agent::State {
     node = std::make_unique<NodeObject>(client, runtime, *recorder, facts, node_options);
     devices->on_driver_change([this](const std::string&) { workers->wake_all(); });
     devices->on_amounts_change([this] { node->set_devices(devices->amounts()); });
+    if (storage) storage->on_change = [this](const std::string&) { workers->wake_all(); };
     DIBS_CHECK(devices->start());
     // Of plugins that have not come back yet there is nothing, whatever was told before.
     node->set_devices(devices->amounts());
-    node->start([this](const Value&) { registered = true; });
+    if (storage) {
+      const MutexLock lock(mutex);
+      node->set_volumes_in_use(volumes_in_use);
+    }
+    node->start([this](const Value&) {
+      registered = true;
+      if (storage) runtime.executor.post([this, held = gate] { make_csi_node(*held); });
+    });
     look_at_runtime();
     if (!facts.simulated) {
       disk = std::make_unique<NodeDisk>(runtime, *picked.runtime, *workers, *node, *recorder, facts,
@@ -240,6 +273,16 @@ struct Agent::State {
                                             ? shared.pods->of_node(options.name)
                                             : watch_own_pods(client, runtime, options.name);
     return workers->start(std::move(source));
+  }
+
+  /// So that it is there before the first driver: who counts volumes looks for it.
+  void make_csi_node(client::Gate& held) {
+    client::GateEntry inside(held);
+    if (!inside) return;
+    if (auto made = ensure_csi_node(client, options.name); !made) {
+      log::warn("the CSINode comes with the first driver",
+                {{"node", options.name}, {"error", made.error()}});
+    }
   }
 
   /// Whether it can run pods, and which images it has: now and from time to time.
@@ -293,6 +336,7 @@ struct Agent::State {
     if (disk) disk->stop();
     workers->stop();
     devices->stop();
+    if (storage) storage->stop();
     if (node) node->stop();
     if (own_services) own_services->stop();
   }

@@ -189,6 +189,7 @@ Result<ContainerConfig> build_container_config(const ContainerStart& start, cons
   config.args = expanded(container["args"], config.env);
   config.working_dir = container["workingDir"].str();
   DIBS_TRY(config.mounts, volumes.mounts(start.pod, container, config.env));
+  DIBS_TRY(config.devices, volumes.devices(start.pod, container));
   DIBS_CHECK(add_own_files(start, volumes, config));
   config.cdi_devices = start.devices.cdi_ids;
   for (const auto& mount : start.devices.mounts) {

@@ -267,6 +267,14 @@ void NodeObject::set_devices(DeviceAmounts devices) {
   });
 }
 
+void NodeObject::set_volumes_in_use(std::vector<std::string> names) {
+  state_->post([names = std::move(names)](State& us) {
+    if (us.state.volumes_in_use == names) return;
+    us.state.volumes_in_use = names;
+    us.update();
+  });
+}
+
 Value NodeObject::object() const { return state_->known(); }
 
 }  // namespace dibs::node

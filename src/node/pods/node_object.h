@@ -85,6 +85,8 @@ class NodeObject {
   void set_disk_pressure(bool pressure);
   /// What device plugins have.
   void set_devices(DeviceAmounts devices);
+  /// Of those that are attached: they are not detached while they stand in the status.
+  void set_volumes_in_use(std::vector<std::string> names);
 
   /// The object as last answered; null before it is registered.
   json::Value object() const;

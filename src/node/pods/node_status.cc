@@ -168,6 +168,12 @@ Value node_status(const NodeFacts& facts, const NodeOptions& options, const Node
     status.set("daemonEndpoints", Value::object({{"kubeletEndpoint", endpoint}}));
   }
   if (!state.images.empty()) status.set("images", images_of(state.images));
+  if (const auto& in_use = state.volumes_in_use;
+      in_use && !(in_use->empty() && before["volumesInUse"].empty())) {
+    Value names = Value::array();
+    for (const auto& name : *in_use) names.push(name);
+    status.set("volumesInUse", std::move(names));
+  }
   return status;
 }
 

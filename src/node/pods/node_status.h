@@ -1,6 +1,7 @@
 #pragma once
 // The Node object's content as the kubelet writes it. Functions of their arguments alone.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct NodeState {
   std::vector<ImageInfo> images = {};
   bool disk_pressure = false;
   DeviceAmounts devices = {};  // of device plugins
+  /// Attached volumes; nothing: not known yet, what stands in the status stays.
+  std::optional<std::vector<std::string>> volumes_in_use = {};
 };
 
 json::Value node_capacity(const NodeOptions& options);

@@ -1,4 +1,4 @@
-// A pod's way down: containers, sandbox, claims, status, volumes, and the object.
+// A pod's way down: containers, sandbox, claims, mounts, status, volumes, and the object.
 
 #include <algorithm>
 #include <filesystem>
@@ -106,6 +106,16 @@ void PodWorker::end() {
       return look_again(kUnprepareRetry);
     }
     unprepared_ = true;
+  }
+  if (!unmounted_) {
+    // Likewise: the volume may be wanted elsewhere.
+    if (const auto unmounted = tools_.volumes.unmount(uid_); !unmounted) {
+      log::warn("volumes cannot be unmounted",
+                {{"pod", pod_text(pod_)}, {"error", unmounted.error().message()}});
+      put_status(false);
+      return look_again(kUnprepareRetry);
+    }
+    unmounted_ = true;
   }
   tools_.probes.remove_pod(uid_);
   waiting_.clear();

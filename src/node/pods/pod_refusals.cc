@@ -48,8 +48,6 @@ constexpr Refused kOfContainer[] = {
        return container["securityContext"]["procMount"].as_string() == "Unmasked";
      },
      kNoUserNamespaces},
-    {"volumeDevices", [](const Value& container) { return !container["volumeDevices"].empty(); },
-     "this node has no block volumes"},
     {"volumeMounts[].recursiveReadOnly",
      [](const Value& container) {
        const auto& mounts = container["volumeMounts"].items();

@@ -23,6 +23,8 @@ const client::Gvr kPods{"", "v1", "pods"};
 
 // Every pod is looked at from time to time, should the runtime have failed to tell of something.
 constexpr Duration kResync = std::chrono::seconds(60);
+// Of a volume that others are at work on.
+constexpr Duration kAttachRetry = std::chrono::milliseconds(250);
 // What users mend by changing other objects is tried again this soon.
 constexpr Duration kConfigRetry = std::chrono::seconds(2);
 
@@ -152,11 +154,18 @@ void PodWorker::run() {
 
 bool PodWorker::set_up_volumes() {
   const auto failures = tools_.volumes.set_up(pod_);
-  for (const auto& failure : failures) {
-    tools_.events.warning(pod_, "", "FailedMount", failure.message);
-  }
   if (failures.empty()) return true;
-  grow_retry();
+  bool failed = false;
+  for (const auto& failure : failures) {
+    if (failure.waits) continue;
+    tools_.events.warning(pod_, "", "FailedMount", failure.message);
+    failed = true;
+  }
+  if (failed) {
+    grow_retry();
+  } else {
+    look_again(kAttachRetry);
+  }
   return false;
 }
 

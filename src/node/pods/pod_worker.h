@@ -172,6 +172,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   std::string end_message_;
   bool disrupted_ = false;
   Duration kill_deadline_{0};
+  bool unmounted_ = false;
   bool volumes_gone_ = false;
   bool unprepared_ = false;
   bool delete_sent_ = false;

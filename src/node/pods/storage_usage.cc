@@ -1,11 +1,13 @@
 #include "node/pods/storage_usage.h"
 
 #include <charconv>
+#include <filesystem>
 #include <set>
 
 #include "base/log.h"
 #include "base/strings.h"
 #include "node/pods/pod_spec.h"
+#include "node/pods/volume_persistent.h"
 #include "runtime/processes.h"
 
 namespace dibs::node {
@@ -72,7 +74,14 @@ PodUsage measure_pod(const NodeFacts& facts, const std::string& log_root, const 
   for (const auto& [name, used] : usage.empty_dirs) {
     folders.push_back(cat(volumes, "/kubernetes.io~empty-dir/", name));
   }
-  std::set<std::string> others = {volumes, folder + "/etc-hosts", folder + "/containers"};
+  std::set<std::string> others = {folder + "/etc-hosts", folder + "/containers"};
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(volumes, error)) {
+    // What outlives the pod is not the node's storage, though it may lie on the same disk.
+    if (!PersistentVolumes::is_folder_of_others(entry.path().filename().string())) {
+      others.insert(entry.path().string());
+    }
+  }
   for (const auto& container : containers) {
     others.insert(runtime.written_folder(container.sandbox_id));
   }

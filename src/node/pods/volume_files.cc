@@ -1,5 +1,6 @@
 #include "node/pods/volume_files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <sys/mount.h>
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include "base/strings.h"
 
@@ -40,6 +42,105 @@ std::string unescape(std::string_view field) {
     }
   }
   return out;
+}
+
+struct MountLine {
+  std::string point;
+  bool shared = false;
+};
+
+std::vector<MountLine> read_mounts() {
+  std::vector<MountLine> out;
+  const auto table = read_file("/proc/self/mountinfo", std::size_t{64} << 20);
+  if (!table) return out;
+  for (const auto line : split(*table, '\n')) {
+    const auto fields = split(line, ' ');
+    if (fields.size() < 7) continue;
+    MountLine made{unescape(fields[4])};
+    for (std::size_t i = 6; i < fields.size() && fields[i] != "-"; ++i) {
+      made.shared = made.shared || fields[i].starts_with("shared:");
+    }
+    out.push_back(std::move(made));
+  }
+  return out;
+}
+
+struct MountFlag {
+  std::string_view name;
+  unsigned long bit;
+  bool sets;
+};
+constexpr MountFlag kFlags[] = {
+    {"ro", MS_RDONLY, true},
+    {"rw", MS_RDONLY, false},
+    {"noexec", MS_NOEXEC, true},
+    {"exec", MS_NOEXEC, false},
+    {"nosuid", MS_NOSUID, true},
+    {"suid", MS_NOSUID, false},
+    {"nodev", MS_NODEV, true},
+    {"dev", MS_NODEV, false},
+    {"noatime", MS_NOATIME, true},
+    {"atime", MS_NOATIME, false},
+    {"nodiratime", MS_NODIRATIME, true},
+    {"diratime", MS_NODIRATIME, false},
+    {"relatime", MS_RELATIME, true},
+    {"strictatime", MS_STRICTATIME, true},
+    {"defaults", 0, true},
+    {"bind", 0, true},
+};
+
+class FileHandle {
+ public:
+  explicit FileHandle(int fd) : fd_(fd) {}
+  ~FileHandle() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  FileHandle(const FileHandle&) = delete;
+  FileHandle& operator=(const FileHandle&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+constexpr int kDeepest = 1000;
+
+struct Ownership {
+  gid_t group = 0;
+  bool read_only = false;
+};
+
+/// What `fd` (O_PATH) is, and all below it. Held by its descriptor from the first look to the last
+/// change, so that nothing put in its place is touched.
+Result<> give(int fd, const std::string& name, const Ownership& to, int depth) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return file_error("stat", name, errno);
+  if (::fchownat(fd, "", static_cast<uid_t>(-1), to.group, AT_EMPTY_PATH) != 0) {
+    return file_error("chown", name, errno);
+  }
+  if (S_ISLNK(info.st_mode)) return success();
+  const std::string self = cat("/proc/self/fd/", fd);
+  if (S_ISDIR(info.st_mode)) {
+    if (depth > kDeepest) return file_error("open", name, ELOOP);
+    DIR* folder = nullptr;
+    if (const int opened = ::open(self.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); opened >= 0) {
+      folder = ::fdopendir(opened);
+    }
+    if (folder == nullptr) return file_error("open", name, errno);
+    const std::unique_ptr<DIR, int (*)(DIR*)> held(folder, ::closedir);
+    while (const dirent* entry = ::readdir(folder)) {
+      const std::string_view child = entry->d_name;
+      if (child == "." || child == "..") continue;
+      const FileHandle below(::openat(fd, entry->d_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+      if (below.get() < 0 && errno == ENOENT) continue;
+      if (below.get() < 0) return file_error("open", cat(name, '/', child), errno);
+      DIBS_CHECK(give(below.get(), cat(name, '/', child), to, depth + 1));
+    }
+  }
+  unsigned mode = (info.st_mode & 07777U) | (to.read_only ? 0440U : 0660U);
+  if (S_ISDIR(info.st_mode)) mode |= 02110U;
+  if (::chmod(self.c_str(), mode) != 0) return file_error("chmod", name, errno);
+  return success();
 }
 
 }  // namespace
@@ -118,27 +219,39 @@ Result<> remove_tree(const std::string& path) {
 }
 
 Result<> give_to_group(const std::string& path, std::int64_t group, bool read_only) {
-  const auto give = [&](const std::string& entry) -> Result<> {
-    struct stat info {};
-    if (::lstat(entry.c_str(), &info) != 0) {
-      if (errno == ENOENT) return success();
-      return file_error("lstat", entry, errno);
+  const FileHandle root(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (root.get() < 0) return file_error("open", path, errno);
+  return give(root.get(), path, {static_cast<gid_t>(group), read_only}, 0);
+}
+
+bool is_given_to_group(const std::string& path, std::int64_t group) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && info.st_gid == static_cast<gid_t>(group) &&
+         (info.st_mode & 02770U) == 02770U;
+}
+
+Result<> mount_bind(const std::string& source, const std::string& target,
+                    const std::vector<std::string>& options) {
+  unsigned long flags = 0;
+  for (const auto& option : options) {
+    const auto known = std::find_if(std::begin(kFlags), std::end(kFlags),
+                                    [&](const MountFlag& flag) { return flag.name == option; });
+    if (known == std::end(kFlags)) {
+      return Error::invalid(cat("mount option ", quoted(option), " is not known to bind mounts"));
     }
-    if (::lchown(entry.c_str(), info.st_uid, static_cast<gid_t>(group)) != 0) {
-      return file_error("chown", entry, errno);
-    }
-    if (S_ISLNK(info.st_mode)) return success();
-    unsigned mode = (info.st_mode & 07777U) | (read_only ? 0440U : 0660U);
-    if (S_ISDIR(info.st_mode)) mode |= 02110U;
-    if (::chmod(entry.c_str(), mode) != 0) return file_error("chmod", entry, errno);
-    return success();
-  };
-  std::error_code error;
-  for (fs::recursive_directory_iterator at(path, error), end; !error && at != end;
-       at.increment(error)) {
-    DIBS_CHECK(give(at->path().string()));
+    flags = known->sets ? flags | known->bit : flags & ~known->bit;
   }
-  return give(path);
+  if (::mount(source.c_str(), target.c_str(), nullptr, MS_BIND, nullptr) != 0) {
+    return file_error(cat("mount ", source, " at"), target, errno);
+  }
+  if (flags == 0) return success();
+  // The kernel ignores flags of a bind that it makes, and takes those of one that is there.
+  if (::mount(nullptr, target.c_str(), nullptr, MS_REMOUNT | MS_BIND | flags, nullptr) != 0) {
+    const int failed = errno;
+    ::umount2(target.c_str(), UMOUNT_NOFOLLOW);
+    return file_error("remount", target, failed);
+  }
+  return success();
 }
 
 Result<> mount_memory(const std::string& path, std::int64_t size_bytes) {
@@ -151,17 +264,14 @@ Result<> mount_memory(const std::string& path, std::int64_t size_bytes) {
 
 std::vector<std::string> mounts_below(const std::string& path) {
   std::vector<std::string> found;
-  const auto table = read_file("/proc/self/mountinfo", std::size_t{64} << 20);
-  if (!table) return found;
   std::error_code error;
   // The table names mounts by their real paths.
   std::string real = fs::weakly_canonical(path, error).string();
   if (error) real = path;
-  for (const auto line : split(*table, '\n')) {
-    const auto fields = split(line, ' ');
-    if (fields.size() < 5) continue;
-    std::string point = unescape(fields[4]);
-    if (point == real || point.starts_with(cat(real, '/'))) found.push_back(std::move(point));
+  for (auto& line : read_mounts()) {
+    if (line.point == real || line.point.starts_with(cat(real, '/'))) {
+      found.push_back(std::move(line.point));
+    }
   }
   std::reverse(found.begin(), found.end());
   std::stable_sort(found.begin(), found.end(), [](const std::string& a, const std::string& b) {
@@ -180,6 +290,15 @@ Result<> unmount_below(const std::string& path) {
     return file_error("umount", point, errno);
   }
   return success();
+}
+
+bool is_in_mount_table(const std::string& path) {
+  std::error_code error;
+  std::string real = fs::weakly_canonical(path, error).string();
+  if (error) real = path;
+  const auto table = read_mounts();
+  return std::any_of(table.begin(), table.end(),
+                     [&](const MountLine& line) { return line.point == real; });
 }
 
 bool is_mounted(const std::string& path) {

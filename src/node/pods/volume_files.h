@@ -28,15 +28,24 @@ std::optional<std::string> read_file(const std::string& path, std::size_t limit)
 Result<> remove_tree(const std::string& path);
 
 /// Gives everything under `path` to the group: read (and write, unless read_only) for files, also
-/// enter and inherit for folders.
+/// enter and inherit for folders. Others may change the tree meanwhile: no link is followed.
 Result<> give_to_group(const std::string& path, std::int64_t group, bool read_only);
+/// The folder itself is the group's already, as give_to_group() leaves it.
+bool is_given_to_group(const std::string& path, std::int64_t group);
 
 /// A file system in memory; size 0: the kernel's default.
 Result<> mount_memory(const std::string& path, std::int64_t size_bytes);
+/// `source` at `target` too, with the flags of mount(8) among `options` ("ro", "noexec", …); others
+/// are an error. Nothing is left where it fails.
+Result<> mount_bind(const std::string& source, const std::string& target,
+                    const std::vector<std::string>& options);
 /// Mount points at or below `path`, the deepest and latest first.
 std::vector<std::string> mounts_below(const std::string& path);
 /// All of mounts_below().
 Result<> unmount_below(const std::string& path);
+/// Another file system than the folder above.
 bool is_mounted(const std::string& path);
+/// Also of the same file system.
+bool is_in_mount_table(const std::string& path);
 
 }  // namespace dibs::node

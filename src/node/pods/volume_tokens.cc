@@ -46,6 +46,12 @@ Result<VolumeTokens::Token> VolumeTokens::request(const Value& pod, const std::s
 }
 
 Result<std::string> VolumeTokens::get(const Value& pod, const Value& source) {
+  DIBS_TRY(auto token, get_with_end(pod, source));
+  return std::move(token.first);
+}
+
+Result<std::pair<std::string, Time>> VolumeTokens::get_with_end(const Value& pod,
+                                                                const Value& source) {
   const std::string uid = pod["metadata"]["uid"].str();
   const std::string audience = source["audience"].str();
   const std::int64_t seconds = source["expirationSeconds"].as_int(3600);
@@ -59,7 +65,7 @@ Result<std::string> VolumeTokens::get(const Value& pod, const Value& source) {
       if (const auto at = tokens->second.find(key); at != tokens->second.end()) known = at->second;
     }
   }
-  if (known && now < known->renew) return known->text;
+  if (known && now < known->renew) return std::pair(known->text, known->ends);
   auto fresh = request(pod, audience, seconds);
   if (!fresh) {
     if (!known || now >= known->ends) return fresh.error();
@@ -69,7 +75,7 @@ Result<std::string> VolumeTokens::get(const Value& pod, const Value& source) {
   }
   const MutexLock lock(mutex_);
   tokens_[uid][key] = *fresh;
-  return fresh->text;
+  return std::pair(fresh->text, fresh->ends);
 }
 
 std::optional<Time> VolumeTokens::next_renewal(const std::string& pod_uid) const {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/mutex.h"
 #include "base/result.h"
@@ -26,6 +27,9 @@ class VolumeTokens {
   /// `source`: audience and expirationSeconds of a serviceAccountToken. A token that could not be
   /// renewed is given out until it ends.
   Result<std::string> get(const json::Value& pod, const json::Value& source);
+  /// The same, with the time that it ends.
+  Result<std::pair<std::string, Time>> get_with_end(const json::Value& pod,
+                                                    const json::Value& source);
   /// When the first of the pod's tokens wants to be renewed.
   std::optional<Time> next_renewal(const std::string& pod_uid) const;
   void forget(const std::string& pod_uid);

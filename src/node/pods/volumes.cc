@@ -106,13 +106,19 @@ Propagation propagation_of(const Value& mount) {
 }  // namespace
 
 struct Volumes::State : std::enable_shared_from_this<Volumes::State> {
-  State(client::Client& client, runtime::Runtime& world, PodObjects& known, const NodeFacts& node)
-      : runtime(world), objects(known), facts(node), tokens(client, world) {}
+  State(client::Client& client, runtime::Runtime& world, PodObjects& known, const NodeFacts& node,
+        VolumeSurroundings surroundings)
+      : runtime(world),
+        objects(known),
+        facts(node),
+        tokens(client, world),
+        persistent(client, world, node, tokens, std::move(surroundings)) {}
 
   runtime::Runtime& runtime;
   PodObjects& objects;
   const NodeFacts& facts;
   VolumeTokens tokens;
+  PersistentVolumes persistent;
   client::Gate gate;
 
   Mutex mutex;
@@ -125,6 +131,14 @@ struct Volumes::State : std::enable_shared_from_this<Volumes::State> {
 
   std::string folder(const Value& pod) const {
     return pod_folder(facts, pod["metadata"]["uid"].str());
+  }
+
+  VolumePlace place_of(const Value& pod, const Value& volume) const {
+    if (PersistentVolumes::owns(volume)) {
+      return persistent.place(pod["metadata"]["uid"].str(), volume["name"].str());
+    }
+    const VolumeKind* kind = kind_of(volume);
+    return {path_of(pod, volume), kind != nullptr && kind->read_only};
   }
 
   std::string path_of(const Value& pod, const Value& volume) const {
@@ -240,8 +254,8 @@ struct Volumes::State : std::enable_shared_from_this<Volumes::State> {
 };
 
 Volumes::Volumes(client::Client& client, runtime::Runtime& runtime, PodObjects& objects,
-                 const NodeFacts& facts)
-    : state_(std::make_shared<State>(client, runtime, objects, facts)) {}
+                 const NodeFacts& facts, VolumeSurroundings surroundings)
+    : state_(std::make_shared<State>(client, runtime, objects, facts, std::move(surroundings))) {}
 
 Volumes::~Volumes() {
   state_->gate.close();
@@ -259,6 +273,12 @@ std::vector<VolumeFailure> Volumes::set_up(const Value& pod) {
   for (const auto& volume : pod["spec"]["volumes"].items()) {
     const std::string name = volume["name"].str();
     if (used.count(name) == 0) continue;
+    if (PersistentVolumes::owns(volume)) {
+      if (auto failure = state_->persistent.set_up(pod, volume)) {
+        failures.push_back(std::move(*failure));
+      }
+      continue;
+    }
     if (auto made = state_->set_up(pod, volume); !made) {
       failures.push_back({name, cat("MountVolume.SetUp failed for volume ", quoted(name), " : ",
                                     made.error().message())});
@@ -283,11 +303,14 @@ Result<std::vector<Mount>> Volumes::mounts(
                                 " to mount into container ", quoted(name)));
     }
     Mount made;
-    made.host_path = state_->path_of(pod, volume);
+    VolumePlace place = state_->place_of(pod, volume);
+    if (place.path.empty()) {
+      return Error::invalid(cat("volume ", quoted(volume_name), " is not mounted"));
+    }
+    made.host_path = std::move(place.path);
     made.container_path = mount["mountPath"].str();
     if (!made.container_path.starts_with('/')) made.container_path.insert(0, "/");
-    const VolumeKind* kind = kind_of(volume);
-    made.read_only = mount["readOnly"].as_bool() || (kind != nullptr && kind->read_only);
+    made.read_only = mount["readOnly"].as_bool() || place.read_only;
     made.propagation = propagation_of(mount);
     if (volume["hostPath"].is_object()) DIBS_CHECK(prepare_host_path(volume["hostPath"]));
 
@@ -310,6 +333,19 @@ Result<std::vector<Mount>> Volumes::mounts(
     }
     out.push_back(std::move(made));
     ++index;
+  }
+  return out;
+}
+
+Result<std::vector<HostDevice>> Volumes::devices(const Value& pod, const Value& container) {
+  std::vector<HostDevice> out;
+  if (state_->facts.simulated) return out;
+  for (const auto& device : container["volumeDevices"].items()) {
+    const VolumePlace place = state_->place_of(pod, find_volume(pod, device["name"].as_string()));
+    if (place.path.empty()) {
+      return Error::invalid(cat("volume ", quoted(device["name"].as_string()), " is no device"));
+    }
+    out.push_back({device["devicePath"].str(), place.path, place.read_only ? "rm" : "rwm"});
   }
   return out;
 }
@@ -341,7 +377,12 @@ std::string Volumes::termination_message(const std::string& pod_uid, std::string
   return text.value_or("");
 }
 
+Result<> Volumes::unmount(const std::string& pod_uid) {
+  return pod_uid.empty() ? success() : state_->persistent.tear_down(pod_uid);
+}
+
 Result<> Volumes::tear_down(const std::string& pod_uid) {
+  DIBS_CHECK(unmount(pod_uid));
   state_->disarm(pod_uid);
   state_->tokens.forget(pod_uid);
   state_->objects.release(pod_uid);

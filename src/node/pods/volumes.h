@@ -21,22 +21,17 @@
 #include "json/value.h"
 #include "node/pods/node_facts.h"
 #include "node/pods/volume_objects.h"
+#include "node/pods/volume_persistent.h"
 #include "node/runtime/container_runtime.h"
 #include "runtime/runtime.h"
 
 namespace dibs::node {
 
-struct VolumeFailure {
-  std::string volume = {};
-  /// The note of a FailedMount event: MountVolume.SetUp failed for volume "v" : ….
-  std::string message = {};
-};
-
 class Volumes {
  public:
   /// All of them must outlive it.
   Volumes(client::Client& client, runtime::Runtime& runtime, PodObjects& objects,
-          const NodeFacts& facts);
+          const NodeFacts& facts, VolumeSurroundings surroundings = {});
   ~Volumes();
   Volumes(const Volumes&) = delete;
   Volumes& operator=(const Volumes&) = delete;
@@ -51,6 +46,9 @@ class Volumes {
   Result<std::vector<Mount>> mounts(const json::Value& pod, const json::Value& container,
                                     const std::vector<std::pair<std::string, std::string>>& env);
 
+  /// The devices of its volumeDevices, likewise.
+  Result<std::vector<HostDevice>> devices(const json::Value& pod, const json::Value& container);
+
   /// The file that is /etc/hosts of the pod's containers, written anew; "" while the pod has no
   /// address.
   Result<std::string> hosts_file(const json::Value& pod, const std::vector<std::string>& pod_ips);
@@ -62,7 +60,10 @@ class Volumes {
   std::string termination_message(const std::string& pod_uid, std::string_view container,
                                   unsigned attempt);
 
-  /// Unmounts and removes everything of the pod, its folder too. Success when nothing is there.
+  /// Gives back what outlives the pod: unmounted, and unpublished where a driver did it. Nothing of
+  /// the pod may run any more.
+  Result<> unmount(const std::string& pod_uid);
+  /// The same, and removes everything of the pod, its folder too. Success when nothing is there.
   Result<> tear_down(const std::string& pod_uid);
   /// Uids of pods that have a folder: after a restart those without a pod are torn down.
   std::vector<std::string> pods_on_disk() const;

@@ -136,13 +136,13 @@ TEST_F(VolumesTest, makes_only_what_containers_use) {
 
 TEST_F(VolumesTest, refuses_what_it_cannot_do) {
   const Value pod = pod_with(
-      "[{'name': 'p', 'persistentVolumeClaim': {'claimName': 'x'}}, "
+      "[{'name': 'n', 'nfs': {'server': 'x', 'path': '/'}}, "
       "{'name': 'i', 'image': {'reference': 'x'}}, {'name': 'ok', 'emptyDir': {}}]",
-      "[{'name': 'p', 'mountPath': '/p'}, {'name': 'i', 'mountPath': '/i'}, "
+      "[{'name': 'n', 'mountPath': '/n'}, {'name': 'i', 'mountPath': '/i'}, "
       "{'name': 'ok', 'mountPath': '/ok'}]");
   EXPECT_THAT(set_up(pod),
-              ElementsAre("MountVolume.SetUp failed for volume \"p\" : volumes of type "
-                          "persistentVolumeClaim are not supported by this node",
+              ElementsAre("MountVolume.SetUp failed for volume \"n\" : volumes of type nfs are not "
+                          "supported by this node",
                           "MountVolume.SetUp failed for volume \"i\" : volumes of type image are "
                           "not supported by this node"));
 }
