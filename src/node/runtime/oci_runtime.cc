@@ -102,7 +102,8 @@ OciRuntime::OciRuntime(OciOptions options, runtime::Runtime& machine)
         if (all.cdi_directories.empty()) {
           all.cdi_directories = {cdi::kStaticDirectory, cdi::kDynamicDirectory};
         }
-        all.network = network_of_folder(all.network.name, std::move(all.network));
+        const std::string network = all.network.name;
+        all.network = network_of_folder(network, std::move(all.network));
         return all;
       }()),
       program_name_(options_.program.substr(options_.program.rfind('/') + 1)),
