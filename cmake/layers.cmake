@@ -48,7 +48,7 @@ set(DIBS_LAYERS
   "drivers/net: base json runtime client driver drivers/net"
   "drivers: base json driver drivers/gpu drivers/net"
   "cluster: base json runtime net calls rpc store api/schema server client dns alloc scheduler controllers node driver drivers"
-  "bench: base json runtime net calls store api/schema server client alloc scheduler cluster"
+  "bench: base json runtime net calls store api/schema server client alloc scheduler controllers cluster"
   "cli: base json runtime cdi cel net calls rpc store api server client dns alloc scheduler controllers node driver drivers cluster bench"
   "examples/driver: driver"
   "examples/cats: base json client driver")

@@ -9,6 +9,10 @@
 #include <thread>
 
 #include "base/strings.h"
+#include "client/https_transport.h"
+#include "controllers/controllers.h"
+#include "runtime/files.h"
+#include "runtime/real_runtime.h"
 #include "server/etcd_form.h"
 #include "store/stores.h"
 
@@ -28,7 +32,35 @@ Result<std::string> make_folder() {
   return pattern;
 }
 
+Result<> wait_until(const std::function<bool()>& ready) {
+  const auto deadline = std::chrono::steady_clock::now() + kReadyDeadline;
+  while (!ready()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return Error::timeout("the cluster does not become ready");
+    }
+    std::this_thread::sleep_for(kReadyPoll);
+  }
+  return success();
+}
+
 }  // namespace
+
+/// Freed from the last to the first.
+struct BenchCluster::Running {
+  runtime::RealRuntime runtime;
+  std::unique_ptr<client::Transport> transport;
+  std::unique_ptr<client::Client> client;
+  alloc::Features features;
+  std::unique_ptr<controllers::Controllers> controllers;
+
+  ~Running() {
+    if (controllers) controllers->stop();
+    controllers.reset();
+    runtime.stop();
+  }
+};
+
+BenchCluster::BenchCluster() = default;
 
 BenchCluster::~BenchCluster() {
   cluster_.reset();
@@ -38,8 +70,45 @@ BenchCluster::~BenchCluster() {
 
 Result<std::unique_ptr<BenchCluster>> BenchCluster::start(const BenchClusterOptions& options) {
   auto made = std::unique_ptr<BenchCluster>(new BenchCluster());
-  DIBS_CHECK(made->open(options));
+  DIBS_CHECK(options.kubeconfig.empty() ? made->open(options) : made->reach(options));
   return made;
+}
+
+client::Client& BenchCluster::client() { return running_ ? *running_->client : cluster_->client(); }
+
+runtime::Runtime& BenchCluster::runtime() {
+  return running_ ? running_->runtime.runtime() : cluster_->runtime();
+}
+
+const alloc::Features& BenchCluster::features() const {
+  return running_ ? running_->features : cluster_->features();
+}
+
+Result<> BenchCluster::reach(const BenchClusterOptions& options) {
+  runtime::Files& files = runtime::system_files();
+  DIBS_TRY(const auto config, client::Kubeconfig::load(files, {options.kubeconfig}));
+  DIBS_TRY(const client::Access access, config.resolve(files));
+  running_ = std::make_unique<Running>();
+  runtime::Runtime& runtime = running_->runtime.runtime();
+  DIBS_TRY(running_->transport, client::make_https_transport(access, files, runtime));
+  running_->client = std::make_unique<client::Client>(*running_->transport);
+  client::ListOptions one;
+  one.limit = 1;
+  DIBS_TRY(const client::List nodes, client().list_page({"", "v1", "nodes"}, "", one));
+  if (!nodes.items.empty()) {
+    return Error::bad_request(
+        cat("the cluster at ", access.server, " has nodes, and the workload wants an empty one"));
+  }
+  DIBS_TRY(
+      const api::Features gates,
+      api::Features::parse(options.release.empty() ? api::known_releases().back() : options.release,
+                           options.feature_gates));
+  running_->features = alloc::Features::from_gates(gates);
+  controllers::ControllersOptions claims;
+  claims.claims_only = true;
+  running_->controllers = std::make_unique<controllers::Controllers>(client(), runtime, claims);
+  running_->controllers->start();
+  return wait_until([this] { return running_->controllers->ready(); });
 }
 
 Result<> BenchCluster::open(const BenchClusterOptions& options) {
@@ -69,14 +138,7 @@ Result<> BenchCluster::open(const BenchClusterOptions& options) {
   scheduler.attempt = options.attempt;
   DIBS_TRY(cluster_,
            cluster::Cluster::start(cluster::real_world(), std::move(store), std::move(parts)));
-  const auto deadline = std::chrono::steady_clock::now() + kReadyDeadline;
-  while (!cluster_->ready()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      return Error::timeout("the cluster does not become ready");
-    }
-    std::this_thread::sleep_for(kReadyPoll);
-  }
-  return success();
+  return wait_until([this] { return cluster_->ready(); });
 }
 
 void BenchCluster::settle() {
@@ -84,6 +146,7 @@ void BenchCluster::settle() {
   constexpr int kMoments = 3;
   constexpr double kIdle = 0.002;  // processor seconds in a moment
   constexpr int kMost = 1500;
+  if (running_) std::this_thread::sleep_for(std::chrono::seconds(1));
   int quiet = 0;
   for (int i = 0; i < kMost && quiet < kMoments; ++i) {
     const double before = processor_seconds();

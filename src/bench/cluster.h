@@ -1,6 +1,7 @@
 #pragma once
-// A cluster inside this process for benchmarks: API server over a store on disk in a temporary
-// folder, the controllers that scheduling needs, and the scheduler. No socket, no kubelet.
+// A cluster for benchmarks: inside this process, an API server over a store on disk in a temporary
+// folder, the controllers that scheduling needs, and the scheduler, without a socket or a kubelet;
+// or one that runs already, of which this process has only the controller of claims.
 
 #include <functional>
 #include <memory>
@@ -20,6 +21,8 @@ struct BenchClusterOptions {
   std::vector<std::string> etcd_endpoints = {};
   /// All controllers of `dibs up`; else the one of resource claims alone.
   bool all_controllers = false;
+  /// Of a server that runs, with a scheduler beside it; what is above says nothing then.
+  std::string kubeconfig = {};
   /// Called with the length of each scheduling attempt, one at a time.
   std::function<void(Duration)> attempt = {};
 };
@@ -30,16 +33,21 @@ class BenchCluster {
   /// Ends everything and removes the folder.
   ~BenchCluster();
 
-  client::Client& client() { return cluster_->client(); }
-  runtime::Runtime& runtime() { return cluster_->runtime(); }
-  const alloc::Features& features() const { return cluster_->features(); }
-  /// Returns when the process has been idle for a moment: what was written has been read.
+  client::Client& client();
+  runtime::Runtime& runtime();
+  const alloc::Features& features() const;
+  /// Returns when the process has been idle for a moment: what was written has been read. Where
+  /// others read it, after a second more.
   void settle();
 
  private:
-  BenchCluster() = default;
-  Result<> open(const BenchClusterOptions& options);
+  struct Running;
 
+  BenchCluster();
+  Result<> open(const BenchClusterOptions& options);
+  Result<> reach(const BenchClusterOptions& options);
+
+  std::unique_ptr<Running> running_;  // or the two below
   std::string folder_;
   std::unique_ptr<cluster::Cluster> cluster_;
 };

@@ -113,9 +113,20 @@ struct PodFollower::State {
     pods.erase(found);
   }
 
-  void event(std::string_view type, const json::Value& pod) {
-    if (type != "ADDED") return;
-    const std::string key = client::key_of(pod);
+  std::string line;  // of a stream of text, as far as it has come
+
+  void text(std::string_view bytes) {
+    while (true) {
+      const auto end = bytes.find('\n');
+      line.append(bytes.substr(0, end));
+      if (end == std::string_view::npos) return;
+      if (text_after(line, "\"type\":\"") == "ADDED") got_node(quick_key(line));
+      line.clear();
+      bytes.remove_prefix(end + 1);
+    }
+  }
+
+  void got_node(const std::string& key) {
     const Duration now = clock.steady();
     std::function<void(const std::string&)> tell;
     {
@@ -137,9 +148,11 @@ PodFollower::PodFollower(client::Client& client, runtime::Runtime& runtime)
   stream_ = client.transport().open_stream(
       client::watch_request({"", "v1", "pods"}, "", options),
       {.opened = {},
-       .data = {},
-       .event = [state = state_](std::string_view type,
-                                 const json::Value& pod) { state->event(type, pod); },
+       .data = [state = state_](std::string_view bytes) { state->text(bytes); },
+       .event =
+           [state = state_](std::string_view type, const json::Value& pod) {
+             if (type == "ADDED") state->got_node(client::key_of(pod));
+           },
        .ended = {}});
 }
 

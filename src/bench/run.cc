@@ -74,8 +74,12 @@ class Run {
     wanted.store = options_.store;
     wanted.etcd_endpoints = options_.etcd_endpoints;
     wanted.all_controllers = options_.all_controllers;
+    wanted.kubeconfig = options_.kubeconfig;
     DIBS_TRY(wanted.feature_gates, gates_text(workload_, options_.release));
     if (!workload_.scheduler_config.empty()) {
+      if (!options_.kubeconfig.empty()) {
+        return Error::not_found("the scheduler that runs has a configuration of its own");
+      }
       DIBS_TRY(const std::string text,
                runtime::system_files().read(cat(options_.folder, "/", workload_.scheduler_config)));
       DIBS_TRY(const api::Features gates,

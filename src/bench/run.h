@@ -25,7 +25,8 @@ struct BenchRunOptions {
   std::string store = "sqlite";
   std::vector<std::string> etcd_endpoints = {};
   bool all_controllers = false;
-  std::size_t window = 30;  // requests at a time, as upstream has it
+  std::string kubeconfig = {};  // of a cluster that runs, instead of one in here
+  std::size_t window = 30;      // requests at a time, as upstream has it
 };
 
 /// Errors: not_found for what this server or benchmark does not have, others for what went wrong.

@@ -62,12 +62,21 @@ Outcome bench_scheduler(const SchedulerOptions& flags,
     made.errors = cat("dibs bench scheduler-perf: ", why, "\n");
     return made;
   };
+  if (!flags.kubeconfig.empty() &&
+      (flags.store != "sqlite" || !flags.etcd_endpoints.empty() || flags.all_controllers)) {
+    return refuse("--kubeconfig is of a cluster with a store and controllers of its own");
+  }
   std::size_t found = 0;
   for (const std::string& file : flags.files) {
     const auto text = runtime::system_files().read(file);
     auto workloads =
         text.ok() ? read_workloads(*text) : Result<std::vector<Workload>>(text.error());
     if (!workloads.ok()) return refuse(workloads.error().within(file).message());
+    const auto count = std::count_if(workloads->begin(), workloads->end(),
+                                     [&](const Workload& one) { return wanted(one, flags); });
+    if (!flags.kubeconfig.empty() && !flags.list && (count > 1 || flags.files.size() > 1)) {
+      return refuse("--kubeconfig takes one workload, which fills the cluster: see --workload");
+    }
     const auto slash = file.rfind('/');
     BenchRunOptions options;
     options.folder = slash == std::string::npos ? "." : file.substr(0, slash);
@@ -75,6 +84,7 @@ Outcome bench_scheduler(const SchedulerOptions& flags,
     options.store = flags.store;
     options.etcd_endpoints = flags.etcd_endpoints;
     options.all_controllers = flags.all_controllers;
+    options.kubeconfig = flags.kubeconfig;
     for (const Workload& workload : *workloads) {
       if (!wanted(workload, flags)) continue;
       ++found;

@@ -1,5 +1,6 @@
 #pragma once
-// `dibs bench scheduler-perf`: upstream's scheduling workloads, on a whole cluster in this process.
+// `dibs bench scheduler-perf`: upstream's scheduling workloads, on a whole cluster in this process
+// or on one that runs.
 
 #include <functional>
 #include <string>
@@ -17,6 +18,7 @@ struct SchedulerOptions {
   std::string store = "sqlite";
   std::vector<std::string> etcd_endpoints = {};
   bool all_controllers = false;
+  std::string kubeconfig = {};  // of a cluster that runs
   bool list = false;
 };
 

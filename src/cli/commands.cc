@@ -584,6 +584,8 @@ Flags bench_scheduler_flags(bench::SchedulerOptions& flags) {
       {"--etcd-endpoints", &flags.etcd_endpoints, "With --store etcd: URLs of its members",
        kCommas},
       {"--all-controllers", &flags.all_controllers, "Run all controllers, not only that of claims"},
+      {"--kubeconfig", &flags.kubeconfig,
+       "Of an empty cluster that runs with its scheduler, instead of one in here"},
       {"--list", &flags.list, "Name the workloads and their labels, run none"},
   };
 }
