@@ -10,6 +10,8 @@ turns. Meanwhile clients create, read, update and delete objects, each on a conn
   - on a connection that breaks, a GET is sent again; anything else would be lost, and the test has failed.
 A watch that ends goes on at another server from the last version it saw; it must see every object come exactly once. Pods that are created
 meanwhile all run in the end. A server that ends says so on /readyz first, and goes on serving for --shutdown-delay-duration.
+
+Beside them client-go itself does the same (../clients/go/roll.go), with an informer that must show every change once, where Go is installed.
 """
 import argparse
 import http.client
@@ -17,15 +19,17 @@ import json
 import os
 import random
 import select
+import subprocess
 import sys
 import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-for folder in ("../support", "../chaos"):
+for folder in ("../support", "../chaos", "../clients"):
     sys.path.insert(0, os.path.join(HERE, folder))
 sys.dont_write_bytecode = True
 import etcd  # noqa: E402
+import run as clients  # noqa: E402
 from parts import Part, cluster, persist  # noqa: E402
 
 DELAY = 3  # seconds of --shutdown-delay-duration
@@ -182,6 +186,29 @@ class Load:
             self.problems.append("the watch missed %s" % sorted(unseen)[:5])
 
 
+class ClientGo:
+    """client-go at work on all servers until end()."""
+
+    def __init__(self, program, servers):
+        with servers[0].client() as client:
+            client.expect(201, "POST", "/api/v1/namespaces", {"metadata": {"name": "client-go"}})
+        self.process = subprocess.Popen(program + ["roll", "client-go", ",".join("%s:%d" % (s.host, s.port) for s in servers)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr,
+                                        env=dict(os.environ, KUBECONFIG=servers[0].kubeconfig), preexec_fn=cluster.die_with_parent)
+        if self.process.stdout.readline() != b"ready\n":
+            raise cluster.Failure("client-go did not begin")
+
+    def end(self):
+        text = self.process.communicate(timeout=120)[0]
+        done = json.loads(text or b"null")
+        if self.process.returncode or not done:
+            raise cluster.Failure("client-go did not come to its end: exit status %d" % self.process.returncode)
+        if done["Problems"] or not done["Deleted"]:
+            raise cluster.Failure("client-go: %s" % "\n".join((done["Problems"] or ["it did nothing"])[:20]))
+        print("client-go: %d requests, %d of them sent again by itself, %d connections refused; %d objects came and %d went, each seen once" %
+              (done["Requests"], done["Sent"] - done["Requests"], done["Refused"], done["Added"], done["Deleted"]))
+
+
 def end_server(server):
     """SIGTERM; it must say that it ends, and still serve, before it does."""
     server.signal(15)
@@ -232,8 +259,8 @@ def roll(servers, parts, load, rounds):
     return made
 
 
-def run(store_flags, count, args):
-    servers, parts = [], []
+def run(store_flags, count, args, client_go):
+    servers, parts, goes = [], [], None
     first = None
     flags = ["--shutdown-delay-duration", "%ds" % DELAY] + store_flags
     try:
@@ -259,6 +286,7 @@ def run(store_flags, count, args):
         with first.client() as client:
             cluster.wait_for(lambda: len(persist(client, "GET", "/api/v1/nodes").json["items"]) == 2, 60, "nodes")
             cluster.wait_for(lambda: persist(client, "GET", "/api/v1/namespaces/default/serviceaccounts/default", also=(404,)).status == 200, 60, "account")
+        goes = ClientGo(client_go, servers) if client_go else None
         load = Load(servers, args.clients)
         began = time.monotonic()
         made = roll(servers, parts, load, args.rounds)
@@ -272,6 +300,8 @@ def run(store_flags, count, args):
         load.end()
         if load.problems:
             raise cluster.Failure("\n".join(load.problems[:20]))
+        if goes:
+            goes.end()
         print("%d servers, %d parts, %d rounds in %.0f s: %d requests, %d retried, none lost; %d objects in %d watches; %d pods" %
               (count, len(parts), args.rounds, seconds, load.requests, load.retried, len(load.seen), load.watches, len(made)))
         for part in reversed(parts):
@@ -285,6 +315,9 @@ def run(store_flags, count, args):
             sys.stderr.write("--- server\n%s\n" % server.log_tail())
         raise
     finally:
+        if goes and goes.process.poll() is None:
+            goes.process.kill()
+            goes.process.wait()
         for part in parts:
             part.kill()
         for server in servers:
@@ -297,14 +330,19 @@ def main():
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--clients", type=int, default=6)
     args = parser.parse_args()
-    if args.store == "sqlite":
-        run([], 1, args)
-        return 0
-    if not etcd.program():
+    if args.store == "etcd" and not etcd.program():
         print(etcd.MISSING)
         return 77
+    try:
+        client_go = clients.prepare_go("go-" + args.store)
+    except clients.Missing as missing:
+        print("client-go: left out, %s" % missing)
+        client_go = None
+    if args.store == "sqlite":
+        run([], 1, args, client_go)
+        return 0
     with etcd.Etcd(1) as store:
-        run(store.server_flags(), 2, args)
+        run(store.server_flags(), 2, args, client_go)
     return 0
 
 

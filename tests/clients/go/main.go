@@ -1,6 +1,7 @@
 // client-go against a running dibs: "basics NAMESPACE" checks single requests and prints "ok CHECK" or "failed CHECK: WHY";
 // "follow NAMESPACE" runs informers and a retrying watch over the configmaps of a namespace, prints each event as
 // "WHO VERB NAME VERSION", and ends when a configmap named "end" appears. "encode" needs no server (encode.go). What it prints is judged by run.py.
+// "roll NAMESPACE HOST:PORT,HOST:PORT" writes and watches while servers are restarted (roll.go), for ../cluster/rolling.py.
 package main
 
 import (
@@ -428,6 +429,9 @@ func main() {
 	}
 	if mode == "basics" {
 		os.Exit(basics(config, namespace))
+	}
+	if mode == "roll" {
+		os.Exit(roll(config, namespace, os.Args[3]))
 	}
 	os.Exit(follow(config, namespace))
 }
