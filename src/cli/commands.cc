@@ -109,6 +109,10 @@ Flag network_namespaces(std::vector<std::string>& names) {
           kCommas};
 }
 
+Flag cluster_domain(std::string& domain) {
+  return {"--cluster-domain", &domain, "Domain that names of Services and pods end in"};
+}
+
 Flag cdi_newest(std::string& version) {
   Flag flag = {"--cdi-newest-version", &version,
                "Latest version of CDI files that containers may use (default: all there are)"};
@@ -241,6 +245,7 @@ Flags up_flags(ServeFlags& flags) {
            kCommas},
           {"--node-address", &flags.node_address,
            "Address where the agents of nodes listen (default: the host of --bind)"},
+          cluster_domain(flags.cluster_domain),
           runtime(flags.runtime),
           images(flags.images),
           image_alias(flags.image_aliases),
@@ -308,6 +313,7 @@ Flags node_flags(NodeFlags& flags) {
           {"--tls-private-key-file", &flags.tls_key_file, "Key of that certificate", kFile},
           {"--node-labels", &flags.labels, "KEY=VALUE, with commas between them", kCommas},
           {"--cluster-dns", &flags.cluster_dns, "Name servers that pods are told of", kCommas},
+          cluster_domain(flags.cluster_domain),
           cdi_newest(flags.cdi_newest),
           unsafe_sysctls(flags.allowed_unsafe_sysctls),
           network_namespaces(flags.network_namespaces),

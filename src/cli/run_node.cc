@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "cli/process.h"
 #include "client/https_transport.h"
+#include "dns/zone.h"
 #include "drivers/net/cni/plugins.h"
 #include "node/agent.h"
 #include "runtime/files.h"
@@ -51,6 +52,10 @@ Result<node::AgentOptions> agent_options(const NodeFlags& flags, runtime::Files&
   out.release = flags.release;
   out.feature_gates = flags.feature_gates;
   out.cluster_dns = flags.cluster_dns;
+  if (const auto domain = dns::Zone::parse_domain(flags.cluster_domain); !domain) {
+    return domain.error().within("--cluster-domain");
+  }
+  out.cluster_domain = flags.cluster_domain;
   out.cdi_newest = flags.cdi_newest;
   out.allowed_unsafe_sysctls = flags.allowed_unsafe_sysctls;
   out.own_cni_plugins = drivers::net::cni_plugin_names();

@@ -28,6 +28,7 @@ struct NodeFlags {
   std::string tls_key_file;
   std::vector<std::string> labels;  // key=value
   std::vector<std::string> cluster_dns = {"10.0.0.10"};
+  std::string cluster_domain = "cluster.local";
   std::string cdi_newest;  // "": any version of CDI files
   std::vector<std::string> allowed_unsafe_sysctls;
   std::vector<std::string> network_namespaces = {"kube-system"};

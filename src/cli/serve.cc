@@ -16,6 +16,7 @@
 #include "cli/run_scheduler.h"
 #include "cli/values.h"
 #include "cluster/cluster.h"
+#include "dns/zone.h"
 #include "drivers/drivers.h"
 #include "drivers/net/cni/plugins.h"
 #include "node/runtime/machine_network.h"
@@ -197,6 +198,10 @@ Result<> add_other_parts(cluster::Options& options, const ServeFlags& flags,
   nodes.count = flags.nodes;
   nodes.drivers = flags.drivers;
   nodes.runtime = flags.runtime;
+  if (const auto domain = dns::Zone::parse_domain(flags.cluster_domain); !domain) {
+    return domain.error().within("--cluster-domain");
+  }
+  nodes.cluster_domain = flags.cluster_domain;
   nodes.images = flags.images;
   nodes.host = flags.node_address;
   nodes.node_ip = flags.advertise_address;

@@ -46,7 +46,8 @@ struct ServeFlags {
   std::vector<std::string> drivers = {};  // of each node: "gpu", …
   std::string runtime = "auto";           // of containers
   std::string node_address;               // where agents listen; "": the host of `bind`
-  std::string images;                     // folder of images; "": the machine's own
+  std::string cluster_domain = "cluster.local";
+  std::string images;  // folder of images; "": the machine's own
   std::vector<std::string> image_aliases;
   std::vector<std::string> insecure_registries;
   node::DiskOptions disk;

@@ -46,6 +46,10 @@ Result<> Cluster::open(Options options) {
     options.nodes->elect = store_->shared();
     DIBS_TRY(options.server.drivers,
              driver_accounts(options.nodes->drivers, options.server.release));
+    if (options.nodes->machine) {
+      options.server.drivers.push_back(dns_account());
+      options.server.cluster_dns = options.nodes->dns_address();
+    }
     place_agents(options);
   }
   DIBS_CHECK(open_server(options));

@@ -1,12 +1,15 @@
 #include "cluster/nodes.h"
 
+#include "base/ipv4.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/plug_points.h"
 #include "base/strings.h"
 #include "client/informer.h"
+#include "dns/cluster_dns.h"
 #include "drivers/drivers.h"
 #include "node/agent.h"
+#include "node/pods/container_config_dns.h"
 #include "rpc/memory_network.h"
 
 namespace dibs::cluster {
@@ -47,6 +50,24 @@ class OnNode final : public client::Transport {
 }  // namespace
 
 std::string NodesOptions::name_of(unsigned index) const { return cat(prefix, index); }
+
+std::string NodesOptions::dns_address() const {
+  if (!machine) return "";
+  const auto services = Ipv4Range::parse(machine->services);
+  return services ? services->address(kDnsServiceIndex) : "";
+}
+
+server::DriverAccount dns_account() {
+  const auto may_follow = [](const char* group, json::Value resources) {
+    return json::Value::object({{"apiGroups", json::Value::array({group})},
+                                {"resources", std::move(resources)},
+                                {"verbs", json::Value::array({"list", "watch"})}});
+  };
+  return {
+      "dibs-dns", "",
+      json::Value::array({may_follow("", json::Value::array({"namespaces", "services"})),
+                          may_follow("discovery.k8s.io", json::Value::array({"endpointslices"}))})};
+}
 
 client::InProcessIdentity account_identity(const std::string& name) {
   return {cat("system:serviceaccount:kube-system:", name),
@@ -110,13 +131,37 @@ struct Nodes::State {
   std::unique_ptr<client::Client> shared_client;
   std::unique_ptr<node::SharedPods> pods;
   std::unique_ptr<client::Informer> services;
+  std::unique_ptr<client::Transport> dns_transport;
+  std::unique_ptr<client::Client> dns_client;
+  std::unique_ptr<dns::ClusterDns> dns;  // where this machine has containers
   rpc::MemoryNetwork network;
   std::atomic<std::uint32_t> sim_addresses{0};
   std::vector<Driver> cluster_halves;
   std::vector<Node> nodes;
   std::string explanation;
 
+  /// The machine's own name servers.
+  std::vector<std::string> name_servers() const {
+    const auto text = files.read(node::NodeFacts().resolv_conf);
+    return text ? node::parse_resolv_conf(*text).servers : std::vector<std::string>();
+  }
+
+  Result<> start_dns() {
+    dns_transport = connect(account_identity(dns_account().account));
+    dns_client = std::make_unique<client::Client>(*dns_transport);
+    dns::ClusterDnsOptions how;
+    how.domain = options.cluster_domain;
+    how.host = options.machine->gateway;
+    how.service_address = options.dns_address();
+    how.services = options.machine->services;
+    how.pods = options.machine->pods;
+    how.servers = [this] { return name_servers(); };
+    DIBS_TRY(dns, dns::ClusterDns::start(std::move(how), *dns_client, runtime));
+    return success();
+  }
+
   Result<> start() {
+    if (options.machine) DIBS_CHECK(start_dns());
     if (options.fleet) {
       shared_transport = connect({std::string(server::kFleetUser), {}});
       shared_client = std::make_unique<client::Client>(*shared_transport);
@@ -142,6 +187,8 @@ struct Nodes::State {
     out.image_aliases = options.image_aliases;
     out.insecure_registries = options.insecure_registries;
     out.disk = options.disk;
+    if (options.machine) out.cluster_dns = {options.dns_address()};
+    out.cluster_domain = options.cluster_domain;
     out.network = options.folder;
     out.own_cni_plugins = options.own_cni_plugins;
     out.network_namespaces = options.network_namespaces;
@@ -228,6 +275,7 @@ struct Nodes::State {
     for (auto& half : cluster_halves) half.running = {};
     if (pods) pods->stop();
     if (services) services->stop();
+    if (dns) dns->stop();
   }
 };
 

@@ -44,6 +44,7 @@ struct NodesOptions {
   std::string folder = {};
   /// What of this machine belongs to the cluster; nothing where containers are simulated.
   std::optional<node::MachineRanges> machine = {};
+  std::string cluster_domain = "cluster.local";
   bool fleet = false;
   /// Where agents listen; "": where the API server does.
   std::string host = {};
@@ -53,6 +54,8 @@ struct NodesOptions {
   bool elect = false;
 
   std::string name_of(unsigned index) const;
+  /// The cluster's DNS, where this machine has it; "" where it has none.
+  std::string dns_address() const;
 };
 
 /// As a token of an account in kube-system would say it.
@@ -61,6 +64,8 @@ client::InProcessIdentity account_identity(const std::string& name);
 std::string driver_account(std::string_view name);
 /// That of its half which is one for the cluster.
 std::string cluster_account(std::string_view name);
+/// Who follows the API for the names of the cluster on this machine.
+server::DriverAccount dns_account();
 /// What the server has to know of these drivers. Errors name the flag.
 Result<std::vector<server::DriverAccount>> driver_accounts(const std::vector<std::string>& names,
                                                            std::string_view release);

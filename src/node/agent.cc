@@ -167,6 +167,7 @@ struct Agent::State {
     facts.root = options.root;
     facts.addresses = node_options.addresses;
     facts.cluster_dns = options.cluster_dns;
+    facts.cluster_domain = options.cluster_domain;
     facts.network_namespaces = options.network_namespaces;
     facts.simulated = simulated;
     DIBS_TRY(facts.sysctls, SysctlRules::make(options.allowed_unsafe_sysctls,

@@ -73,6 +73,7 @@ struct AgentOptions {
   std::int64_t max_pods = 110;
   DiskOptions disk = {};
   std::vector<std::string> cluster_dns = {"10.0.0.10"};
+  std::string cluster_domain = "cluster.local";
   /// See sysctl_rules.h.
   std::vector<std::string> allowed_unsafe_sysctls = {};
   /// Pods worked on at once. Many, because one may wait long for its driver or its image.

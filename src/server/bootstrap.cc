@@ -5,6 +5,7 @@
 
 #include "base/finalizers.h"
 #include "base/ipv4.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "server/auth/bootstrap_roles.h"
 #include "server/status.h"
@@ -66,6 +67,29 @@ Value kubernetes_service(const Options& options) {
        {"status", Value::object({{"loadBalancer", Value::object()}})}});
 }
 
+/// No selector: every machine answers at this address itself, without pods.
+Value dns_service(const std::string& address) {
+  const auto port = [](std::string_view name, std::string_view protocol) {
+    return Value::object(
+        {{"name", name}, {"protocol", protocol}, {"port", 53}, {"targetPort", 53}});
+  };
+  return Value::object(
+      {{"metadata",
+        Value::object({{"name", "kube-dns"},
+                       {"namespace", "kube-system"},
+                       {"labels", Value::object({{"k8s-app", "kube-dns"},
+                                                 {"kubernetes.io/cluster-service", "true"}})}})},
+       {"spec",
+        Value::object({{"ports", Value::array({port("dns", "UDP"), port("dns-tcp", "TCP")})},
+                       {"clusterIP", address},
+                       {"clusterIPs", Value::array({address})},
+                       {"type", "ClusterIP"},
+                       {"sessionAffinity", "None"},
+                       {"ipFamilies", Value::array({"IPv4"})},
+                       {"ipFamilyPolicy", "SingleStack"}})},
+       {"status", Value::object({{"loadBalancer", Value::object()}})}});
+}
+
 /// Accounts and roles of what runs in this process beside the server.
 void add_own_parts(const Options& options, std::vector<Named>& out) {
   const auto add_account = [&](const std::string& name) {
@@ -97,6 +121,9 @@ std::vector<Named> wanted_objects(const Options& options) {
                  priority_class("system-node-critical", 2000001000,
                                 "For pods a node cannot do without; they stay on it.")});
   out.push_back({"", "Service", kubernetes_service(options)});
+  if (!options.cluster_dns.empty()) {
+    out.push_back({"", "Service", dns_service(options.cluster_dns)});
+  }
   if (!options.ca_pem.empty()) {
     out.push_back(
         {"", "ConfigMap",
@@ -112,6 +139,25 @@ std::vector<Named> wanted_objects(const Options& options) {
   }
   add_own_parts(options, out);
   return out;
+}
+
+/// Whether another Service has the address, of a cluster that was there before this one took it.
+Result<bool> is_taken(const store::Store& store, const Resource& services, const Value& service) {
+  const std::string_view address = service["spec"]["clusterIP"].as_string();
+  store::RangeQuery query;
+  query.prefix = services.namespace_prefix("");
+  DIBS_TRY(const store::Listing all, store.range(query));
+  for (const auto& record : all.records) {
+    DIBS_TRY(const Value one, decode_stored(*record));
+    if (one["spec"]["clusterIP"].as_string() != address) continue;
+    log::warn("service not made, its address is another's",
+              {{"service", service["metadata"]["name"].str()},
+               {"address", address},
+               {"other", cat(one["metadata"]["namespace"].as_string(), "/",
+                             one["metadata"]["name"].as_string())}});
+    return true;
+  }
+  return false;
 }
 
 /// What is missing or has to be brought up to date.
@@ -131,6 +177,10 @@ Result<std::vector<store::Op>> missing(runtime::Runtime& runtime, const store::S
       Value next = auth::brought_up_to_date(existing, object);
       if (!next.is_null()) ops.push_back({key, share(encode_stored(next)), record->modified});
       continue;
+    }
+    if (kind == "Service") {
+      DIBS_TRY(const bool taken, is_taken(store, *resource, object));
+      if (taken) continue;
     }
     object.set("kind", kind);
     object.set("apiVersion", resource->api_version());

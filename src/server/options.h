@@ -40,6 +40,8 @@ struct Options {
   unsigned seats = 600;
   std::string issuer = "https://kubernetes.default.svc";
   std::string service_range = kDefaultServiceRange;
+  /// The address of the Service kube-dns: the cluster's names are served there. "": nobody does.
+  std::string cluster_dns = {};
   /// Contents of a --token-auth-file: token,user,uid,"group,group" a line.
   std::string static_tokens;
   /// PEM of the key that signs service account tokens, and of what else may verify them.
