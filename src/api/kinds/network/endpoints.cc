@@ -27,6 +27,61 @@ void check_protocol(const Value& port, const Path& path, FieldErrors& errors) {
   }
 }
 
+constexpr std::size_t kMostPorts = 20000;
+constexpr std::size_t kMostEndpoints = 1000;
+constexpr std::size_t kMostHints = 8;
+
+/// About an address that is spelled in an unusual way.
+void add_spelling(std::string_view ip, const std::string& path, std::vector<std::string>& texts) {
+  in6_addr address;
+  char usual[INET6_ADDRSTRLEN];
+  if (inet_pton(AF_INET6, std::string(ip).c_str(), &address) != 1) return;
+  inet_ntop(AF_INET6, &address, usual, sizeof usual);
+  if (ip == usual) return;
+  texts.push_back(cat(path, ": IPv6 address \"", ip,
+                      "\" should be in RFC 5952 canonical format (\"", usual, "\")"));
+}
+
+/// Those that the controllers write they spell well.
+bool written_by(const Value& object, const char* label,
+                std::initializer_list<std::string_view> controllers) {
+  return is_one_of(object["metadata"]["labels"][label].as_string(), controllers);
+}
+
+std::vector<std::string> endpoints_warnings(const Value& endpoints, const Value*) {
+  std::vector<std::string> texts;
+  if (written_by(endpoints, "endpoints.kubernetes.io/managed-by", {"endpoint-controller"}))
+    return texts;
+  for (std::size_t s = 0; s < endpoints["subsets"].size(); ++s) {
+    for (const char* list : {"addresses", "notReadyAddresses"}) {
+      const Value& addresses = endpoints["subsets"][s][list];
+      for (std::size_t i = 0; i < addresses.size(); ++i) {
+        add_spelling(addresses[i]["ip"].as_string(), cat("subsets[", s, "].", list, "[", i, "].ip"),
+                     texts);
+      }
+    }
+  }
+  return texts;
+}
+
+std::vector<std::string> slice_warnings(const Value& slice, const Value* old) {
+  std::vector<std::string> texts;
+  const bool domains = slice["addressType"].as_string() == "FQDN";
+  if (domains && old == nullptr) texts.push_back("spec.addressType: FQDN endpoints are deprecated");
+  if (domains ||
+      written_by(slice, "endpointslice.kubernetes.io/managed-by",
+                 {"endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"})) {
+    return texts;
+  }
+  for (std::size_t e = 0; e < slice["endpoints"].size(); ++e) {
+    const Value& addresses = slice["endpoints"][e]["addresses"];
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+      add_spelling(addresses[i].as_string(), cat("endpoints[", e, "].addresses[", i, "]"), texts);
+    }
+  }
+  return texts;
+}
+
 void set_endpoints_defaults(Value& endpoints) {
   for (std::size_t s = 0; s < endpoints["subsets"].size(); ++s) {
     for (std::size_t p = 0; p < endpoints["subsets"][s]["ports"].size(); ++p) {
@@ -89,8 +144,27 @@ void set_slice_defaults(Value& slice) {
   }
 }
 
+/// A field of an earlier version, which v1 takes and drops. The name of the node that it held
+/// stays.
+void drop_topology(Value& slice, const Value* old) {
+  if (old != nullptr && slice["endpoints"] == (*old)["endpoints"]) return;
+  std::set<std::string> known;
+  if (old != nullptr) {
+    for (const Value& endpoint : (*old)["endpoints"].items())
+      known.insert(endpoint["deprecatedTopology"]["kubernetes.io/hostname"].str());
+  }
+  for (std::size_t i = 0; i < slice["endpoints"].size(); ++i) {
+    if (slice["endpoints"][i]["deprecatedTopology"].is_null()) continue;
+    Value& endpoint = slice.mut("endpoints").mut(i);
+    const Value node = endpoint["deprecatedTopology"]["kubernetes.io/hostname"];
+    if (endpoint["nodeName"].is_null() && !node.as_string().empty() && known.contains(node.str()))
+      endpoint.set("nodeName", node);
+    endpoint.erase("deprecatedTopology");
+  }
+}
+
 void validate_slice_ports(const Value& ports, const Path& path, FieldErrors& errors) {
-  if (ports.size() > 20000) errors.too_many(path, ports.size(), 20000);
+  if (ports.size() > kMostPorts) return errors.too_many(path, ports.size(), kMostPorts);
   std::set<std::string> names;
   for (std::size_t i = 0; i < ports.size(); ++i) {
     Path at = path.index(i);
@@ -103,22 +177,50 @@ void validate_slice_ports(const Value& ports, const Path& path, FieldErrors& err
   }
 }
 
+void validate_domain(const Value& name, const Path& path, FieldErrors& errors) {
+  std::string_view text = name.as_string();
+  if (text.empty()) return errors.required(path);
+  if (text.ends_with('.')) text.remove_suffix(1);
+  add_invalid(is_dns1123_subdomain(text), Value(text), path, errors);
+  if (text.find('.') == std::string_view::npos) {
+    errors.invalid(path, Value(text),
+                   "should be a domain with at least two segments separated by dots");
+  }
+}
+
 void validate_slice_addresses(const Value& endpoint, std::string_view type, const Path& path,
                               FieldErrors& errors) {
   const Value& addresses = endpoint["addresses"];
   if (addresses.size() > 100) errors.too_many(path, addresses.size(), 100);
+  std::size_t i = 0;
   for (const Value& address : addresses.items()) {
-    std::string_view ip = address.as_string();
+    const std::string_view ip = address.as_string();
+    const Path at = path.index(i++);
     if (type == "FQDN") {
-      add_invalid(is_dns1123_subdomain(ip), address, path, errors);
+      validate_domain(address, at, errors);
       continue;
     }
-    bool right = type == "IPv4" ? is_ipv4(ip) : is_ipv6(ip);
-    if (!right) {
-      errors.invalid(path, address, cat("must be an ", type, " address"));
-    } else {
-      validate_non_special_ip(ip, path, errors);
-    }
+    const std::size_t before = errors.size();
+    validate_ip(ip, at, errors);
+    if (errors.size() != before) continue;
+    const bool right = type == "IPv4" ? is_ipv4(ip) : is_ipv6(ip);
+    if (!right) errors.invalid(path, address, cat("must be an ", type, " address"));
+    validate_non_special_ip(ip, at, errors);
+  }
+}
+
+/// Names in a list of hints: few, each once.
+void validate_hint_names(const Value& hints, const Path& path, bool of_nodes, FieldErrors& errors) {
+  if (hints.size() > kMostHints) return errors.too_many(path, hints.size(), kMostHints);
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < hints.size(); ++i) {
+    const Path hint = path.index(i);
+    const Path at = hint.child("name");
+    const Value& name = hints[i]["name"];
+    if (!names.insert(name.str()).second) errors.duplicate(at, name);
+    add_invalid(
+        of_nodes ? is_dns1123_subdomain(name.as_string()) : is_label_value(name.as_string()), name,
+        at, errors);
   }
 }
 
@@ -128,8 +230,9 @@ void validate_slice(const Value& slice, FieldErrors& errors) {
   validate_slice_ports(slice["ports"], Path("ports"), errors);
   Path list("endpoints");
   const Value& endpoints = slice["endpoints"];
-  if (endpoints.size() > 1000) errors.too_many(list, endpoints.size(), 1000);
-  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+  const bool too_many = endpoints.size() > kMostEndpoints;
+  if (too_many) errors.too_many(list, endpoints.size(), kMostEndpoints);
+  for (std::size_t i = 0; i < endpoints.size() && !too_many; ++i) {
     Path at = list.index(i);
     if (known) validate_slice_addresses(endpoints[i], type, at.child("addresses"), errors);
     if (is_set(endpoints[i], "nodeName")) {
@@ -140,6 +243,9 @@ void validate_slice(const Value& slice, FieldErrors& errors) {
       add_invalid(is_dns1123_label(endpoints[i]["hostname"].as_string()), endpoints[i]["hostname"],
                   at.child("hostname"), errors);
     }
+    const Path hints = at.child("hints");
+    validate_hint_names(endpoints[i]["hints"]["forZones"], hints.child("forZones"), false, errors);
+    validate_hint_names(endpoints[i]["hints"]["forNodes"], hints.child("forNodes"), true, errors);
   }
   // The API tells of what is missing after all that is wrong.
   if (type.empty()) {
@@ -147,7 +253,7 @@ void validate_slice(const Value& slice, FieldErrors& errors) {
   } else if (!known) {
     errors.not_supported(Path("addressType"), slice["addressType"], {"FQDN", "IPv4", "IPv6"});
   }
-  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+  for (std::size_t i = 0; i < endpoints.size() && !too_many; ++i) {
     if (!endpoints[i]["addresses"].empty()) continue;
     Path at = list.index(i);
     errors.required(at.child("addresses"));
@@ -188,7 +294,7 @@ void validate_non_special_ip(std::string_view ip, const Path& path, FieldErrors&
     errors.invalid(path, shown, "must be a valid IP address");
     return;
   }
-  if (unspecified) errors.invalid(path, shown, "may not be unspecified (0.0.0.0 or ::)");
+  if (unspecified) errors.invalid(path, shown, cat("may not be unspecified (", ip, ")"));
   if (loopback) {
     errors.invalid(path, shown, "may not be in the loopback range (127.0.0.0/8, ::1/128)");
   }
@@ -208,15 +314,26 @@ KindRules endpoints_rules() {
   rules.deprecation = {
       33, "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"};
   rules.validate = validate_endpoints;
-  rules.validate_update = [](const Value& endpoints, const Value&, FieldErrors& errors) {
-    validate_endpoints(endpoints, errors);
+  rules.validate_update = [](const Value& endpoints, const Value& old, FieldErrors& errors) {
+    // What an earlier release let pass stays.
+    if (!(endpoints["subsets"] == old["subsets"])) validate_endpoints(endpoints, errors);
   };
+  rules.warnings = endpoints_warnings;
   return rules;
 }
 
 KindRules endpoint_slice_rules() {
   KindRules rules;
   rules.set_defaults = set_slice_defaults;
+  rules.prepare_create = [](Value& slice, const RuleContext&) { drop_topology(slice, nullptr); };
+  rules.prepare_update = [](Value& slice, const Value& old, const RuleContext&) {
+    drop_topology(slice, &old);
+    // Labels say whose a slice is, so they count as what it says.
+    if (!(slice["metadata"]["labels"] == old["metadata"]["labels"])) {
+      slice.mut("metadata").set("generation", old["metadata"]["generation"].as_int() + 1);
+    }
+  };
+  rules.warnings = slice_warnings;
   rules.validate = validate_slice;
   rules.validate_update = validate_slice_update;
   rules.tracks_generation = true;
