@@ -138,6 +138,8 @@ Result<SandboxPlan> build_sandbox_config(const Value& pod, unsigned attempt, con
   config.host_pid = spec["hostPID"].as_bool();
   config.host_ipc = spec["hostIPC"].as_bool();
   config.share_pid = spec["shareProcessNamespace"].as_bool();
+  config.group = pod_group(pod);
+  config.limits = pod_limits(pod);
 
   if (!config.host_network) {
     const PodHostname names = pod_hostname(pod, facts);

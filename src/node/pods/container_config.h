@@ -12,6 +12,7 @@
 #include "node/plugins/pod_claims.h"
 #include "node/pods/env.h"
 #include "node/pods/node_facts.h"
+#include "node/pods/pod_resources.h"
 #include "node/pods/volumes.h"
 #include "node/runtime/container_runtime.h"
 
@@ -74,13 +75,15 @@ struct PodHostname {
 };
 PodHostname pod_hostname(const json::Value& pod, const NodeFacts& facts);
 
-/// "Guaranteed", "Burstable", "BestEffort"
-std::string_view qos_class(const json::Value& pod);
 std::int64_t oom_score_adjust(const json::Value& pod, const json::Value& container,
                               const NodeFacts& facts);
 /// Shares, quota and memory of the container's requests and limits.
 ContainerLimits container_limits(const json::Value& pod, const json::Value& container,
                                  const NodeFacts& facts);
+/// Of all containers together: where the pod as a whole is limited, or each of them.
+ContainerLimits pod_limits(const json::Value& pod);
+/// Of the pod below those of all pods, by its class: "burstable/pod<uid>".
+std::string pod_group(const json::Value& pod);
 
 /// "name_namespace(uid)", as messages of the kubelet name a pod.
 std::string pod_text(const json::Value& pod);

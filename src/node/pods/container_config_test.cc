@@ -245,6 +245,102 @@ TEST(SandboxConfig, tells_what_containers_share) {
               ElementsAre("ns.svc.cluster.local", "svc.cluster.local", "cluster.local"));
 }
 
+/// One container for each text, of 4 processors and 4 GiB in all.
+Value pod_of(const std::string& qos, const std::string& spec) {
+  Value pod = pod_with(spec);
+  pod.set("status", Value::object({{"qosClass", qos}}));
+  return pod;
+}
+
+TEST(PodLimits, are_those_of_all_containers_where_each_has_one) {
+  const Value pod = pod_of(
+      "Burstable",
+      "{'overhead': {'cpu': '100m', 'memory': '1Mi'}, 'containers': ["
+      "{'name': 'a', 'resources': {'requests': {'cpu': '1'}, 'limits': {'cpu': '2', 'memory': "
+      "'1Gi'}}}, {'name': 'b', 'resources': {'limits': {'cpu': '1'}}}]}");
+
+  const ContainerLimits limits = pod_limits(pod);
+
+  EXPECT_EQ(limits.cpu_shares, 1126);
+  EXPECT_EQ(limits.cpu_quota, 310'000);
+  EXPECT_EQ(limits.memory_bytes, 0);  // b may take what it likes
+  EXPECT_EQ(pod_group(pod), "burstable/podu1");
+  EXPECT_EQ(pod_group(pod_of("Guaranteed", "{}")), "podu1");
+  EXPECT_EQ(pod_group(pod_of("BestEffort", "{}")), "besteffort/podu1");
+  EXPECT_EQ(pod_limits(pod_of("BestEffort", "{'containers': [{'name': 'a'}]}")).cpu_shares, 2);
+}
+
+TEST(PodLimits, of_the_pod_as_a_whole_hold_for_containers_without_their_own) {
+  const Value pod =
+      pod_of("Burstable",
+             "{'resources': {'requests': {'cpu': '500m', 'memory': '1Gi'}, 'limits': {'cpu': '2', "
+             "'memory': '2Gi'}}, 'containers': [{'name': 'a', 'resources': {'requests': {'memory': "
+             "'512Mi'}}}, {'name': 'b', 'resources': {'limits': {'memory': '256Mi'}}}]}");
+
+  const ContainerLimits limits = pod_limits(pod);
+
+  EXPECT_EQ(limits.cpu_shares, 512);
+  EXPECT_EQ(limits.cpu_quota, 200'000);
+  EXPECT_EQ(limits.memory_bytes, 2LL << 30);
+  const Value& first = pod["spec"]["containers"][0];
+  EXPECT_EQ(container_limits(pod, first, some_facts()).memory_bytes, 2LL << 30);
+  EXPECT_EQ(container_limits(pod, first, some_facts()).cpu_shares, 2048);
+  EXPECT_EQ(container_limits(pod, pod["spec"]["containers"][1], some_facts()).memory_bytes,
+            256LL << 20);
+}
+
+TEST(PodLimits, grow_by_claims_on_the_nodes_own_resources) {
+  Value pod = pod_of(
+      "Burstable",
+      "{'containers': [{'name': 'c1', 'resources': {'requests': {'cpu': '1', 'memory': '1Gi'}, "
+      "'limits': {'cpu': '2', 'memory': '2Gi'}}}, {'name': 'c2', 'resources': {'requests': {'cpu': "
+      "'1', 'memory': '1Gi'}, 'limits': {'cpu': '2', 'memory': '2Gi'}}}]}");
+  pod.mut("status").set(
+      "nodeAllocatableResourceClaimStatuses",
+      from_text("[{'resourceClaimName': 'x', 'containers': ['c1', 'c2'], 'mapping': [{'name': "
+                "'cpu', 'quantity': '1'}, {'name': 'memory', 'quantity': '1000Mi'}], 'overhead': "
+                "[{'name': 'cpu', 'perPod': '100m', 'perContainer': '100m'}, {'name': 'memory', "
+                "'perPod': '100Mi', 'perContainer': '100Mi'}]}]"));
+
+  const ContainerLimits all = pod_limits(pod);
+  const ContainerLimits one = container_limits(pod, pod["spec"]["containers"][0], some_facts());
+
+  EXPECT_EQ(all.cpu_shares, 3379);  // 3300m
+  EXPECT_EQ(all.cpu_quota, 530'000);
+  EXPECT_EQ(all.memory_bytes, 5396LL << 20);
+  EXPECT_EQ(one.cpu_shares, 1024);
+  EXPECT_EQ(one.cpu_quota, 320'000);
+  EXPECT_EQ(one.memory_bytes, 3248LL << 20);
+  NodeFacts facts = some_facts();
+  facts.memory_bytes = 16LL << 30;
+  // 1024 + 1000/2 + 100/2 + 100 of 16384 MiB
+  EXPECT_EQ(oom_score_adjust(pod, pod["spec"]["containers"][0], facts), 1000 - 102);
+}
+
+TEST(OomScore, counts_what_the_pod_as_a_whole_asks_for_and_spares_sidecars) {
+  NodeFacts facts = some_facts();
+  facts.memory_bytes = 1000 << 20;
+  const Value pod = pod_of(
+      "Burstable",
+      "{'resources': {'requests': {'memory': '400Mi'}}, 'initContainers': [{'name': 's', "
+      "'restartPolicy': 'Always', 'resources': {'requests': {'memory': '10Mi'}}}], 'containers': "
+      "[{'name': 'a', 'resources': {'requests': {'memory': '90Mi'}}}, {'name': 'b', 'resources': "
+      "{'requests': {'memory': '200Mi'}}}]}");
+
+  // 100 of the 400 are nobody's: 33 for each of three.
+  EXPECT_EQ(oom_score_adjust(pod, pod["spec"]["containers"][0], facts), 1000 - 123);
+  EXPECT_EQ(oom_score_adjust(pod, pod["spec"]["containers"][1], facts), 1000 - 233);
+  EXPECT_EQ(oom_score_adjust(pod, pod["spec"]["initContainers"][0], facts), 1000 - 123);
+  const Value critical = pod_of("BestEffort",
+                                "{'priority': 2000001000, 'priorityClassName': "
+                                "'system-node-critical', 'containers': [{}]}");
+  EXPECT_EQ(oom_score_adjust(critical, critical["spec"]["containers"][0], facts), -997);
+  const Value merely = pod_of("BestEffort",
+                              "{'priority': 2000000000, 'priorityClassName': "
+                              "'system-cluster-critical', 'containers': [{}]}");
+  EXPECT_EQ(oom_score_adjust(merely, merely["spec"]["containers"][0], facts), 1000);
+}
+
 TEST(SandboxConfig, refuses_names_that_no_kernel_takes) {
   Value pod = pod_with("{'hostname': '" + std::string(60, 'h') +
                        "', 'subdomain': 's', 'setHostnameAsFQDN': true}");

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/strings.h"
-#include "node/pods/pod_admission.h"
+#include "node/pods/pod_resources.h"
 
 namespace dibs::node {
 namespace {

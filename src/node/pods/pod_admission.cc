@@ -4,21 +4,14 @@
 #include <charconv>
 #include <set>
 
-#include "base/quantity.h"
 #include "base/strings.h"
+#include "node/pods/pod_resources.h"
 #include "node/pods/pod_spec.h"
 
 namespace dibs::node {
 namespace {
 
 using json::Value;
-
-std::int64_t amount(const Value& quantity, std::string_view resource) {
-  if (!quantity.is_string()) return 0;
-  const auto parsed = Quantity::parse(quantity.as_string());
-  if (!parsed) return 0;
-  return resource == "cpu" ? parsed->milli_value() : parsed->value();
-}
 
 bool is_number_above(std::string_view text, std::string_view bound, bool above) {
   std::int64_t a = 0;
@@ -93,42 +86,6 @@ bool node_selector_holds(const Value& selector, const Value& node) {
   return false;
 }
 
-std::optional<std::int64_t> total_of(const Value& pod, const char* which,
-                                     std::string_view resource) {
-  bool named = false;
-  const auto own = [&](const Value& container) {
-    const Value& wanted = container["resources"][which][resource];
-    named = named || wanted.is_string();
-    return amount(wanted, resource);
-  };
-  std::int64_t sum = 0;
-  for (const Value& container : pod["spec"]["containers"].items()) sum += own(container);
-  // An init container runs beside the sidecars that started before it.
-  std::int64_t sidecars = 0;
-  std::int64_t peak = 0;
-  for (const Value& container : pod["spec"]["initContainers"].items()) {
-    const std::int64_t one = own(container);
-    if (container["restartPolicy"].as_string() == "Always") {
-      sidecars += one;
-      peak = std::max(peak, sidecars);
-    } else {
-      peak = std::max(peak, sidecars + one);
-    }
-  }
-  std::int64_t out = std::max(sum + sidecars, peak);
-  if (const Value& whole = pod["spec"]["resources"][which]; whole.contains(resource)) {
-    named = true;
-    out = amount(whole[resource], resource);
-  }
-  if (!named) return std::nullopt;
-  return out + amount(pod["spec"]["overhead"][resource], resource);
-}
-
-std::int64_t requested(const Value& pod, std::string_view resource) {
-  const auto total = total_of(pod, "requests", resource);
-  return total ? *total : amount(pod["spec"]["overhead"][resource], resource);
-}
-
 std::optional<Rejection> admit_pod(const Value& pod, const Value& node,
                                    const std::vector<Value>& others,
                                    const std::set<std::string>& held) {
@@ -149,7 +106,7 @@ std::optional<Rejection> admit_pod(const Value& pod, const Value& node,
                      cat("Node didn't have enough resource: ", resource, ", requested: ", wanted,
                          ", used: ", used, ", capacity: ", capacity)};
   };
-  if (const std::int64_t pods = amount(allocatable["pods"], "pods");
+  if (const std::int64_t pods = amount_of(allocatable["pods"], "pods");
       allocatable.contains("pods") && static_cast<std::int64_t>(others.size()) + 1 > pods) {
     return no_room("pods", 1, static_cast<std::int64_t>(others.size()), pods);
   }
@@ -159,6 +116,9 @@ std::optional<Rejection> admit_pod(const Value& pod, const Value& node,
   for (const auto& [name, quantity] : pod["spec"]["resources"]["requests"].members()) {
     names.emplace(name);
   }
+  for (const auto& [name, quantity] : allocatable.members()) {
+    if (claimed(pod, name) > 0) names.emplace(name);
+  }
   for (const auto& name : names) {
     if (!allocatable.contains(name) || is_claimed(pod, name) || held.contains(name)) continue;
     const std::int64_t wanted = requested(pod, name);
@@ -167,7 +127,7 @@ std::optional<Rejection> admit_pod(const Value& pod, const Value& node,
     for (const Value& other : others) {
       if (!is_claimed(other, name)) used += requested(other, name);
     }
-    const std::int64_t capacity = amount(allocatable[name], name);
+    const std::int64_t capacity = amount_of(allocatable[name], name);
     if (wanted + used > capacity) return no_room(name, wanted, used, capacity);
   }
   return std::nullopt;

@@ -25,10 +25,4 @@ std::optional<Rejection> admit_pod(const json::Value& pod, const json::Value& no
 /// One of the terms of a core/v1 NodeSelector holds.
 bool node_selector_holds(const json::Value& selector, const json::Value& node);
 
-/// What the pod needs at once of a resource, in thousandths for cpu, else in units.
-std::int64_t requested(const json::Value& pod, std::string_view resource);
-/// The same of `requests` or `limits`; nothing where neither pod nor container names it.
-std::optional<std::int64_t> total_of(const json::Value& pod, const char* which,
-                                     std::string_view resource);
-
 }  // namespace dibs::node

@@ -188,7 +188,7 @@ class Statuses {
     out.set("started", started);
   }
 
-  static Value started_resources(const SpecContainer& container, const ContainerStatus& newest) {
+  static Value given_resources(const SpecContainer& container, const ContainerStatus& newest) {
     const auto found = newest.annotations.find(kResourcesAnnotation);
     if (found == newest.annotations.end()) return container.spec["resources"];
     auto parsed = json::parse(found->second);
@@ -197,8 +197,12 @@ class Statuses {
 
   void set_details(const SpecContainer& container, const ContainerStatus& newest,
                    Value& out) const {
-    const Value resources = started_resources(container, newest);
-    if (!resources["requests"].empty()) out.set("allocatedResources", resources["requests"]);
+    const Value resources = newest.state == ContainerState::running
+                                ? given_resources(container, newest)
+                                : container.spec["resources"];
+    if (const Value& granted = container.spec["resources"]["requests"]; !granted.empty()) {
+      out.set("allocatedResources", granted);
+    }
     Value shown = Value::object();
     for (const char* key : {"limits", "requests", "claims"}) {
       if (!resources[key].empty()) shown.set(key, resources[key]);

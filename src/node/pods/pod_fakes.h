@@ -58,10 +58,11 @@ struct FakeMachine {
   std::set<std::string> images = {"busybox:1.36"};
   std::vector<ImageInfo> stored;  // as listed
   std::map<std::string, Error> pull_errors;
-  std::set<std::string> stand_ins;             // images that no registry gives
-  std::map<std::string, std::string> logins;   // what their registry wants to see, by image
-  std::map<std::string, int> pulls;            // how often, by image
-  std::map<std::string, Error> start_errors;   // by container name
+  std::set<std::string> stand_ins;            // images that no registry gives
+  std::map<std::string, std::string> logins;  // what their registry wants to see, by image
+  std::map<std::string, int> pulls;           // how often, by image
+  std::map<std::string, Error> start_errors;  // by container name
+  std::map<std::string, Error> update_errors = {};
   std::map<std::string, Error> create_errors;  // by container name
   /// What a container does when it is started: ends at once with this code. By name; absent: runs.
   std::map<std::string, std::vector<int>> exits;
@@ -144,6 +145,7 @@ class FakeRuntime : public ContainerRuntime {
     status.ips = {cat("10.88.0.", machine_.next_id)};
     status.network_status = machine_.network_status;
     status.labels = config.labels;
+    status.annotations = config.annotations;
     machine_.log.push_back(cat("run ", config.name));
     machine_.sandboxes[status.id] = status;
     return status.id;
@@ -254,6 +256,29 @@ class FakeRuntime : public ContainerRuntime {
     std::vector<ContainerStatus> out;
     for (const auto& [id, container] : machine_.containers) out.push_back(container.status);
     return out;
+  }
+
+  Result<> update_container(const std::string& id, const ContainerLimits& limits,
+                            const Labels& annotations) override {
+    if (!budget_.spend()) return dead_error();
+    auto& container = machine_.containers.at(id);
+    const std::string name = container.status.name;
+    if (const auto found = machine_.update_errors.find(name);
+        found != machine_.update_errors.end()) {
+      return found->second;
+    }
+    machine_.log.push_back(cat("update ", name, " ", limits.cpu_shares, " ", limits.memory_bytes));
+    for (const auto& [key, value] : annotations) container.status.annotations[key] = value;
+    return success();
+  }
+  Result<> update_sandbox(const std::string& id, const ContainerLimits& limits,
+                          const Labels& annotations) override {
+    if (!budget_.spend()) return dead_error();
+    auto& sandbox = machine_.sandboxes.at(id);
+    machine_.log.push_back(
+        cat("update pod ", sandbox.name, " ", limits.cpu_shares, " ", limits.memory_bytes));
+    for (const auto& [key, value] : annotations) sandbox.annotations[key] = value;
+    return success();
   }
 
   Result<ExecResult> exec_sync(const std::string& id, const std::vector<std::string>& command,

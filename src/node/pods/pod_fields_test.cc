@@ -114,8 +114,6 @@ struct Sample {
 // One for each row of the page that says so.
 constexpr Sample kRefused[] = {
     {"hostUsers", R"({"hostUsers": false})", "PodFeatureUnsupported"},
-    {"resources.limits.*", R"({"resources": {"limits": {"memory": "1Gi"}}})",
-     "PodLevelResourcesNotSupported"},
     {"runtimeClassName", R"({"runtimeClassName": "gvisor"})", "PodFeatureUnsupported"},
     {"securityContext.appArmorProfile.*",
      R"({"securityContext": {"appArmorProfile": {"type": "RuntimeDefault"}}})", "AppArmor"},

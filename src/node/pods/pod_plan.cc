@@ -1,7 +1,9 @@
 #include "node/pods/pod_plan.h"
 
 #include "base/strings.h"
+#include "json/parse.h"
 #include "node/pods/container_config.h"
+#include "node/pods/pod_resize.h"
 
 namespace dibs::node {
 namespace {
@@ -133,12 +135,22 @@ class Planner {
                hash != status.annotations.end() && hash->second != container_hash(container.spec)) {
       kill.message = cat("Container ", container.name(), " definition changed");
       restart = true;
+    } else if (const auto had = status.annotations.find(kResourcesAnnotation);
+               had != status.annotations.end() && must_restart(container, had->second)) {
+      kill.message = cat("Container ", container.name(), " resize requires restart");
+      plan_.kill.push_back(std::move(kill));
+      return true;
     } else {
       return false;
     }
     if (restart) kill.message += ", will be restarted";
     plan_.kill.push_back(std::move(kill));
     return true;
+  }
+
+  static bool must_restart(const SpecContainer& container, const std::string& had) {
+    const auto parsed = json::parse(had);
+    return parsed && restarts_for(container.spec, *parsed, container.spec["resources"]);
   }
 
   void plan_regular_containers() {

@@ -119,11 +119,6 @@ std::optional<Rejection> refuse_spec(const Value& pod, const NodeFacts& facts) {
                                      ": this node does not load profiles; leave the field out or "
                                      "set its type to Unconfined")};
   }
-  if (!facts.simulated && !spec["resources"]["limits"].empty()) {
-    return Rejection{"PodLevelResourcesNotSupported",
-                     "spec.resources.limits: this node limits containers, not pods as a whole; set "
-                     "the limits of the containers"};
-  }
   if (auto why = first_of(kOfSpec, spec, "spec.")) return Rejection{kUnsupported, *why};
   for (const char* list : {"initContainers", "containers"}) {
     std::size_t index = 0;

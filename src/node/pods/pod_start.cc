@@ -11,6 +11,7 @@
 #include "node/pods/pod_admission.h"
 #include "node/pods/pod_networks.h"
 #include "node/pods/pod_refusals.h"
+#include "node/pods/pod_resize.h"
 #include "node/pods/pod_spec.h"
 #include "node/pods/pod_worker.h"
 
@@ -66,6 +67,7 @@ bool PodWorker::admit() {
   if (!rejection) {
     const MutexLock lock(mutex_);
     taken_ = true;
+    allocation_ = asked_;
     return true;
   }
   tools_.events.warning(pod_, "", rejection->reason, rejection->message);
@@ -115,6 +117,7 @@ void PodWorker::run() {
   if (!admit()) return;
   tools_.objects.retain(pod_);
   if (past_deadline() || evicted()) return;
+  grant();
   follow_probes();
   PlanInput input{pod_, view_, {}, probes_now_, hooks_now_};
   input.started = [this](std::string_view name, const std::string& id) {
@@ -128,6 +131,7 @@ void PodWorker::run() {
     told_initial_ = true;
   }
   kill_planned(plan);
+  actuate();
   bool ready = view_.sandbox_ready();
   if (plan.new_sandbox) {
     ready = make_sandbox(plan);
@@ -208,6 +212,11 @@ bool PodWorker::make_sandbox(const PodPlan& plan) {
   if (!networks) return fail(networks.error());
   for (const auto& [reason, note] : networks->notes) tools_.events.warning(pod_, "", reason, note);
   sandbox->config.networks = std::move(networks->networks);
+  if (tools_.containers.outlives_agent()) {
+    // Over what the pod's own annotations may say.
+    sandbox->config.annotations[kAllocationAnnotation] = json::write(allocation_of(pod_));
+    sandbox->config.annotations[kLimitsAnnotation] = limits_text(sandbox->config.limits);
+  }
   auto id = tools_.containers.run_sandbox(sandbox->config);
   if (!id) return fail(id.error());
   auto status = tools_.containers.sandbox_status(*id);
@@ -370,6 +379,9 @@ void PodWorker::start(const SpecContainer& container) {
     config->target_id = other->id;
   }
   config->annotations[kResourcesAnnotation] = json::write(container.spec["resources"]);
+  if (tools_.containers.outlives_agent()) {
+    config->annotations[kLimitsAnnotation] = limits_text(config->limits);
+  }
   config->annotations[kUserAnnotation] = json::write(user_of(config->security, *image.image));
   auto plan = build_sandbox_config(pod_, sandbox->attempt, tools_.facts, tools_.log_root);
   if (!plan) return fail("CreateContainerConfigError", plan.error().message());

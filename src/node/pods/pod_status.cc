@@ -3,6 +3,7 @@
 #include "base/strings.h"
 #include "node/pods/container_config.h"
 #include "node/pods/pod_container_status.h"
+#include "node/pods/pod_resources.h"
 #include "node/pods/pod_spec.h"
 
 namespace dibs::node {
@@ -89,6 +90,7 @@ std::string phase_of(const StatusInput& input, const ContainerStatuses& statuses
 
 constexpr const char* kDisruption = "DisruptionTarget";
 constexpr const char* kResizePending = "PodResizePending";
+constexpr const char* kResizeInProgress = "PodResizeInProgress";
 constexpr const char* kByNode = "TerminationByKubelet";
 
 class Conditions {
@@ -164,25 +166,13 @@ class Conditions {
     }
   }
 
-  /// The spec may ask for other resources than running containers have.
   void resize() {
-    std::vector<std::string> waiting;
-    for (const auto& container : containers_of(input_.pod)) {
-      const bool init = container.kind == ContainerKind::sidecar;
-      if (!init && container.kind != ContainerKind::regular) continue;
-      const Value& status = by_name(init ? statuses_.init : statuses_.regular, container.name());
-      if (!status["state"]["running"].is_object()) continue;
-      for (const char* key : {"limits", "requests"}) {
-        const Value& wanted = container.spec["resources"][key];
-        const Value& given = status["resources"][key];
-        if ((wanted.empty() && given.empty()) || wanted == given) continue;
-        waiting.emplace_back(container.name());
-        break;
-      }
+    if (const auto& why = input_.resize_pending) {
+      put(condition(kResizePending, true, why->reason, why->message));
     }
-    if (waiting.empty()) return;
-    put(condition(kResizePending, true, "Deferred",
-                  cat("new resources count from the next start of containers: ", listed(waiting))));
+    if (const auto& why = input_.resize_in_progress) {
+      put(condition(kResizeInProgress, true, why->reason, why->message));
+    }
   }
 
   static std::string listed(const std::vector<std::string>& names) {
@@ -280,11 +270,23 @@ void set_addresses(const StatusInput& input, Value& out) {
   }
 }
 
+void set_resources(const StatusInput& input, Value& out) {
+  if (Value requests = shown_requests(input.pod); !requests.empty()) {
+    out.set("allocatedResources", std::move(requests));
+  }
+  // Until all is done the pod has what it had.
+  const Value& before = input.pod["status"]["resources"];
+  Value resources =
+      input.resize_in_progress && before.is_object() ? before : shown_resources(input.pod);
+  if (!resources.empty()) out.set("resources", std::move(resources));
+}
+
 }  // namespace
 
 bool is_own_condition(std::string_view type) {
   return type == "PodReadyToStartContainers" || type == "Initialized" || type == "Ready" ||
-         type == "ContainersReady" || type == "PodScheduled" || type == kResizePending;
+         type == "ContainersReady" || type == "PodScheduled" || type == kResizePending ||
+         type == kResizeInProgress;
 }
 
 Value make_status(const StatusInput& input) {
@@ -324,6 +326,7 @@ Value make_status(const StatusInput& input) {
   if (!statuses.ephemeral.empty()) out.set("ephemeralContainerStatuses", statuses.ephemeral);
   out.set("qosClass",
           before["qosClass"].is_string() ? before["qosClass"] : Value(qos_class(input.pod)));
+  set_resources(input, out);
   return out;
 }
 
@@ -352,6 +355,8 @@ Value status_patch(const Value& pod, const Value& before, const Value& after) {
                                            "podIP",
                                            "startTime",
                                            "qosClass",
+                                           "allocatedResources",
+                                           "resources",
                                            "initContainerStatuses",
                                            "containerStatuses",
                                            "ephemeralContainerStatuses"};

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,7 @@ using WaitingReasons = std::map<std::string, WaitingReason, std::less<>>;
 
 /// Annotation of a container: its user, as status.containerStatuses[].user.linux shows it (JSON).
 inline constexpr const char* kUserAnnotation = "dibs.dev/user";
-/// The resources that it was started with (JSON): a resize counts from the next start.
+/// The resources that it has (JSON): those it was started with, or was given since.
 inline constexpr const char* kResourcesAnnotation = "dibs.dev/resources";
 
 struct StatusInput {
@@ -50,6 +51,10 @@ struct StatusInput {
   std::string end_message = {};
   /// That was a disruption, with the same message.
   bool disrupted = false;
+  /// What the spec asks for and the node has not granted; the pod has what it has granted.
+  std::optional<WaitingReason> resize_pending = {};
+  /// What it has granted and containers do not have yet.
+  std::optional<WaitingReason> resize_in_progress = {};
 };
 
 /// All fields that the node writes. Conditions of others are taken over from the pod.

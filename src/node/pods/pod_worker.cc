@@ -5,7 +5,9 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/strings.h"
+#include "json/parse.h"
 #include "node/pods/pod_log_tail.h"
+#include "node/pods/pod_resize.h"
 #include "node/pods/pod_spec.h"
 
 namespace dibs::node {
@@ -22,6 +24,12 @@ PodWorker::PodWorker(PodTools& tools, Value pod, PodView view)
     : tools_(tools), uid_(uid_of(pod)), newest_pod_(std::move(pod)), view_(std::move(view)) {
   // Running already: it was taken by the agent before this one.
   taken_ = !view_.sandboxes.empty();
+  if (const SandboxStatus* sandbox = view_.sandbox()) {
+    const auto noted = sandbox->annotations.find(kAllocationAnnotation);
+    auto parsed =
+        noted == sandbox->annotations.end() ? Result<Value>(Value()) : json::parse(noted->second);
+    allocation_ = parsed && parsed->is_object() ? *parsed : allocation_of(newest_pod_);
+  }
 }
 
 void PodWorker::update(Value pod) {
@@ -58,6 +66,12 @@ Value PodWorker::pod() const {
     for (const auto& [key, value] : shown_status_.members()) status.set(key, value);
   }
   return out;
+}
+
+Value PodWorker::granted() const {
+  Value out = pod();
+  const MutexLock lock(mutex_);
+  return allocation_.is_null() ? out : with_allocation(std::move(out), allocation_);
 }
 
 Value PodWorker::known() const {
@@ -107,6 +121,8 @@ void PodWorker::begin_sync() {
       }
       status.set("conditions", std::move(conditions));
     }
+    asked_ = allocation_of(pod_);
+    if (!allocation_.is_null()) pod_ = with_allocation(std::move(pod_), allocation_);
     lost_object_ = is_gone_;
     probes_now_ = failed_probes_;
     hooks_now_ = hooks_running_;
@@ -222,6 +238,10 @@ void PodWorker::put_status(bool stopped) {
   input.end_reason = end_reason_;
   input.end_message = end_message_;
   input.disrupted = disrupted_;
+  if (!stopped) {
+    input.resize_pending = resize_pending_;
+    input.resize_in_progress = resize_in_progress_;
+  }
   Value status = make_status(input);
   Value newest;
   {

@@ -95,6 +95,8 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   json::Value known() const;
   /// With our own newest status.
   json::Value pod() const;
+  /// The same with the resources that the node has granted it.
+  json::Value granted() const;
   /// The node counts it: taken, and not ended.
   bool is_active() const;
   /// Nothing of it runs any more and its devices are given back.
@@ -115,6 +117,15 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   void follow_probes();
   std::string last_words(const ContainerStatus& container);
   std::string sandbox_ip() const;
+
+  // pod_resizing.cc
+  /// Takes what the spec asks for into what the node grants, where there is room.
+  void grant();
+  /// Gives the pod and its running containers what was granted.
+  void actuate();
+  bool resize_sandbox(const ContainerLimits& limits);
+  bool resize_container(const SpecContainer& container, const ContainerStatus& status);
+  void resize_failed(const std::string& message);
 
   // pod_start.cc
   void run();
@@ -155,9 +166,14 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   std::optional<Eviction> eviction_ DIBS_GUARDED_BY(mutex_);
   Stage shown_stage_ DIBS_GUARDED_BY(mutex_) = Stage::running;
   bool taken_ DIBS_GUARDED_BY(mutex_) = false;
+  json::Value allocation_ DIBS_GUARDED_BY(mutex_);  // null: not taken yet
 
   // Of sync() alone.
-  json::Value pod_;  // with our own newest status
+  json::Value pod_;       // with our own newest status, and with what was granted
+  json::Value asked_;     // the resources of its spec
+  json::Value actuated_;  // the allocation that all that runs has, null: not looked at yet
+  std::optional<WaitingReason> resize_pending_;
+  std::optional<WaitingReason> resize_in_progress_;
   bool lost_object_ = false;
   PodView view_;
   Stage stage_ = Stage::running;

@@ -156,7 +156,7 @@ struct PodWorkers::State {
   std::vector<Value> others(const std::string& uid) const {
     std::vector<Value> out;
     for (const auto& worker : all()) {
-      if (worker->uid() != uid && worker->is_active()) out.push_back(worker->pod());
+      if (worker->uid() != uid && worker->is_active()) out.push_back(worker->granted());
     }
     return out;
   }
@@ -319,6 +319,8 @@ void PodWorkers::evict(const std::string& uid, Eviction why) {
   worker->evict(std::move(why));
   state_->wake(uid);
 }
+
+std::string PodWorkers::probe_metrics() const { return state_->probes.metrics(); }
 
 json::Value PodWorkers::find(std::string_view name_space, std::string_view name) const {
   json::Value out;

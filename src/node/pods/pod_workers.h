@@ -65,6 +65,7 @@ class PodWorkers {
   /// Ends the pod, which fails with the reason Evicted. Nothing where it has ended.
   void evict(const std::string& uid, Eviction why);
   json::Value find(std::string_view name_space, std::string_view name) const;
+  std::string probe_metrics() const;
 
  private:
   struct State;

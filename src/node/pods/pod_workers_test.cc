@@ -330,32 +330,6 @@ TEST(PodWorkers, show_a_command_that_cannot_be_started) {
   EXPECT_THAT(node.events("never"), Contains("Warning Failed: Error: exec: \"nosuch\": not found"));
 }
 
-TEST(PodWorkers, tell_that_a_resize_waits_for_the_next_start) {
-  TestNode node;
-  node.create("a", "'containers': [{'name': 'c', 'resources': {'requests': {'cpu': '1'}}}]");
-  node.settle();
-  const auto shown = [&] {
-    return node.pod("a")["status"]["containerStatuses"][0]["resources"]["requests"]["cpu"].str();
-  };
-  EXPECT_EQ(shown(), "1");
-
-  const Value resized = from_text(
-      "{'spec': {'containers': [{'name': 'c', 'resources': {'requests': {'cpu': '2'}}}]}}");
-  client::WriteOptions options;
-  options.subresource = "resize";
-  ASSERT_TRUE(node.api->patch(kPodResource, "default", "a", client::PatchType::strategic, resized,
-                              options));
-  node.settle();
-  EXPECT_EQ(shown(), "1");
-  EXPECT_EQ(node.condition("a", "PodResizePending"),
-            "True Deferred: new resources count from the next start of containers: [c]");
-
-  node.machine.end("c", 1);
-  node.settle(seconds(30));
-  EXPECT_EQ(shown(), "2");
-  EXPECT_EQ(node.condition("a", "PodResizePending"), "");
-}
-
 TEST(PodWorkers, prepare_claims_before_the_sandbox_and_unprepare_before_the_last_status) {
   TestNode node;
   node.drivers.prepare_error = Error::internal(

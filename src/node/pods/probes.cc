@@ -8,6 +8,7 @@
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "client/gate.h"
+#include "json/parse.h"
 
 namespace dibs::node {
 namespace {
@@ -51,6 +52,25 @@ ProbeTimes times_of(const Value& probe) {
   return out;
 }
 
+constexpr std::array<double, 11> kBounds = {.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10};
+
+/// What became of a probe so far, over all instances of its container.
+struct Tally {
+  std::array<std::uint64_t, 3> results = {};  // successful, failed, unknown
+  std::array<std::uint64_t, kBounds.size()> within = {};
+  std::uint64_t asked = 0;
+  double seconds = 0;
+
+  void count(Outcome outcome, Duration took) {
+    const bool good = outcome == Outcome::success || outcome == Outcome::warning;
+    ++results[good ? 0 : outcome == Outcome::failure ? 1 : 2];
+    const double time = std::chrono::duration<double>(took).count();
+    for (std::size_t i = 0; i < kBounds.size(); ++i) within[i] += time <= kBounds[i] ? 1 : 0;
+    ++asked;
+    seconds += time;
+  }
+};
+
 /// One probe of one container.
 struct Probe {
   Value spec;  // null: the container has none
@@ -59,6 +79,7 @@ struct Probe {
   bool stopped = false;
   bool last = false;  // the last answer, and how often it came in a row
   std::int64_t run = 0;
+  Tally tally;
   std::optional<runtime::TimerId> timer;
 
   bool exists() const { return spec.is_object(); }
@@ -174,6 +195,7 @@ struct Probes::State : std::enable_shared_from_this<Probes::State> {
       if (instance->gone || instance->probe(kind).stopped) return;
       const bool was_ready = instance->ready();
       const bool was_started = instance->started();
+      instance->probe(kind).tally.count(answer.outcome, runtime.clock.steady() - began);
       failed = count(instance, kind, good);
       changed = was_ready != instance->ready() || was_started != instance->started();
       if (!was_started && instance->started()) {
@@ -228,6 +250,44 @@ Probes::Probes(runtime::Runtime& runtime, Prober prober, ProbeCallbacks callback
 
 Probes::~Probes() { stop(); }
 
+std::string Probes::metrics() const {
+  std::string total =
+      "# HELP prober_probe_total [BETA] Cumulative number of a liveness, readiness or startup "
+      "probe "
+      "for a container by result.\n# TYPE prober_probe_total counter\n";
+  std::string duration =
+      "# HELP prober_probe_duration_seconds [ALPHA] Duration in seconds for a probe response.\n"
+      "# TYPE prober_probe_duration_seconds histogram\n";
+  constexpr std::array<const char*, 3> kResults = {"successful", "failed", "unknown"};
+  const MutexLock lock(state_->mutex);
+  for (const auto& [uid, containers] : state_->pods) {
+    for (const auto& [name, instance] : containers) {
+      const Value& metadata = instance->container.pod["metadata"];
+      for (const auto kind : {ProbeKind::startup, ProbeKind::liveness, ProbeKind::readiness}) {
+        const Tally& tally = instance->probe(kind).tally;
+        if (tally.asked == 0) continue;
+        const std::string labels = cat(
+            "container=\"", name, "\",namespace=\"", metadata["namespace"].as_string(), "\",pod=\"",
+            metadata["name"].as_string(), "\",probe_type=\"", probe_name(kind), '"');
+        for (std::size_t i = 0; i < kResults.size(); ++i) {
+          if (tally.results[i] == 0) continue;
+          append(total, "prober_probe_total{", labels, ",pod_uid=\"", uid, "\",result=\"",
+                 kResults[i], "\"} ", tally.results[i], '\n');
+        }
+        for (std::size_t i = 0; i < kBounds.size(); ++i) {
+          append(duration, "prober_probe_duration_seconds_bucket{", labels, ",le=\"",
+                 json::write(Value(kBounds[i])), "\"} ", tally.within[i], '\n');
+        }
+        append(duration, "prober_probe_duration_seconds_bucket{", labels, ",le=\"+Inf\"} ",
+               tally.asked, "\nprober_probe_duration_seconds_sum{", labels, "} ",
+               json::write(Value(tally.seconds)), "\nprober_probe_duration_seconds_count{", labels,
+               "} ", tally.asked, '\n');
+      }
+    }
+  }
+  return total + duration;
+}
+
 void Probes::add(ProbedContainer container) {
   const std::string uid = container.pod["metadata"]["uid"].str();
   const std::string name = container.container["name"].str();
@@ -239,10 +299,12 @@ void Probes::add(ProbedContainer container) {
     }
     state_->end(known);
   }
+  const auto before = state_->find(uid, name);
   auto instance = std::make_shared<Instance>();
   instance->container = std::move(container);
   for (const auto kind : {ProbeKind::startup, ProbeKind::liveness, ProbeKind::readiness}) {
     Probe& probe = instance->probe(kind);
+    if (before != nullptr) probe.tally = before->probe(kind).tally;
     probe.spec = instance->container.container[field_of(kind)];
     probe.times = times_of(probe.spec);
     probe.passed = kind == ProbeKind::liveness;

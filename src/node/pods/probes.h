@@ -89,6 +89,9 @@ class Probes {
 
   void stop();
 
+  /// prober_probe_total and prober_probe_duration_seconds, as Prometheus' text.
+  std::string metrics() const;
+
  private:
   struct State;
   std::shared_ptr<State> state_;

@@ -47,6 +47,53 @@ struct SandboxNetwork {
   std::string device = {};
 };
 
+struct ContainerLimits {
+  std::int64_t cpu_period = 0;  // microseconds; 0: none
+  std::int64_t cpu_quota = 0;
+  std::int64_t cpu_shares = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t oom_score_adj = 0;
+  std::string cpuset_cpus = {};
+  std::string cpuset_mems = {};
+  /// Bytes by page size, as the kernel writes it: "2MB", "1GB".
+  std::vector<std::pair<std::string, std::int64_t>> huge_pages = {};
+};
+
+/// What a container, or a pod with all of them, takes of the machine. Counters count from its
+/// start.
+struct Usage {
+  std::uint64_t cpu_nanos = 0;
+  std::uint64_t cpu_user_nanos = 0;
+  std::uint64_t cpu_system_nanos = 0;
+  std::uint64_t cpu_periods = 0;
+  std::uint64_t cpu_throttled_periods = 0;
+  std::uint64_t cpu_throttled_nanos = 0;
+  std::uint64_t memory_bytes = 0;
+  /// Without what the kernel would give up first.
+  std::uint64_t memory_working_set = 0;
+  std::uint64_t memory_rss = 0;
+  std::uint64_t memory_cache = 0;
+  std::uint64_t memory_mapped = 0;
+  std::uint64_t memory_limit = 0;  // 0: none
+  std::uint64_t swap_bytes = 0;
+  std::uint64_t page_faults = 0;
+  std::uint64_t major_page_faults = 0;
+  std::uint64_t processes = 0;
+};
+
+/// Counters of one interface of a sandbox.
+struct InterfaceUsage {
+  std::string name = {};
+  std::uint64_t received_bytes = 0;
+  std::uint64_t received_packets = 0;
+  std::uint64_t received_errors = 0;
+  std::uint64_t received_dropped = 0;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t sent_packets = 0;
+  std::uint64_t sent_errors = 0;
+  std::uint64_t sent_dropped = 0;
+};
+
 struct SandboxConfig {
   std::string name = {};  // the pod's
   std::string name_space = {};
@@ -68,6 +115,11 @@ struct SandboxConfig {
   std::vector<std::string> dns_options = {};
   /// Simulated containers have no interfaces: there it has no effect.
   std::vector<SandboxNetwork> networks = {};
+  /// Where its control group lies below those of all pods of the node: "burstable/pod<uid>". "":
+  /// none of its own.
+  std::string group = {};
+  /// Of all containers together, at any moment.
+  ContainerLimits limits = {};
   Labels labels = {};
   Labels annotations = {};
 };
@@ -102,18 +154,6 @@ struct HostDevice {
   std::string container_path = {};
   std::string host_path = {};
   std::string permissions = "rwm";
-};
-
-struct ContainerLimits {
-  std::int64_t cpu_period = 0;  // microseconds; 0: none
-  std::int64_t cpu_quota = 0;
-  std::int64_t cpu_shares = 0;
-  std::int64_t memory_bytes = 0;
-  std::int64_t oom_score_adj = 0;
-  std::string cpuset_cpus = {};
-  std::string cpuset_mems = {};
-  /// Bytes by page size, as the kernel writes it: "2MB", "1GB".
-  std::vector<std::pair<std::string, std::int64_t>> huge_pages = {};
 };
 
 struct ContainerSecurity {
@@ -280,6 +320,9 @@ class ContainerRuntime {
   /// An error says what is missing on this machine.
   virtual Result<> ready() = 0;
 
+  /// What runs goes on without the agent, and is found again by the next one.
+  virtual bool outlives_agent() const { return true; }
+
   /// The sandbox's id.
   virtual Result<std::string> run_sandbox(const SandboxConfig& config) = 0;
   /// Ends what runs in it and frees its network.
@@ -301,6 +344,21 @@ class ContainerRuntime {
   virtual Result<ContainerStatus> container_status(const std::string& id) = 0;
   /// Of all sandboxes, dead ones too.
   virtual Result<std::vector<ContainerStatus>> list_containers() = 0;
+
+  /// New limits for a running container or a ready sandbox, at once and without a restart; what is
+  /// in `annotations` replaces its own of these names, in what it was made with, too. The score for
+  /// lack of memory stays. An error changes no annotation.
+  virtual Result<> update_container(const std::string& /*id*/, const ContainerLimits& /*limits*/,
+                                    const Labels& /*annotations*/) {
+    return Error::internal("this runtime's containers cannot be resized");
+  }
+  virtual Result<> update_sandbox(const std::string& /*id*/, const ContainerLimits& /*limits*/,
+                                  const Labels& /*annotations*/) {
+    return Error::internal("this runtime's sandboxes cannot be resized");
+  }
+  /// Of a container, or of a sandbox with all its containers; nothing where nobody counts.
+  virtual std::optional<Usage> usage(const std::string& /*id*/) { return std::nullopt; }
+  virtual std::vector<InterfaceUsage> interfaces(const std::string& /*sandbox_id*/) { return {}; }
 
   /// The folder of what a container wrote over its image, or of a sandbox's files that its
   /// containers can write to; "" where there is none.

@@ -35,11 +35,6 @@ constexpr Duration kKillLimit = std::chrono::seconds(10);
 namespace fs = std::filesystem;
 using json::Value;
 
-bool has_cgroup_v2() {
-  static const bool found = ::access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
-  return found;
-}
-
 // The bounding set of this process.
 std::uint64_t own_capabilities() {
   static const std::uint64_t all = [] {
@@ -223,7 +218,7 @@ Result<> OciRuntime::fill_bundle(Container& container, const SandboxRecord& sand
   OciConfigInput input{.sandbox = sandbox_config, .container = config, .image = image->config};
   input.user = std::move(*user);
   input.root = root;
-  input.cgroup = cat("/dibs/pod", sandbox.config.uid, "/", status.id);
+  input.cgroup = cat(group_of(sandbox.config), '/', status.id);
   input.network_namespace = held("net");
   input.ipc_namespace = held("ipc");
   input.uts_namespace = held("uts");
@@ -235,7 +230,7 @@ Result<> OciRuntime::fill_bundle(Container& container, const SandboxRecord& sand
   input.resolv_conf = files + "/resolv.conf";
   if (exists(files + "/hostname")) input.hostname_file = files + "/hostname";
   input.shm = sandbox.config.host_ipc ? "/dev/shm" : spaces + "/shm";
-  input.cgroup_v2 = has_cgroup_v2();
+  input.cgroup_v2 = groups_.unified();
   input.all_capabilities = own_capabilities();
   if (config.security.privileged) input.host_devices = device_nodes();
   input.machine = machine_name();

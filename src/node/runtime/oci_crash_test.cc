@@ -130,6 +130,7 @@ TEST(OciCrash, the_next_agent_copes) {
                                       run + "/ns", run + "/exits", run + "/s", run + "/oci"}) {
       EXPECT_TRUE(fs::is_empty(folder)) << folder;
     }
+    EXPECT_THAT(Cgroups().children(own_group(root + "/runtime") + "/kubepods"), testing::IsEmpty());
     EXPECT_THAT(addresses_in(root + "/net/ipam"), testing::IsEmpty());
     EXPECT_THAT(addresses_in(root + "/second"), testing::IsEmpty());
     // No process of it either.

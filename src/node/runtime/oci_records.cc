@@ -104,6 +104,8 @@ Value SandboxRecord::to_value() const {
                         {"hostPid", config.host_pid},
                         {"hostIpc", config.host_ipc},
                         {"sharePid", config.share_pid},
+                        {"group", config.group},
+                        {"shares", config.limits.cpu_shares},
                         {"labels", pairs(config.labels)},
                         {"annotations", pairs(config.annotations)},
                         {"created", status.created.nanoseconds},
@@ -134,6 +136,8 @@ Result<SandboxRecord> SandboxRecord::read(std::string_view text, std::string_vie
   config.host_pid = value["hostPid"].as_bool();
   config.host_ipc = value["hostIpc"].as_bool();
   config.share_pid = value["sharePid"].as_bool();
+  config.group = value["group"].str();
+  config.limits.cpu_shares = value["shares"].as_int();
   config.labels = labels_of(value["labels"]);
   config.annotations = labels_of(value["annotations"]);
   record.cni = value["cni"];

@@ -109,6 +109,11 @@ OciRuntime::OciRuntime(OciOptions options, runtime::Runtime& machine)
       program_name_(options_.program.substr(options_.program.rfind('/') + 1)),
       boot_id_(options_.boot_id.empty() ? machine_boot_id() : options_.boot_id),
       machine_(machine),
+      groups_(options_.cgroups),
+      own_group_([this] {
+        (void)make_private_folder(options_.root).ok();
+        return own_group(full_path(options_.root));
+      }()),
       images_(options_.images, options_.image_options),
       cdi_(options_.cdi_directories, cdi::host_node, options_.cdi_newest),
       network_(options_.network) {}
@@ -126,6 +131,8 @@ OciRuntime::~OciRuntime() {
   for (const char* folder : {"/exits", "/s", "/ns", "/oci", ""}) {
     ::rmdir((options_.run + folder).c_str());
   }
+  lock.unlock();
+  remove_empty_groups();
 }
 
 Result<std::unique_ptr<OciRuntime>> OciRuntime::open(OciOptions options,
@@ -305,6 +312,7 @@ Result<> OciRuntime::load() {
     const MutexLock lock(mutex_);
     sandboxes_.erase(id);
   }
+  remove_unknown_groups();
   DIBS_TRY(const auto leftovers, runtime::system_files().list(options_.run));
   for (const auto& name : leftovers) {
     if (name.starts_with("x-") || name.starts_with("log-")) {

@@ -24,6 +24,7 @@
 #include "base/mutex.h"
 #include "cdi/cache.h"
 #include "net/fd_stream.h"
+#include "node/runtime/cgroups.h"
 #include "node/runtime/container_runtime.h"
 #include "node/runtime/exit_watcher.h"
 #include "node/runtime/image_store.h"
@@ -47,6 +48,8 @@ struct OciOptions {
   std::string boot_id = {};  // "": the machine's
   /// A log that reaches this before it is rotated starts anew.
   std::int64_t log_bound = 100 << 20;
+  /// Where control groups are mounted.
+  std::string cgroups = "/sys/fs/cgroup";
 };
 
 class OciRuntime : public ContainerRuntime {
@@ -71,6 +74,12 @@ class OciRuntime : public ContainerRuntime {
   Result<> remove_container(const std::string& id) override;
   Result<ContainerStatus> container_status(const std::string& id) override;
   Result<std::vector<ContainerStatus>> list_containers() override;
+  Result<> update_container(const std::string& id, const ContainerLimits& limits,
+                            const Labels& annotations) override;
+  Result<> update_sandbox(const std::string& id, const ContainerLimits& limits,
+                          const Labels& annotations) override;
+  std::optional<Usage> usage(const std::string& id) override;
+  std::vector<InterfaceUsage> interfaces(const std::string& sandbox_id) override;
   std::string written_folder(const std::string& id) override;
   std::uint64_t unlinked_bytes(const std::string& id) override;
   Result<> reopen_log(const std::string& id) override;
@@ -123,6 +132,19 @@ class OciRuntime : public ContainerRuntime {
   Result<> save(const Container& container);
   Result<> set_up_sandbox(Sandbox& sandbox, const SandboxConfig& config);
   Result<> start_pause(Sandbox& sandbox);
+  // oci_groups.cc
+  std::string group_of(const SandboxConfig& config) const;
+  /// Of a sandbox or a container; "" where there is none.
+  std::string group_of(const std::string& id);
+  Result<> make_group(const SandboxConfig& config);
+  /// Gives the classes above the pods their weights anew; `changed` counts as it is.
+  void weigh_classes(const SandboxConfig& changed);
+  /// With whatever still runs in it.
+  Result<> remove_group(const Sandbox& sandbox);
+  /// Of pods that no record tells of.
+  void remove_unknown_groups();
+  /// Above all pods, where none is left.
+  void remove_empty_groups();
   void discard(Sandbox& sandbox);
   Result<> tear_down(Sandbox& sandbox);
   Result<> fill_bundle(Container& container, const SandboxRecord& sandbox,
@@ -161,12 +183,15 @@ class OciRuntime : public ContainerRuntime {
   const std::string program_name_;  // "runc" or "crun"
   const std::string boot_id_;
   runtime::Runtime& machine_;
+  const Cgroups groups_;
+  const std::string own_group_;  // of all pods of the node
   ImageStore images_;
   cdi::Cache cdi_;
   PodNetwork network_;
 
-  Mutex saving_;  // one write of a record at a time; taken before the next one
-  Mutex mutex_;   // guards records, too
+  Mutex weighing_;  // one look at all pods at a time
+  Mutex saving_;    // one write of a record at a time; taken before the next one
+  Mutex mutex_;     // guards records, too
   CondVar changed_;
   std::map<std::string, SandboxPtr> sandboxes_ DIBS_GUARDED_BY(mutex_);
   std::map<std::string, ContainerPtr> containers_ DIBS_GUARDED_BY(mutex_);
@@ -180,6 +205,8 @@ class OciRuntime : public ContainerRuntime {
   net::LoopThread loop_;  // of streams
 };
 
+/// The control group of all that runs for the node with this root folder, which must be there.
+std::string own_group(const std::string& root);
 /// <run> of a node's root folder.
 std::string oci_run_folder(const std::string& root);
 /// What this machine lacks to run containers with `program`, "" when nothing.

@@ -149,6 +149,67 @@ TEST_P(OciRuntimeTest, the_process_sees_its_world) {
   EXPECT_THAT(exec(id, "bash -c 'printenv HOME'"), testing::StrEq("/\n"));
 }
 
+TEST_P(OciRuntimeTest, a_pod_has_a_control_group_as_the_kubelet_names_it) {
+  const Cgroups groups;
+  const std::string above = own_group(world().root() + "/runtime") + "/kubepods/burstable";
+  const std::string group = above + "/pod11111111-2222-3333-4444-555555555555";
+  SandboxConfig config = sandbox_config();
+  config.group = "burstable/pod11111111-2222-3333-4444-555555555555";
+  config.limits.cpu_shares = 256;
+  config.limits.cpu_period = 100'000;
+  config.limits.cpu_quota = 50'000;
+  config.limits.memory_bytes = 96 << 20;
+  auto sandbox = containers().run_sandbox(config);
+  ASSERT_TRUE(sandbox.ok()) << sandbox.error().message();
+  ContainerConfig one = container_config({"sleep", "9999"});
+  one.limits.memory_bytes = 48 << 20;
+  const std::string id = start(*sandbox, one);
+
+  EXPECT_EQ(groups.usage(group)->memory_limit, 96u << 20);
+  EXPECT_EQ(groups.usage(group + "/" + id)->memory_limit, 48u << 20);
+  EXPECT_EQ(groups.processes(group + "/" + id).size(), 1u);
+  EXPECT_GT(containers().usage(*sandbox)->memory_bytes, 0u);
+  EXPECT_GT(containers().usage(id)->cpu_nanos, 0u);
+  EXPECT_EQ(containers().interfaces(*sandbox).at(0).name, "eth0");
+
+  config.limits.memory_bytes = 128 << 20;
+  one.limits.memory_bytes = 64 << 20;
+  ASSERT_TRUE(containers().update_sandbox(*sandbox, config.limits, {{"a", "b"}}).ok());
+  ASSERT_TRUE(containers().update_container(id, one.limits, {}).ok());
+  EXPECT_EQ(groups.usage(group)->memory_limit, 128u << 20);
+  EXPECT_EQ(exec(id,
+                 "cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes "
+                 "2>/dev/null"),
+            "67108864\n");
+  // Nobody's processes are killed for a resize.
+  one.limits.memory_bytes = 4096;
+  EXPECT_FALSE(containers().update_container(id, one.limits, {}).ok());
+
+  // The next agent knows it, and takes it down.
+  ASSERT_TRUE(world().open().ok());
+  EXPECT_EQ(containers().sandbox_status(*sandbox)->annotations["a"], "b");
+  EXPECT_EQ(groups.usage(group)->memory_limit, 128u << 20);
+  ASSERT_TRUE(containers().stop_sandbox(*sandbox).ok());
+  EXPECT_FALSE(groups.usage(group));
+}
+
+TEST_P(OciRuntimeTest, control_groups_that_nobody_knows_are_taken_down_with_what_runs_there) {
+  const Cgroups groups;
+  const std::string pods = own_group(world().root() + "/runtime") + "/kubepods";
+  ASSERT_TRUE(groups.make(pods + "/besteffort/podlost/c").ok());
+  auto stray = runtime::Process::start({.argv = {"sleep", "9999"}});
+  ASSERT_TRUE(stray.ok());
+  const std::string file = groups.unified() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+  std::ofstream(file + pods + "/besteffort/podlost/c/cgroup.procs")
+      << (*stray)->pid() << std::flush;
+  ASSERT_EQ(groups.processes(pods + "/besteffort/podlost/c").size(), 1u);
+
+  ASSERT_TRUE(world().open().ok());
+
+  EXPECT_TRUE((*stray)->wait(std::chrono::seconds(5)).has_value());
+  EXPECT_THAT(groups.children(pods + "/besteffort"), testing::IsEmpty());
+}
+
 TEST_P(OciRuntimeTest, a_read_only_root_and_other_image_names) {
   const std::string sandbox = run_sandbox();
   ContainerConfig config = container_config({"bash", "-c", "exec 2>&1; echo x > /x"});

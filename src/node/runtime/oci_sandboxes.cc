@@ -83,6 +83,10 @@ Result<> OciRuntime::set_up_sandbox(Sandbox& sandbox, const SandboxConfig& confi
   if (!config.log_directory.empty()) {
     DIBS_CHECK(runtime::system_files().make_dirs(config.log_directory, 0755));
   }
+  if (auto grouped = make_group(config); !grouped.ok()) {
+    return grouped.error().within(
+        cat("failed to make control group for sandbox ", dibs::quoted(id)));
+  }
   // With the host's network goes the host's name.
   const NamespaceOptions options{.network = !config.host_network,
                                  .ipc = !config.host_ipc,
@@ -122,7 +126,7 @@ Result<> OciRuntime::start_pause(Sandbox& sandbox) {
   const std::string bundle = sandbox_folder(id) + "/pause";
   DIBS_CHECK(make_private_folder(bundle));
   const Value config = build_pause_config(cat(options_.images, "/layers/", *layer),
-                                          cat("/dibs/pod", sandbox.record.config.uid, "/", id));
+                                          cat(group_of(sandbox.record.config), '/', id));
   DIBS_CHECK(replace_file(bundle + "/config.json", json::write(config)));
   DIBS_TRY(auto ran, run_oci(id, {"run", "--detach", "--bundle", bundle, "--pid-file",
                                   bundle + "/pid", "pause-" + id}));
@@ -168,6 +172,10 @@ Result<> OciRuntime::tear_down(Sandbox& sandbox) {
     }
     sandbox.record.pause = {};
   }
+  // What left its container's first process behind ends here.
+  if (auto removed = remove_group(sandbox); !removed.ok()) {
+    log::warn("control group not removed", {{"sandbox", id}, {"error", removed.error()}});
+  }
   remove_namespaces(spaces);
   unmount(spaces + "/shm");
   std::error_code failed;
@@ -191,6 +199,9 @@ Result<> OciRuntime::stop_sandbox(const std::string& id) {
     sandbox->record.status.ips.clear();
   }
   DIBS_CHECK(save(*sandbox));
+  SandboxConfig gone = sandbox->record.config;
+  gone.limits = {};
+  weigh_classes(gone);
   tell(RuntimeEvent::Kind::stopped, id, "", sandbox->record.config.uid);
   return success();
 }
@@ -209,14 +220,6 @@ Result<> OciRuntime::remove_sandbox(const std::string& id) {
   }
   std::error_code failed;
   fs::remove_all(sandbox_folder(id), failed);
-  // The pod's control group, where no other sandbox of it needs it: rmdir refuses then.
-  for (const char* controller :
-       {"", "cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids", "systemd",
-        "unified", "hugetlb", "perf_event", "net_cls", "net_prio", "rdma", "misc"}) {
-    ::rmdir(cat("/sys/fs/cgroup/", controller, *controller != '\0' ? "/" : "", "dibs/pod",
-                sandbox->record.config.uid)
-                .c_str());
-  }
   tell(RuntimeEvent::Kind::removed, id, "", sandbox->record.config.uid);
   return success();
 }

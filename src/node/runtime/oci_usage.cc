@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "base/strings.h"
@@ -16,17 +15,6 @@ namespace dibs::node {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<std::string> processes_of(const std::string& cgroup) {
-  std::vector<std::string> out;
-  // One hierarchy, or one for each controller.
-  for (const char* root : {"/sys/fs/cgroup", "/sys/fs/cgroup/memory"}) {
-    std::ifstream file(cat(root, cgroup, "/cgroup.procs"));
-    for (std::string process; file >> process;) out.push_back(process);
-    if (!out.empty()) break;
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -42,7 +30,7 @@ std::uint64_t OciRuntime::unlinked_bytes(const std::string& id) {
   if (!container) return 0;
   std::uint64_t sum = 0;
   std::set<std::pair<dev_t, ino_t>> seen;
-  for (const auto& process : processes_of(cat("/dibs/pod", container->pod_uid, "/", id))) {
+  for (const auto& process : groups_.processes(group_of(id))) {
     // By a descriptor, or by a mapping after the descriptor was closed.
     for (const char* held : {"/fd", "/map_files"}) {
       std::error_code failed;

@@ -149,6 +149,24 @@ TEST_P(RuntimeContract, cdi_devices_show_in_the_environment) {
   EXPECT_TRUE(containers().remove_sandbox(sandbox).ok());
 }
 
+TEST_P(RuntimeContract, resources_change_while_it_runs) {
+  const std::string sandbox = run_sandbox();
+  const std::string id = start(sandbox, container_config({"sleep", "9999"}));
+  ContainerLimits limits;
+  limits.cpu_shares = 512;
+  limits.memory_bytes = 64 << 20;
+
+  EXPECT_TRUE(containers().update_sandbox(sandbox, limits, {{"granted", "more"}}).ok());
+  EXPECT_TRUE(containers().update_container(id, limits, {{"given", "more"}}).ok());
+
+  EXPECT_EQ(containers().sandbox_status(sandbox)->annotations["granted"], "more");
+  EXPECT_EQ(containers().sandbox_status(sandbox)->annotations["note"], "kept");
+  EXPECT_EQ(containers().container_status(id)->annotations["given"], "more");
+  EXPECT_TRUE(stop(id, {}).ok());
+  EXPECT_FALSE(containers().update_container(id, limits, {}).ok());
+  EXPECT_FALSE(containers().update_sandbox("nosuch", limits, {}).ok());
+}
+
 TEST_P(RuntimeContract, containers_need_a_sandbox_that_runs) {
   const ContainerConfig config = container_config({"true"});
   EXPECT_FALSE(containers().create_container("nosuch", sandbox_config(), config).ok());

@@ -141,6 +141,7 @@ class SimContainers : public ContainerRuntime {
 
   RuntimeVersion version() override { return {"dibs-sim", "0.1.0"}; }
   Result<> ready() override { return success(); }
+  bool outlives_agent() const override { return false; }
 
   Result<std::string> run_sandbox(const SandboxConfig& config) override {
     SimSandbox sandbox;
@@ -263,6 +264,30 @@ class SimContainers : public ContainerRuntime {
     const std::string id = status.id;
     state_->containers.emplace(id, std::move(container));
     return id;
+  }
+
+  Result<> update_container(const std::string& id, const ContainerLimits& /*limits*/,
+                            const Labels& annotations) override {
+    const MutexLock lock(state_->mutex);
+    const auto found = state_->containers.find(id);
+    if (found == state_->containers.end()) return no_container(id);
+    ContainerStatus& status = found->second.status;
+    if (status.state != ContainerState::running) {
+      return Error::conflict(cat("container ", quoted(id), " is not running"));
+    }
+    for (const auto& [key, value] : annotations) status.annotations[key] = value;
+    return success();
+  }
+
+  Result<> update_sandbox(const std::string& id, const ContainerLimits& /*limits*/,
+                          const Labels& annotations) override {
+    const MutexLock lock(state_->mutex);
+    const auto found = state_->sandboxes.find(id);
+    if (found == state_->sandboxes.end()) {
+      return Error::not_found(cat("sandbox ", quoted(id), " is not found"));
+    }
+    for (const auto& [key, value] : annotations) found->second.status.annotations[key] = value;
+    return success();
   }
 
   Result<> start_container(const std::string& id) override {

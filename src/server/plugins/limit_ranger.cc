@@ -11,7 +11,7 @@ class LimitRanger : public AdmissionPlugin {
   std::string_view name() const override { return "LimitRanger"; }
 
   Result<> mutate(Write& write) override {
-    if (!concerns(write) || !write.is("", "pods")) return success();
+    if (!concerns(write) || !write.is("", "pods") || !write.subresource.empty()) return success();
     for (const Value& range : sources_.list("", "limitranges", write.name_space)) {
       api::apply_limit_range_defaults(write.object, range);
     }
@@ -28,10 +28,13 @@ class LimitRanger : public AdmissionPlugin {
   }
 
  private:
-  /// Pods cannot be made to fit once they run.
+  /// What pods ask for changes by a resize alone.
   static bool concerns(const Write& write) {
+    if (write.is("", "pods")) {
+      return write.subresource == "resize" ||
+             (write.subresource.empty() && write.operation == Operation::create);
+    }
     if (!write.subresource.empty()) return false;
-    if (write.is("", "pods")) return write.operation == Operation::create;
     return write.is("", "persistentvolumeclaims") && write.operation != Operation::remove;
   }
 

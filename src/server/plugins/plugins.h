@@ -43,6 +43,7 @@ PluginPtr make_pod_security(PluginSources sources);
 PluginPtr make_priority(PluginSources sources);
 PluginPtr make_limit_ranger(PluginSources sources);
 PluginPtr make_runtime_class(PluginSources sources);
+PluginPtr make_pod_resize(PluginSources sources);
 PluginPtr make_node_restriction(PluginSources sources);
 PluginPtr make_storage_protection();
 PluginPtr make_default_storage_class(PluginSources sources);

@@ -23,7 +23,9 @@ class ResourceQuota : public AdmissionPlugin {
     if (!write.resource.namespaced || write.operation == Operation::remove ||
         write.object.is_null())
       return success();
-    if (!write.subresource.empty() || write.is("", "resourcequotas")) return success();
+    // A resize counts as the pod itself does.
+    const bool resize = write.is("", "pods") && write.subresource == "resize";
+    if ((!write.subresource.empty() && !resize) || write.is("", "resourcequotas")) return success();
     if (write.operation == Operation::create && !write.object.contains("metadata"))
       return success();
     if (write.operation == Operation::create &&
