@@ -51,6 +51,7 @@ struct Placer::Search {
       return;
     }
     reasons.add(found.reason, Plugin::dynamic_resources);
+    if (found.lacks_resources) reasons.also(Plugin::resources_fit);
     note_unavailable(found.unavailable);
   }
 };

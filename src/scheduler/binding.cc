@@ -100,6 +100,7 @@ struct Binder::Run {
   std::string failure;      // of a claim
   std::vector<int> tries;   // conflicts, by claim
   std::vector<bool> wrote;  // the reservation is, or may be, from here, by claim
+  bool counted = false;     // the pod's status says, or may say, what its claims take of the node
   bool announced = false;   // the wait for conditions
   bool over = false;
 };
@@ -281,21 +282,27 @@ void Binder::claim_done(const std::shared_ptr<Run>& run) {
   if (--run->open > 0) return;
   if (!run->failure.empty()) return finish(run, run->failure);
   for (const ClaimWrite& write : run->job.claims) devices_.unreserve(write.flight);
-  write_mappings(run);
+  write_status(run);
 }
 
-void Binder::write_mappings(const std::shared_ptr<Run>& run) {
+void Binder::write_status(const std::shared_ptr<Run>& run) {
   const BindJob& job = run->job;
-  if (job.mappings.empty()) return await_conditions(run);
-  std::string name;
-  for (const ClaimWrite& write : job.claims) {
-    if (!write.create.is_null()) name = client::split_key(write.key).second;
+  Value status;
+  if (!job.node_allocatable.empty()) {
+    status.set("nodeAllocatableResourceClaimStatuses", job.node_allocatable);
+    run->counted = true;
   }
+  if (!job.mappings.empty()) {
+    std::string name;
+    for (const ClaimWrite& write : job.claims) {
+      if (!write.create.is_null()) name = client::split_key(write.key).second;
+    }
+    status.set("extendedResourceClaimStatus",
+               Value::object({{"resourceClaimName", name}, {"requestMappings", job.mappings}}));
+  }
+  if (status.empty()) return await_conditions(run);
   const Value patch = Value::object(
-      {{"metadata", Value::object({{"uid", job.pod->uid}})},
-       {"status", Value::object({{"extendedResourceClaimStatus",
-                                  Value::object({{"resourceClaimName", name},
-                                                 {"requestMappings", job.mappings}})}})}});
+      {{"metadata", Value::object({{"uid", job.pod->uid}})}, {"status", std::move(status)}});
   call(client::patch_request(kPods, job.pod->name_space, job.pod->name, PatchType::strategic, patch,
                              status_write()),
        [this, run](const Result<Value>& answer) {
@@ -419,7 +426,7 @@ void Binder::finish(const std::shared_ptr<Run>& run, const std::string& failure)
   };
   const Pod& pod = *run->job.pod;
   const bool wrote = std::find(run->wrote.begin(), run->wrote.end(), true) != run->wrote.end();
-  if (failure.empty() || !wrote) return end();
+  if (failure.empty() || (!wrote && !run->counted)) return end();
   // Where another scheduler has bound the pod, the reservation is needed.
   call(client::make_request("GET", client::path_of(kPods, pod.name_space, pod.name)),
        [this, run, end](const Result<Value>& answer) {
@@ -433,6 +440,16 @@ void Binder::finish(const std::shared_ptr<Run>& run, const std::string& failure)
 }
 
 void Binder::give_back(const Run& run) {
+  const Pod& pod = *run.job.pod;
+  if (run.counted) {
+    // Another node may have other devices; an empty list is what takes it away.
+    const Value patch = Value::object(
+        {{"metadata", Value::object({{"uid", pod.uid}})},
+         {"status", Value::object({{"nodeAllocatableResourceClaimStatuses", Value::array()}})}});
+    call(client::patch_request(kPods, pod.name_space, pod.name, PatchType::merge, patch,
+                               status_write()),
+         [](const Result<Value>&) {});
+  }
   for (std::size_t i = 0; i < run.job.claims.size(); ++i) {
     const ClaimWrite& write = run.job.claims[i];
     // A claim that was created is removed by the next attempt: it needs the finalizer taken off

@@ -51,6 +51,8 @@ struct BindJob {
   std::string node;
   std::vector<ClaimWrite> claims;
   json::Value mappings;  // of extended resources
+  /// status.nodeAllocatableResourceClaimStatuses, null: none.
+  json::Value node_allocatable;
   Duration binding_timeout{0};
   int attempts = 0;
   Duration queued{0};
@@ -84,7 +86,8 @@ class Binder {
   void reserve_claim(const std::shared_ptr<Run>& run, std::size_t index);
   void look_again(const std::shared_ptr<Run>& run, std::size_t index, const Error& error);
   void claim_done(const std::shared_ptr<Run>& run);
-  void write_mappings(const std::shared_ptr<Run>& run);
+  /// What the node's agent has to know of claims, into the pod's status.
+  void write_status(const std::shared_ptr<Run>& run);
   void await_conditions(const std::shared_ptr<Run>& run);
   void bind(const std::shared_ptr<Run>& run);
   void check_bound(const std::shared_ptr<Run>& run, const Error& error);

@@ -107,7 +107,12 @@ void Scheduler::Core::assume(const Queue::Popped& popped, Decision& decision) {
   job.queued = now() - popped.since;
   job.group = cat(pod->signature(), decision.run.signature);
   state.drop_nomination(pod->key);
-  state.add_pod(pod, job.node);
+  job.node_allocatable = decision.devices.node_allocatable;
+  // With what its claims take of the node, which the API does not know yet.
+  state.add_pod(job.node_allocatable.is_null()
+                    ? pod
+                    : Pod::read(with_claim_statuses(pod->object, job.node_allocatable)),
+                job.node);
   binding[pod->key] = pod->uid;
   std::size_t next = 0;
   for (const PodClaim& claim : decision.run.claims) {

@@ -124,9 +124,21 @@ void Scheduler::Core::on_pod(const PodPtr& pod) {
       }
       return;
     }
+    const PodPtr before = state.counted(pod->key);
     state.add_pod(pod, pod->node_name);
     end_talk(*pod);
-    if (had) return;
+    if (had) {
+      // A resize may leave room for others.
+      const Resources& now_taken = pod->shape->requests;
+      if (before->shape != pod->shape && (now_taken.cpu < before->shape->requests.cpu ||
+                                          now_taken.memory < before->shape->requests.memory)) {
+        if (NodeInfo* node = state.find(pod->node_name)) {
+          wake_for_node(bit(Plugin::resources_fit), *node, "AssignedPodUpdate");
+          kick();
+        }
+      }
+      return;
+    }
     wake_for_pod(*pod);
     kick();
     return;

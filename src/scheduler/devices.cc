@@ -241,6 +241,7 @@ void Devices::put_slice(const Value& object) {
   }
   named_inventory_.remove(name);
   slices_[name] = object;
+  node_allocatable_.put_slice(object);
   put_marked(name, object);
 }
 
@@ -251,6 +252,7 @@ void Devices::remove_slice(const Value& object) {
     return;
   }
   slices_.erase(name);
+  node_allocatable_.remove_slice(name);
   inventory_.remove(name);
   refusals_.slice_changed(object);
 }
@@ -542,6 +544,7 @@ NodeDevices Devices::check(DeviceRun& run, const NodeInfo& node) {
     made.unavailable = std::move(unavailable);
     return refuse("resourceclaim not available on the node");
   }
+  if (!node_allocatable_.empty()) (void)count_node_resources(run, node, made);
   return made;
 }
 

@@ -31,6 +31,7 @@
 #include "scheduler/extended.h"
 #include "scheduler/named_claims.h"
 #include "scheduler/negotiation.h"
+#include "scheduler/node_allocatable.h"
 #include "scheduler/parameters.h"
 #include "scheduler/refusals.h"
 
@@ -92,6 +93,10 @@ struct NodeDevices {
   int extended = -1;
   /// It is DeviceRun::named_demand that is refused.
   bool named = false;
+  /// status.nodeAllocatableResourceClaimStatuses of the pod there; null: none.
+  json::Value node_allocatable;
+  /// Refused for lack of the node's own resources.
+  bool lacks_resources = false;
 };
 
 /// The devices' part of an attempt to place a pod.
@@ -241,6 +246,8 @@ class Devices {
   static json::Value counted_form(const json::Value& claim);
   alloc::Inventory& inventory_of(const json::Value& allocation);
   bool add_extended(const Pod& pod, DeviceRun& run);
+  /// What the claims take of the node's own resources; false where that does not go.
+  bool count_node_resources(const DeviceRun& run, const NodeInfo& node, NodeDevices& made) const;
   std::string missing_class(const json::Value& claim) const;
   std::string missing_claim(const std::string& key, const std::string& name, bool generated) const;
   int extended_for(DeviceRun& run, const NodeInfo& node, std::string& reason);
@@ -264,6 +271,7 @@ class Devices {
   std::map<std::string, json::Value> slices_;
   std::map<std::string, json::Value> rules_;
   ExtendedClasses extended_;
+  NodeAllocatable node_allocatable_;
   Refusals refusals_;
 };
 

@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "client/client.h"
 #include "json/parse.h"
+#include "scheduler/counted_spec.h"
 #include "scheduler/pod_shapes.h"
 
 namespace dibs::scheduler {
@@ -197,7 +198,7 @@ std::shared_ptr<const Pod> Pod::read(const json::Value& object, PodShapes& shape
   pod->terminating = metadata["deletionTimestamp"].is_string();
   const std::string_view phase = pod->object["status"]["phase"].as_string();
   pod->finished = phase == "Succeeded" || phase == "Failed";
-  pod->shape = shapes.get(pod->name_space, pod->labels, spec);
+  pod->shape = shapes.get(pod->name_space, pod->labels, counted_spec(pod->object));
   return pod;
 }
 

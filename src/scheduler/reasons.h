@@ -19,6 +19,8 @@ class Reasons {
 
   void add(const Refused& refused);
   void add(std::string_view reason, Plugin plugin, std::size_t nodes = 1);
+  /// What this plugin watches for may help, too.
+  void also(Plugin plugin) { plugins_ |= bit(plugin); }
   /// Nodes that have not the devices.
   void add_no_devices(std::size_t nodes = 1);
   /// Sorted as text, as upstream does, with the counts in front.

@@ -148,6 +148,9 @@ ScoreRequests score_requests(const json::Value& spec) {
         a.cpu = std::max(a.cpu, b.cpu);
         a.memory = std::max(a.memory, b.memory);
       });
+  const json::Value& whole = spec["resources"]["requests"];
+  if (whole.contains("cpu")) made.cpu = read_amount(whole["cpu"], true);
+  if (whole.contains("memory")) made.memory = read_amount(whole["memory"], false);
   const Resources overhead = Resources::read(spec["overhead"]);
   made.cpu += overhead.cpu;
   made.memory += overhead.memory;

@@ -77,8 +77,8 @@ class TestCluster : public cluster::test::TestCluster {
  public:
   /// `remote`: the scheduler's way to the server is HTTP alone.
   explicit TestCluster(Options options = {}, const runtime::SimOptions& world = {},
-                       bool remote = false)
-      : cluster::test::TestCluster(as_release(options.release), world),
+                       bool remote = false, const std::string& gates = "")
+      : cluster::test::TestCluster(as_release(options.release, gates), world),
         options_(std::move(options)),
         is_remote_(remote) {
     create({"", "v1", "serviceaccounts"}, "default", "{'metadata':{'name':'default'}}");
@@ -195,8 +195,9 @@ class TestCluster : public cluster::test::TestCluster {
   std::unique_ptr<CutTransport> cut;
 
  private:
-  static cluster::Options as_release(int release) {
+  static cluster::Options as_release(int release, const std::string& gates) {
     cluster::Options made;
+    made.server.feature_gates = gates;
     if (release == kNewestRelease) return made;
     made.server.release = cat("1.", release);
     made.server.feature_gates = "DynamicResourceAllocation=true";
