@@ -59,6 +59,7 @@ struct NodeOptions {
   std::int64_t disk_reserve = 0;
   std::map<std::string, std::string> labels = {};
   json::Value taints = {};  // an array, or null
+  std::vector<std::string> declared_features = {};
   Duration lease_duration = std::chrono::seconds(40);
   Duration lease_period = std::chrono::seconds(10);
   Duration status_period = std::chrono::minutes(5);

@@ -174,6 +174,11 @@ Value node_status(const NodeFacts& facts, const NodeOptions& options, const Node
     for (const auto& name : *in_use) names.push(name);
     status.set("volumesInUse", std::move(names));
   }
+  if (!options.declared_features.empty()) {
+    Value names;
+    for (const auto& name : options.declared_features) names.push(name);
+    status.set("declaredFeatures", std::move(names));
+  }
   return status;
 }
 
