@@ -10,9 +10,11 @@
 #include "client/gate.h"
 #include "node/plugins/csi_drivers.h"
 #include "node/plugins/csi_node.h"
+#include "node/plugins/declared_features.h"
 #include "node/plugins/node_devices.h"
 #include "node/pods/node_disk.h"
 #include "node/pods/pod_workers.h"
+#include "node/pods/storage_cache.h"
 #include "node/runtime/pick_runtime.h"
 #include "node/streams/node_access.h"
 #include "node/streams/node_server.h"
@@ -121,6 +123,7 @@ struct Agent::State {
   NodeDiskOptions disk_how;
   std::unique_ptr<NodeDisk> disk;
   std::unique_ptr<NodeAccess> access;
+  std::unique_ptr<StorageCache> disk_usage;
   std::unique_ptr<NodeServer> server;
   std::shared_ptr<client::Gate> gate = std::make_shared<client::Gate>();
   std::atomic<bool> registered{false};
@@ -159,6 +162,8 @@ struct Agent::State {
     node_options.labels = options.labels;
     node_options.capacity = options.capacity;
     node_options.max_pods = options.max_pods;
+    DIBS_TRY(node_options.declared_features,
+             declared_features(options.release, options.feature_gates));
     if (options.disk.isolation) {
       node_options.machine.disk_bytes = static_cast<std::int64_t>(room_of(options.root).capacity);
       node_options.disk_reserve = disk_reserve(disk_how, node_options.machine.disk_bytes);
@@ -322,6 +327,23 @@ struct Agent::State {
                            const std::string& subresource) {
       return access->authorize(caller, verb, subresource);
     };
+    how.probe_metrics = [this] { return workers->probe_metrics(); };
+    if (!facts.simulated) {
+      disk_usage = std::make_unique<StorageCache>(runtime, *picked.runtime, facts, log_root());
+      how.disk = [this]() -> std::optional<FileSystemUsage> {
+        const FileSystemRoom room = room_of(options.root);
+        return FileSystemUsage{room.capacity, room.available, room.inodes, room.inodes_free};
+      };
+      how.storage = [this](const Value& pod) -> std::optional<PodStorage> {
+        const PodUsage usage = disk_usage->of(pod);
+        PodStorage out;
+        out.total = usage.total();
+        for (const auto& one : usage.containers) {
+          out.containers.push_back({one.name, one.written, one.logs});
+        }
+        return out;
+      };
+    }
     if (options.metrics != nullptr) {
       how.metrics = [this] { return options.metrics->expose(); };
     }

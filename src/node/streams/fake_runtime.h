@@ -13,7 +13,7 @@
 
 namespace dibs::node {
 
-class FakeRuntime final : public ContainerRuntime {
+class FakeRuntime : public ContainerRuntime {
  public:
   ~FakeRuntime() override;
 

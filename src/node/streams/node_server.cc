@@ -90,6 +90,7 @@ struct NodeServer::Impl : std::enable_shared_from_this<NodeServer::Impl> {
   ContainerRuntime& containers;
   NodeServerOptions options;
   Time started = {};
+  std::unique_ptr<NodeStats> stats;
   FileWatch files;
   const std::shared_ptr<client::Gate> gate = std::make_shared<client::Gate>();
   std::unique_ptr<net::HttpServer> http;
@@ -161,15 +162,28 @@ Result<net::Response> NodeServer::Impl::show(const net::Target& target) {
     DIBS_TRY(const json::Value list, running_pods(containers));
     return page(list);
   }
-  if (path == "/stats/summary") return page(stats_summary(options.node_name, pods(), started));
+  const Time now = runtime.clock.now();
+  if (path == "/stats/summary" || path == "/stats/summary/") {
+    bool few = false;
+    for (const auto& [name, value] : target.query) {
+      few = few || (name == "only_cpu_and_memory" && value == "true");
+    }
+    return page(stats->summary(now, few));
+  }
   if (path == "/configz") {
     return page(json::Value::object(
         {{"kubeletconfig", options.config.is_null() ? json::Value::object() : options.config}}));
   }
-  if (path == "/metrics") {
-    net::Response out = text(200, options.metrics ? options.metrics() : std::string());
+  const auto exposed = [](std::string lines) {
+    net::Response out = text(200, std::move(lines));
     out.headers.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
     return out;
+  };
+  if (path == "/metrics") return exposed(options.metrics ? options.metrics() : std::string());
+  if (path == "/metrics/resource") return exposed(stats->resource_metrics(now));
+  if (path == "/metrics/cadvisor") return exposed(stats->cadvisor_metrics(now));
+  if (path == "/metrics/probes") {
+    return exposed(options.probe_metrics ? options.probe_metrics() : std::string());
   }
   return text(404, "404 page not found\n");
 }
@@ -374,6 +388,13 @@ Result<std::unique_ptr<NodeServer>> NodeServer::start(runtime::Runtime& runtime,
                                                       NodeServerOptions options) {
   auto impl = std::make_shared<Impl>(runtime, containers, std::move(options));
   impl->started = runtime.clock.now();
+  NodeStatsSources sources;
+  sources.node_name = impl->options.node_name;
+  sources.started = impl->started;
+  sources.pods = impl->options.pods;
+  sources.disk = impl->options.disk;
+  sources.storage = impl->options.storage;
+  impl->stats = std::make_unique<NodeStats>(containers, std::move(sources));
   net::ServerOptions http;
   http.host = impl->options.host;
   http.port = impl->options.port;

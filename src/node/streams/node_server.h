@@ -22,6 +22,7 @@
 #include "net/http.h"
 #include "net/tls.h"
 #include "node/runtime/container_runtime.h"
+#include "node/streams/node_stats.h"
 #include "runtime/runtime.h"
 
 namespace dibs::node {
@@ -55,8 +56,12 @@ struct NodeServerOptions {
                          const std::string& subresource)>
       authorize = {};
 
-  std::function<std::string()> metrics = {};  // Prometheus text
-  json::Value config = {};                    // shown by /configz
+  std::function<std::string()> metrics = {};        // Prometheus text
+  std::function<std::string()> probe_metrics = {};  // likewise, of /metrics/probes
+  /// Of /stats/summary and the metrics of usage; `pods` and the names come from above.
+  std::function<std::optional<FileSystemUsage>()> disk = {};
+  std::function<std::optional<PodStorage>(const json::Value& pod)> storage = {};
+  json::Value config = {};  // shown by /configz
 };
 
 class NodeServer {

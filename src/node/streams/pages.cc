@@ -44,26 +44,4 @@ Result<Value> running_pods(ContainerRuntime& containers) {
   return list_of(std::move(items));
 }
 
-Value stats_summary(const std::string& node_name, const std::vector<Value>& pods, Time started) {
-  Value shown = Value::array();
-  for (const Value& pod : pods) {
-    const Value& metadata = pod["metadata"];
-    Value containers = Value::array();
-    for (const Value& status : pod["status"]["containerStatuses"].items()) {
-      const Value& since = status["state"]["running"]["startedAt"];
-      if (since.is_null()) continue;
-      containers.push(Value::object({{"name", status["name"]}, {"startTime", since}}));
-    }
-    Value entry = Value::object({{"podRef", Value::object({{"name", metadata["name"]},
-                                                           {"namespace", metadata["namespace"]},
-                                                           {"uid", metadata["uid"]}})},
-                                 {"startTime", pod["status"]["startTime"]},
-                                 {"containers", std::move(containers)}});
-    shown.push(std::move(entry));
-  }
-  return Value::object(
-      {{"node", Value::object({{"nodeName", node_name}, {"startTime", format_rfc3339(started)}})},
-       {"pods", std::move(shown)}});
-}
-
 }  // namespace dibs::node

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/time.h"
+#include "base/result.h"
 #include "json/value.h"
 #include "node/runtime/container_runtime.h"
 
@@ -14,8 +14,5 @@ namespace dibs::node {
 json::Value pod_list(const std::vector<json::Value>& pods);
 /// The pods that the runtime has sandboxes of, with the containers that run.
 Result<json::Value> running_pods(ContainerRuntime& containers);
-/// The shape of the kubelet's summary, with names and times; usage is not measured.
-json::Value stats_summary(const std::string& node_name, const std::vector<json::Value>& pods,
-                          Time started);
 
 }  // namespace dibs::node
