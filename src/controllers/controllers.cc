@@ -29,6 +29,7 @@ constexpr Kind kKinds[] = {
     {"node-controller", make_node_lifecycle_controller},
     {"node-controller", make_taint_eviction_controller},
     {"device-taint-eviction-controller", make_device_taint_controller},
+    {"resourcepoolstatusrequest-controller", make_pool_status_controller},
     {"replicaset-controller", make_replica_set_controller},
     {"replication-controller", make_replication_controller},
     {"deployment-controller", make_deployment_controller},

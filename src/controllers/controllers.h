@@ -53,5 +53,6 @@ ControllerPtr make_device_taint_controller(Environment& environment);
 ControllerPtr make_endpoints_controller(Environment& environment);
 ControllerPtr make_endpoint_slice_controller(Environment& environment);
 ControllerPtr make_slice_mirroring_controller(Environment& environment);
+ControllerPtr make_pool_status_controller(Environment& environment);
 
 }  // namespace dibs::controllers

@@ -165,7 +165,13 @@ Result<std::vector<store::Op>> missing(runtime::Runtime& runtime, const store::S
                                        const ResourceSet& set, const Options& options) {
   std::string now = format_rfc3339(runtime.clock.now());
   std::vector<store::Op> ops;
-  for (Named& wanted : wanted_objects(options)) {
+  std::vector<Named> all = wanted_objects(options);
+  if (set.find_kind("resource.k8s.io", "ResourcePoolStatusRequest")) {
+    for (const Value& object : auth::pool_status_roles()) {
+      all.push_back({"rbac.authorization.k8s.io", {}, object});
+    }
+  }
+  for (Named& wanted : all) {
     std::string kind(wanted.kind.empty() ? wanted.object["kind"].as_string() : wanted.kind);
     ResourcePtr resource = set.find_kind(wanted.group, kind);
     if (!resource) continue;

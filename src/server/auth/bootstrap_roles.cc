@@ -184,6 +184,22 @@ std::vector<Value> account_roles(std::string_view account, const Value& rules) {
   return objects;
 }
 
+std::vector<Value> pool_status_roles() {
+  std::vector<Value> objects;
+  read_into(objects,
+            "cluster-role system:controller:resourcepoolstatusrequest-controller\n"
+            "  delete,get,list,watch resource.k8s.io resourcepoolstatusrequests\n"
+            "  patch,update resource.k8s.io resourcepoolstatusrequests/status\n"
+            "  read resource.k8s.io resourceslices\n"
+            "  read resource.k8s.io resourceclaims\n"
+            "  read resource.k8s.io devicetaintrules\n"
+            "  create,patch,update core,events.k8s.io events\n"
+            "cluster-binding system:controller:resourcepoolstatusrequest-controller = "
+            "account:kube-system/resourcepoolstatusrequest-controller\n",
+            DeviceModels::both);
+  return objects;
+}
+
 std::vector<Value> fleet_roles(std::string_view user) {
   std::vector<Value> objects;
   read_into(objects,

@@ -25,6 +25,8 @@ json::Value brought_up_to_date(const json::Value& existing, const json::Value& w
 std::vector<json::Value> driver_roles(std::string_view account, std::string_view driver);
 /// A ClusterRole of these rules for an account in kube-system, named as it.
 std::vector<json::Value> account_roles(std::string_view account, const json::Value& rules);
+/// Of the controller that answers ResourcePoolStatusRequests, where they are served.
+std::vector<json::Value> pool_status_roles();
 /// Of `user`, who watches pods and services for all nodes of a fleet.
 std::vector<json::Value> fleet_roles(std::string_view user);
 
