@@ -89,7 +89,7 @@ Result<> write_pki(const std::string& data_dir, const std::vector<server::Backup
 Result<> backup_place(const BackupFlags& flags, BackupOutput& out, std::size_t& keys,
                       store::Revision& revision) {
   DIBS_TRY(const Place place, parse_place("--from", flags.from));
-  DIBS_TRY(const Reading reading, read_place(place, flags.place));
+  DIBS_TRY(const Reading reading, read_whole_place(place, flags.place));
   revision = reading.state->revision();
   runtime::RealRuntime runtime;
   DIBS_CHECK(out.head({revision, format_rfc3339(runtime.runtime().clock.now())}));

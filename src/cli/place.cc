@@ -34,6 +34,7 @@ Result<std::unique_ptr<store::Store>> open_place(const Place& place, const Place
   if (place.store == "etcd") {
     DIBS_TRY(options.etcd, etcd_options(flags.etcd, place.store));
     options.etcd.endpoints = place.endpoints;
+    options.etcd.rewrites = false;  // a server does
   }
   options.first_revision = std::max(options.first_revision, first);
   DIBS_TRY(options.at_rest, place_values(place, flags));
@@ -104,6 +105,20 @@ Result<Reading> read_place(const Place& place, const PlaceFlags& flags) {
     return unfinished(place, *mark->value);
   }
   DIBS_TRY(reading.state, store::state_of(*reading.store));
+  return reading;
+}
+
+Result<Reading> read_whole_place(const Place& place, const PlaceFlags& flags) {
+  DIBS_TRY(Reading reading, read_place(place, flags));
+  store::Item item;
+  while (true) {
+    DIBS_TRY(const bool more, reading.state->next(item));
+    if (!more) break;
+    if (const auto unreadable = store::as_unreadable(item.value)) {
+      return Error::invalid(cat(place.text, ": ", item.key, " cannot be read: ", unreadable->why));
+    }
+  }
+  DIBS_CHECK(reading.state->rewind());
   return reading;
 }
 

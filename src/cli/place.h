@@ -42,6 +42,10 @@ struct Reading {
 /// Errors: also for a place that was not filled to its end.
 Result<Reading> read_place(const Place& place, const PlaceFlags& flags);
 
+/// The same, where every value can be read: what is copied is whole. Errors name the first that
+/// cannot, and why.
+Result<Reading> read_whole_place(const Place& place, const PlaceFlags& flags);
+
 /// What the values of a store are opened with; null: nothing is needed.
 Result<std::shared_ptr<const store::AtRest>> place_values(const Place& place,
                                                           const PlaceFlags& flags);

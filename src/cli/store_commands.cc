@@ -24,7 +24,7 @@ Result<> copy(const CopyFlags& flags) {
   if (from.store == to.store && from.folder == to.folder && from.endpoints == to.endpoints) {
     return Error::bad_request("--from and --to: are the same place");
   }
-  DIBS_TRY(const Reading source, read_place(from, flags.place));
+  DIBS_TRY(const Reading source, read_whole_place(from, flags.place));
   const store::Revision revision = source.state->revision();
   store::FillOptions options;
   options.mark = json::write(

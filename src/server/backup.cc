@@ -10,6 +10,7 @@
 #include "server/backup_format.h"
 #include "server/status.h"
 #include "server/stored.h"
+#include "store/at_rest.h"
 #include "store/fill.h"
 #include "store/state.h"
 
@@ -125,6 +126,9 @@ bool is_left_alone(std::string_view key) {
 }
 
 Result<Value> read_object(std::string_view key, std::string_view value) {
+  if (const auto unreadable = store::as_unreadable(value)) {
+    return Error::invalid(cat(key, ": cannot be read: ", unreadable->why));
+  }
   std::string wire;
   if (!append_wire(wire, value, "")) {
     return Error::invalid(cat(key, ": does not begin as a stored object does"));

@@ -28,14 +28,32 @@ ResourcePtr make_resource(const api::ResourceInfo& info, const FeaturesPtr& feat
   return resource;
 }
 
-}  // namespace
-
-Result<std::vector<ResourcePtr>> builtin_resources(const Options& options) {
+Result<FeaturesPtr> features_of(const Options& options) {
   if (auto known = api::release_minor(options.answers_as()); !known.ok())
     return known.error().within("--emulate-release");
   auto gates = api::Features::parse(options.answers_as(), options.feature_gates);
   if (!gates.ok()) return gates.error().within("--feature-gates");
-  auto features = std::make_shared<const api::Features>(std::move(gates).value());
+  return std::make_shared<const api::Features>(std::move(gates).value());
+}
+
+/// Of all versions in the catalog.
+std::vector<ResourcePtr> stored_resources(const api::Catalog& catalog,
+                                          const FeaturesPtr& features) {
+  std::vector<ResourcePtr> out;
+  for (const api::GroupInfo& group : catalog.groups) {
+    for (const api::VersionInfo& version : group.versions) {
+      for (const api::ResourceInfo& info : version.resources) {
+        if (!info.storage_prefix.empty()) out.push_back(make_resource(info, features));
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<ResourcePtr>> builtin_resources(const Options& options) {
+  DIBS_TRY(const FeaturesPtr features, features_of(options));
   int minor = features->minor();
   bool emulating = !options.release.empty();
   const api::Catalog& catalog = api::builtin_catalog(emulating ? minor : 0);
@@ -65,15 +83,12 @@ Result<std::vector<ResourcePtr>> builtin_resources(const Options& options) {
 std::vector<ResourcePtr> known_resources() {
   const auto features = std::make_shared<const api::Features>(
       api::Features::parse(api::known_releases().back()).value());
-  std::vector<ResourcePtr> out;
-  for (const api::GroupInfo& group : api::builtin_catalog().groups) {
-    for (const api::VersionInfo& version : group.versions) {
-      for (const api::ResourceInfo& info : version.resources) {
-        if (!info.storage_prefix.empty()) out.push_back(make_resource(info, features));
-      }
-    }
-  }
-  return out;
+  return stored_resources(api::builtin_catalog(), features);
+}
+
+Result<std::vector<ResourcePtr>> release_resources(const Options& options) {
+  DIBS_TRY(const auto features, features_of(options));
+  return stored_resources(api::builtin_catalog(features->minor()), features);
 }
 
 ResourceSetPtr make_resource_set(const std::vector<ResourcePtr>& builtin,

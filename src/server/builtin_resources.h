@@ -16,6 +16,8 @@ Result<std::vector<ResourcePtr>> builtin_resources(const Options& options);
 /// Every version of every built-in kind, served or not, as the newest release has it: what may be
 /// found in a store that others wrote.
 std::vector<ResourcePtr> known_resources();
+/// Those of them that a release has, served or not, as it has them. Errors: as above.
+Result<std::vector<ResourcePtr>> release_resources(const Options& options);
 
 /// A set of these and those of custom kinds, with its catalog.
 ResourceSetPtr make_resource_set(const std::vector<ResourcePtr>& builtin,

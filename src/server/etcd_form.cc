@@ -10,6 +10,7 @@
 #include "api/structural/crd_former.h"
 #include "base/strings.h"
 #include "json/parse.h"
+#include "json/well_formed.h"
 #include "server/body.h"
 #include "server/builtin_resources.h"
 #include "server/encryption.h"
@@ -28,6 +29,7 @@ constexpr std::size_t kDepth = 1000;
 /// A built-in kind under the prefix of its keys.
 struct Kind {
   std::map<std::string, ResourcePtr, std::less<>> versions;  // by apiVersion
+  std::map<std::string, ResourcePtr, std::less<>> released;  // of these, as the release has them
   std::string head;                                          // of its stored values
   std::string written_head;                                  // of what etcd gets; often the same
   bool two_models = false;
@@ -82,7 +84,13 @@ class EtcdForm final : public AtRest {
       if (bytes.starts_with(store::kSealed)) return no_key_error(bytes);
       opened.value = bytes;
     }
-    if (const Kind* kind = kind_of(key)) {
+    const Kind* kind = kind_of(key);
+    // It goes to clients as it is, between others in a list: whoever wrote it, it must be JSON.
+    if ((kind != nullptr || is_custom(key)) && looks_stored(opened.value) &&
+        !json::is_well_formed(opened.value, kDepth)) {
+      return Error::invalid("is not JSON");
+    }
+    if (kind != nullptr) {
       if (is_ours(*kind, opened.value)) return opened;
       if (kind->head != kind->written_head && opened.value.starts_with(kind->written_head) &&
           looks_stored(opened.value)) {
@@ -129,7 +137,9 @@ class EtcdForm final : public AtRest {
       return Error::invalid(cat("is a ", quoted(raw["kind"].as_string()), " of ", quoted(version),
                                 ", which is not known here"));
     }
-    const Resource& resource = *found->second;
+    // As that release reads it: what is younger is not added, and not kept.
+    const auto released = kind.released.find(version);
+    const Resource& resource = released != kind.released.end() ? *released->second : *found->second;
     std::vector<std::string> ignored;
     DIBS_TRY(Value object, api::decode(raw, *resource.schema, api::Strictness::ignore, ignored));
     object.set("kind", resource.kind);
@@ -201,6 +211,12 @@ Result<std::shared_ptr<const AtRest>> make_etcd_form(const Options& options,
     kind.versions.emplace(one->api_version(), one);
     kind.two_models = kind.two_models || one->two_models;
     kind.may_be_classic = kind.may_be_classic || one->api_version() == api::kClassicVersion;
+  }
+  if (!options.release.empty()) {
+    DIBS_TRY(const auto all, release_resources(options));
+    for (const ResourcePtr& one : all) {
+      kinds[one->storage_prefix].released.emplace(one->api_version(), one);
+    }
   }
   for (auto& [prefix, kind] : kinds) set_heads(kind, served_of(kind, minor, release));
   return std::shared_ptr<const AtRest>(

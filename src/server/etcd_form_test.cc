@@ -6,6 +6,7 @@
 #include <random>
 
 #include "api/schema/builtin.h"
+#include "api/schema/decode.h"
 #include "api/schema/testing/protobuf_encode.h"
 #include "base/strings.h"
 #include "json/parse.h"
@@ -256,6 +257,51 @@ TEST(EtcdForm, reads_every_version_of_every_kind) {
     EXPECT_EQ(values->open(key, sealed)->value, binary->value) << key;
     EXPECT_EQ(values->is_apart(key, binary->value), one->version == "v1alpha2") << key;
   }
+}
+
+/// What a server of the release adds to an object that has little in it.
+std::string as_the_release_stores(const Resource& resource) {
+  std::vector<std::string> ignored;
+  Value object =
+      api::decode(filled(resource), *resource.schema, api::Strictness::ignore, ignored).value();
+  object.set("kind", resource.kind);
+  object.set("apiVersion", resource.api_version());
+  return encode_stored(with_defaults(resource, std::move(object)).value());
+}
+
+TEST(EtcdForm, adds_the_defaults_of_the_release_that_it_is_for) {
+  Options options;
+  options.release = "1.27";
+  const auto old = form("1.27");
+  const auto newest = form();
+  int younger = 0;
+  const auto served = builtin_resources(options).value();
+  for (const ResourcePtr& one : served) {
+    if (one->storage_prefix.empty()) continue;
+    const Value object = filled(*one);
+    const std::string key = one->key("ns", "n");
+
+    const auto opened = old->open(key, json::write_pretty(object));
+    ASSERT_TRUE(opened.ok()) << key << ": " << opened.error().message();
+    EXPECT_TRUE(parsed(opened->value) == parsed(as_the_release_stores(*one)))
+        << opened->value << " expected " << as_the_release_stores(*one);
+    const auto now = newest->open(key, json::write_pretty(object));
+    younger += now.ok() && parsed(now->value)["spec"] != parsed(opened->value)["spec"] ? 1 : 0;
+  }
+  EXPECT_GT(younger, 0) << "no kind got a default since: nothing was tested";
+}
+
+TEST(EtcdForm, refuses_what_only_begins_and_ends_as_its_own) {
+  const auto values = form();
+  std::string broken(kMap);
+  broken.replace(broken.find("\"a\""), 3, "a");
+  const auto opened = values->open(kMapKey, broken);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error().message(), HasSubstr("JSON"));
+
+  const std::string_view custom =
+      R"({"kind":"Cat","apiVersion":"a.example/v1","metadata":{"name":"x"},"spec":{oops}})";
+  EXPECT_FALSE(values->open("/registry/a.example/cats/x", custom).ok());
 }
 
 TEST(EtcdForm, survives_any_bytes) {

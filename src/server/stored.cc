@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "json/parse.h"
 #include "server/object_forms.h"
+#include "store/at_rest.h"
 
 namespace dibs::server {
 
@@ -80,7 +81,12 @@ Result<FormsPtr> forms_of(const store::Record& record) {
   if (auto known = std::static_pointer_cast<const ObjectForms>(record.attachment())) {
     return known;
   }
-  auto object = json::parse(*record.value);
+  const std::string bytes = *record.value;
+  if (const auto unreadable = store::as_unreadable(bytes)) {
+    return Error::internal(
+        cat("stored value of ", record.key, " cannot be read: ", unreadable->why));
+  }
+  auto object = json::parse(bytes);
   if (!object.ok() || !object->is_object()) {
     return Error::internal(cat("stored value of ", record.key, " cannot be read"));
   }

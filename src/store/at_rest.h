@@ -2,6 +2,7 @@
 // How values look on the disk, or to others who share the store: as they are, encrypted, in the
 // encodings of others. In memory they are always in the server's own form.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,5 +34,14 @@ class AtRest {
 
 /// What every encrypted value begins with, and no other: the rest says by what and which key.
 inline constexpr std::string_view kSealed = "k8s:enc:";
+
+/// What stands in memory for bytes that nobody here can read: why, and the bytes. No reader takes
+/// it for an object, whatever the bytes look like; written to where it came from it is the bytes.
+struct Unreadable {
+  std::string_view why;
+  std::string_view bytes;
+};
+std::string unreadable_value(const Unreadable& of);
+std::optional<Unreadable> as_unreadable(std::string_view value);
 
 }  // namespace dibs::store

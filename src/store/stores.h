@@ -28,6 +28,8 @@ struct EtcdOptions {
   std::string prefix = "/registry";
   /// Takes part in compacting it, as kube-apiserver does; false: somebody else sees to that.
   bool compacts = true;
+  /// Writes values anew that are not encrypted as they would be today; false: changes nothing.
+  bool rewrites = true;
 };
 
 /// What every store is opened with; what it has no use for, it leaves.

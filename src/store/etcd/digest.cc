@@ -35,9 +35,12 @@ RecordPtr Reader::record(const std::string& key, const etcdserverpb::KeyValue& k
   }
   if (!at_rest_) return made(kv.value());
   const auto opened = at_rest_->open(key, kv.value());
-  if (opened.ok()) return made(opened->value);
+  if (opened.ok()) {
+    if (opened->stale && stale_) stale_(key, kv.mod_revision());
+    return made(opened->value);
+  }
   log::warn("a value on etcd cannot be read", {{"key", key}, {"error", opened.error()}});
-  return made(kv.value());
+  return made(unreadable_value({opened.error().message(), kv.value()}));
 }
 
 bool Digest::fail(std::string why) {

@@ -38,17 +38,25 @@ class ApartNames {
   std::set<std::string> keys_ DIBS_GUARDED_BY(mutex_);  // as a rule few or none
 };
 
-/// Makes records of what is on etcd. What cannot be read stays as it is, with a line in the log.
+/// Told of each value that AtRest calls stale.
+using NoteStale = std::function<void(const std::string& key, Revision modified)>;
+
+/// Makes records of what is on etcd. What cannot be read is kept as such (at_rest.h), with a line
+/// in the log.
 class Reader {
  public:
-  Reader(Commons& commons, std::shared_ptr<const AtRest> at_rest, FindOwn own)
-      : commons_(commons), at_rest_(std::move(at_rest)), own_(std::move(own)) {}
+  Reader(Commons& commons, std::shared_ptr<const AtRest> at_rest, FindOwn own, NoteStale stale = {})
+      : commons_(commons),
+        at_rest_(std::move(at_rest)),
+        own_(std::move(own)),
+        stale_(std::move(stale)) {}
   RecordPtr record(const std::string& key, const etcdserverpb::KeyValue& kv) const;
 
  private:
   Commons& commons_;
   const std::shared_ptr<const AtRest> at_rest_;
   const FindOwn own_;
+  const NoteStale stale_;
 };
 
 /// Gathers messages, in the order they came, on top of a state.

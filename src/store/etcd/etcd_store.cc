@@ -16,6 +16,7 @@
 #include "store/etcd/feed.h"
 #include "store/etcd/later.h"
 #include "store/etcd/leases.h"
+#include "store/etcd/rewrite.h"
 #include "store/etcd/write.h"
 #include "store/mvcc.h"
 
@@ -134,10 +135,21 @@ class EtcdStore : public Store {
         feed_({client_, keys_, *mvcc_, options.at_rest,
                [this](const std::string& key, const std::string& bytes) {
                  return own_values_.find(key, bytes);
-               }}) {}
+               },
+               [this](const std::string& key, Revision modified) { stale_.note(key, modified); }}) {
+  }
   ~EtcdStore() override { close(); }
 
-  Result<> open() { return feed_.start(kOpen); }
+  Result<> open() {
+    DIBS_CHECK(feed_.start(kOpen));
+    auto stale = stale_.take();
+    if (options_.etcd.rewrites) {
+      rewrite(std::move(stale), [this](const StaleValues::Entry& one, Done done) {
+        rewrite_one(one.first, one.second, std::move(done));
+      });
+    }
+    return success();
+  }
 
   Result<Revision> commit(std::vector<Op> ops) override {
     auto waiter = std::make_shared<Waiter<Revision>>();
@@ -147,17 +159,10 @@ class EtcdStore : public Store {
   }
 
   void commit_async(std::vector<Op> ops, Done done) override {
-    auto write = std::make_shared<Write>();
     if (auto checked = check(ops); !checked.ok()) return done(std::move(checked).error());
+    auto write = std::make_shared<Write>();
     write->ops = std::move(ops);
-    if (auto sealed = seal(*write, options_.at_rest.get()); !sealed.ok()) {
-      return done(std::move(sealed).error());
-    }
-    if (!begin()) return done(Error::unavailable("the store is closed"));
-    write->done = std::move(done);
-    write->until = Clock::now() + kWrite;
-    own_values_.add(*write);
-    attempt(write);
+    send(write, std::move(done));
   }
 
   RecordPtr get(std::string_view key) const override { return mvcc_->get(key); }
@@ -252,6 +257,29 @@ class EtcdStore : public Store {
   }
 
   // --- writing ---
+
+  void send(const SharedWrite& write, Done done) {
+    if (auto sealed = seal(*write, options_.at_rest.get()); !sealed.ok()) {
+      return done(std::move(sealed).error());
+    }
+    if (!begin()) return done(Error::unavailable("the store is closed"));
+    write->done = std::move(done);
+    write->until = Clock::now() + kWrite;
+    own_values_.add(*write);
+    attempt(write);
+  }
+
+  /// The same value again, if it is still that one.
+  void rewrite_one(const std::string& key, Revision modified, Done done) {
+    const RecordPtr record = mvcc_->get(key);
+    if (!record || record->modified != modified) return done(Revision{0});
+    std::string value;
+    record->value->append_to(value);
+    auto write = std::make_shared<Write>();
+    write->ops.push_back({key, share(std::move(value)), modified});
+    write->keeps_leases = true;
+    send(write, std::move(done));
+  }
 
   Result<> check(const std::vector<Op>& ops) const {
     DIBS_CHECK(check_ops(ops, options_.max_transaction_bytes));
@@ -529,6 +557,7 @@ class EtcdStore : public Store {
   Client client_;
   const std::shared_ptr<Mvcc> mvcc_;
   OwnValues own_values_;
+  StaleValues stale_;
   Leases leases_;
   Trouble trouble_;
   std::atomic<std::int64_t> compact_version_ = 0;

@@ -10,14 +10,16 @@
 #include <semaphore>
 #include <thread>
 
+#include "store/etcd/test_etcd_store.h"
 #include "store/etcd/test_raw_etcd.h"
-#include "store/test_etcd.h"
 
 namespace dibs::store {
 namespace {
 
 using namespace std::chrono_literals;
+using Etcd = testing::EtcdStoreTest;
 using testing::EtcdCluster;
+using testing::eventually;
 using ::testing::HasSubstr;
 using testing::Proxy;
 using testing::put;
@@ -26,46 +28,6 @@ using testing::removal;
 using testing::show;
 
 std::string error_of(const Result<>& result) { return result.ok() ? "" : result.error().message(); }
-
-template <typename Condition>
-bool eventually(Condition condition, std::chrono::milliseconds limit = 30s) {
-  const auto until = std::chrono::steady_clock::now() + limit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(10ms);
-  }
-  return true;
-}
-
-class Etcd : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (testing::etcd_program().empty()) GTEST_SKIP() << testing::kNoEtcd;
-  }
-
-  static Result<std::unique_ptr<Store>> try_open(const EtcdOptions& etcd,
-                                                 std::shared_ptr<const AtRest> at_rest = {}) {
-    StoreOptions options;
-    options.etcd = etcd;
-    options.at_rest = std::move(at_rest);
-    return open_etcd_store(options);
-  }
-  static std::unique_ptr<Store> open(const EtcdOptions& etcd,
-                                     std::shared_ptr<const AtRest> at_rest = {}) {
-    auto opened = try_open(etcd, std::move(at_rest));
-    EXPECT_TRUE(opened.ok()) << opened.error().message();
-    return opened.ok() ? std::move(opened).value() : nullptr;
-  }
-  static std::string value(const Store& store, std::string_view key) {
-    const RecordPtr record = store.get(key);
-    return record ? *record->value : std::string("-");
-  }
-  static Revision commit(Store& store, std::vector<Op> ops) {
-    auto done = store.commit(std::move(ops));
-    EXPECT_TRUE(done.ok()) << done.error().message();
-    return done.ok() ? *done : -1;
-  }
-};
 
 TEST_F(Etcd, two_stores_see_each_others_writes) {
   const EtcdCluster cluster;
@@ -551,65 +513,6 @@ TEST_F(EtcdTls, a_server_with_another_name_or_an_expired_certificate_is_refused)
   const EtcdCluster cluster(with(authority_.sign("old", 0)));
   std::this_thread::sleep_for(1100ms);
   EXPECT_THAT(refusal(as(cluster, client)), HasSubstr("expired"));
-}
-
-// --- values ---
-
-/// "apart:…" is nothing for others; what others wrote as "!" cannot be read.
-class Spelled : public AtRest {
- public:
-  Result<std::string> seal(std::string_view, std::string_view value) const override {
-    return cat("<", value, ">");
-  }
-  Result<Opened> open(std::string_view, std::string_view bytes) const override {
-    if (bytes == "!") return Error::invalid("no");
-    return Opened{std::string(bytes.substr(1, bytes.size() - 2)), false};
-  }
-  bool may_be_apart(std::string_view key) const override { return key.starts_with("/registry/k/"); }
-  bool is_apart(std::string_view, std::string_view value) const override {
-    return value.starts_with("apart");
-  }
-};
-
-TEST_F(Etcd, values_are_sealed_and_what_cannot_be_read_stays) {
-  const EtcdCluster cluster;
-  RawEtcd raw(cluster.port());
-  raw.put("/registry/bad", "!");
-  const auto store = open({.endpoints = cluster.endpoints()}, std::make_shared<Spelled>());
-  commit(*store, {put("/registry/a", "1")});
-  raw.put("/registry/b", "<2>");
-  ASSERT_TRUE(store->sync().ok());
-  EXPECT_EQ(raw.get("/registry/a"), "<1>");
-  EXPECT_EQ(show(*store->range({})), "/registry/a=1 /registry/b=2 /registry/bad=!");
-}
-
-TEST_F(Etcd, a_name_is_in_one_of_two_places) {
-  const EtcdCluster cluster;
-  RawEtcd raw(cluster.port());
-  const auto at_rest = std::make_shared<Spelled>();
-  auto a = open({.endpoints = cluster.endpoints()}, at_rest);
-  const auto b = open({.endpoints = cluster.endpoints()}, at_rest);
-
-  Revision last = commit(*a, {put("/registry/k/x", "apart1", 0)});
-  EXPECT_EQ(raw.get("/registry/k/x"), "-");
-  EXPECT_EQ(raw.get("/registry.dibs/registry/k/x"), "<apart1>");
-  EXPECT_EQ(b->commit({put("/registry/k/x", "public", 0)}).error().code(), Code::conflict);
-  EXPECT_EQ(value(*b, "/registry/k/x"), "apart1");
-
-  last = commit(*b, {put("/registry/k/x", "public", last)});
-  EXPECT_EQ(raw.get("/registry/k/x"), "<public>");
-  EXPECT_EQ(raw.get("/registry.dibs/registry/k/x"), "-");
-  ASSERT_TRUE(a->sync().ok());
-  EXPECT_EQ(value(*a, "/registry/k/x"), "public");
-  last = commit(*a, {put("/registry/k/x", "apart2")});
-  EXPECT_EQ(raw.get("/registry/k/x"), "-");
-  a.reset();
-  a = open({.endpoints = cluster.endpoints()}, at_rest);
-  EXPECT_EQ(show(*a->range({})), "/registry/k/x=apart2");
-  commit(*a, {removal("/registry/k/x", last)});
-  EXPECT_EQ(raw.get("/registry.dibs/registry/k/x"), "-");
-  ASSERT_TRUE(b->sync().ok());
-  EXPECT_EQ(b->count(""), 0U);
 }
 
 TEST(EtcdOptions, are_checked_before_anybody_is_asked) {

@@ -72,7 +72,8 @@ class Feed::Inbox {
 };
 
 Feed::Feed(Parts parts)
-    : parts_(std::move(parts)), reader_(parts_.mvcc.commons(), parts_.at_rest, parts_.own) {}
+    : parts_(std::move(parts)),
+      reader_(parts_.mvcc.commons(), parts_.at_rest, parts_.own, parts_.stale) {}
 Feed::~Feed() { stop(); }
 
 Result<> Feed::start(std::chrono::milliseconds limit) {

@@ -39,6 +39,7 @@ class Feed {
     Mvcc& mvcc;
     std::shared_ptr<const AtRest> at_rest;
     FindOwn own;
+    NoteStale stale = {};
   };
   explicit Feed(Parts parts);
   ~Feed();

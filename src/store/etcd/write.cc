@@ -24,11 +24,12 @@ class Builder {
     read.set_key(key);
     read.set_keys_only(!with_values_);
   }
-  void put(const std::string& key, const std::string& value, std::int64_t lease) {
+  void put(const std::string& key, const std::string& value, std::int64_t lease, bool keeps_lease) {
     auto& put = *txn_.add_success()->mutable_request_put();
     put.set_key(key);
     put.set_value(value);
     put.set_lease(lease);
+    put.set_ignore_lease(keeps_lease);
   }
   void remove(const std::string& key) {
     txn_.add_success()->mutable_request_delete_range()->set_key(key);
@@ -114,6 +115,10 @@ Result<> seal(Write& write, const AtRest* at_rest) {
       write.sealed.push_back(op.value);
       continue;
     }
+    if (const auto unreadable = as_unreadable(*op.value)) {
+      write.sealed.push_back(share(std::string(unreadable->bytes)));
+      continue;
+    }
     DIBS_TRY(auto bytes, at_rest->seal(op.key, *op.value));
     write.sealed.push_back(share(std::move(bytes)));
   }
@@ -138,7 +143,7 @@ std::string encode(const Write& write, const Keys& keys, const AtRest* at_rest,
     }
     if (write.only_looks()) continue;
     if (op.value) {
-      builder.put(target, *write.sealed[i], write.leases[i]);
+      builder.put(target, *write.sealed[i], write.leases[i], write.keeps_leases);
     } else {
       builder.remove(target);
     }

@@ -25,6 +25,7 @@ struct Write {
   std::vector<SharedBytes> sealed;   // by operation; null removes
   std::vector<bool> apart;           // by operation: where its value goes
   std::vector<std::int64_t> leases;  // by operation; 0: none
+  bool keeps_leases = false;         // of what is replaced, instead of those
   Store::Done done;
   std::chrono::steady_clock::time_point until = {};
   int attempts = 0;
