@@ -521,6 +521,12 @@ void ApiServer::Parts::answer(const ContextPtr& context, const ExchangePtr& exch
                        exchange->stream(std::move(reply->response).take_http()),
                        std::move(reply->pieces), context);
   }
+  if (reply->many) {
+    return reply->many->run(
+        [this, context, exchange, answer = reply->answer_to_many](const Result<>& done) {
+          respond(context, *exchange, done.ok() ? answer() : Result<Response>(done.error()));
+        });
+  }
   if (!reply->write) return respond(context, *exchange, std::move(reply->response));
   drive(context, exchange, std::make_shared<const Reply>(std::move(reply).value()));
 }
@@ -637,6 +643,10 @@ Result<Reply> ApiServer::Parts::serve(Context& context) {
     if (info.verb == "update") return handle_update(context, *access);
     if (info.verb == "patch") return handle_patch(context, *access);
     if (info.verb == "delete") return handle_delete(context);
+    if (info.verb == "deletecollection") {
+      DIBS_CHECK(backups.may_write());
+      return handle_delete_collection(context, objects);
+    }
     if (info.verb == "list") {
       DIBS_TRY(ListAnswer list, handle_list(context, objects));
       Reply reply(std::move(list.response));
@@ -652,10 +662,6 @@ Result<Response> ApiServer::Parts::serve_at_once(Context& context) {
   const std::string& verb = context.info.verb;
   if (context.resource->rules->question != api::Question::none) return reviews->handle(context);
   if (verb == "get") return handle_get(context, objects);
-  if (verb == "deletecollection") {
-    DIBS_CHECK(backups.may_write());
-    return handle_delete_collection(context, objects);
-  }
   return method_not_allowed_error();
 }
 

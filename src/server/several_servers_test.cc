@@ -73,6 +73,29 @@ TEST_F(TwoServers, wait_for_the_version_that_is_asked_for) {
   EXPECT_THAT(future.message(), HasSubstr("Too large resource version: 99999999"));
 }
 
+TEST_F(TwoServers, delete_a_collection_with_many_writes_under_way) {
+  constexpr int kMaps = 300;
+  for (int i = 0; i < kMaps; ++i) make(0, cat("m", i));
+  const auto before = world.sim.runtime().clock.steady();
+  const auto removed = world.begin(1, make_request("DELETE", kConfigMaps));
+  // One is changed meanwhile: it goes as well.
+  world.patch(0, map_at("m299"), from_text("{'data':{'now':'other'}}"));
+
+  EXPECT_EQ(world.wait(removed).status, 200) << removed->text;
+  EXPECT_EQ(removed->body["items"].size(), std::size_t{kMaps});
+  EXPECT_LT(world.sim.runtime().clock.steady() - before, kMaps * 50ms / 10)
+      << "each write is seen after 50 ms";
+  EXPECT_TRUE(world.truth("/registry/configmaps/default/").empty());
+}
+
+TEST_F(TwoServers, stop_to_delete_a_collection_at_the_first_refusal) {
+  for (const char* name : {"a", "b"}) make(0, name);
+  const Reply refused =
+      world.send(1, make_request("DELETE", kConfigMaps, R"({"preconditions":{"uid":"another"}})"));
+  EXPECT_EQ(refused.status, 409) << refused.text;
+  EXPECT_GE(world.truth("/registry/configmaps/default/").size(), 2U);
+}
+
 TEST_F(TwoServers, go_on_with_the_pages_of_the_other) {
   for (const char* name : {"a", "b", "c"}) make(0, name);
   const Reply first = world.get(0, cat(kConfigMaps, "?limit=2"));

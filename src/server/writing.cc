@@ -282,28 +282,42 @@ Result<Reply> handle_delete(Context& context) {
   return reply;
 }
 
-Result<Response> handle_delete_collection(Context& context, Objects& objects) {
+Result<Reply> handle_delete_collection(Context& context, Objects& objects) {
+  struct Collection {
+    DeleteOptions options;
+    Selection selection;
+    store::Listing listing;
+    std::size_t at = 0;
+    std::vector<Value> removed = {};
+  };
   const Resource& resource = *context.resource;
   DIBS_TRY(DeleteOptions options, read_delete_options(context));
   DIBS_TRY(Selection selection, Selection::parse(context.target, resource));
   store::RangeQuery query;
   query.prefix = resource.namespace_prefix(context.info.name_space);
   DIBS_TRY(store::Listing listing, objects.store().range(query));
-  std::vector<Value> removed;
-  for (const auto& record : listing.records) {
-    DIBS_TRY(Value object, decode_stored(*record));
-    if (!selection.matches(to_served(resource, object))) continue;
-    Write write(context, resource, Verb::remove);
-    write.name_space = object["metadata"]["namespace"].str();
-    write.name = object["metadata"]["name"].str();
-    write.removal = options;
-    auto deleted = objects.run(write);
-    if (!deleted.ok() && deleted.error().code() != Code::not_found)
-      return std::move(deleted).error();
-    removed.push_back(std::move(object));
-  }
-  return present_values(context, resource, removed,
-                        {options.dry_run ? 0 : listing.revision, {}, std::nullopt});
+  const auto all = std::make_shared<Collection>(
+      Collection{std::move(options), std::move(selection), std::move(listing)});
+  const auto next = [&context, &resource, all]() -> Result<std::shared_ptr<Write>> {
+    while (all->at < all->listing.records.size()) {
+      DIBS_TRY(Value object, decode_stored(*all->listing.records[all->at++]));
+      if (!all->selection.matches(to_served(resource, object))) continue;
+      auto write = std::make_shared<Write>(context, resource, Verb::remove);
+      write->name_space = object["metadata"]["namespace"].str();
+      write->name = object["metadata"]["name"].str();
+      write->removal = all->options;
+      all->removed.push_back(std::move(object));
+      return write;
+    }
+    return std::shared_ptr<Write>();
+  };
+  Reply reply(std::make_shared<ManyWrites>(
+      objects, next, [](const Error& error) { return error.code() == Code::not_found; }));
+  reply.answer_to_many = [&context, &resource, all] {
+    return present_values(context, resource, all->removed,
+                          {all->options.dry_run ? 0 : all->listing.revision, {}, std::nullopt});
+  };
+  return reply;
 }
 
 }  // namespace dibs::server

@@ -8,24 +8,28 @@
 #include "server/access.h"
 #include "server/body.h"
 #include "server/context.h"
+#include "server/many_writes.h"
 #include "server/objects.h"
 #include "server/pieces.h"
 #include "server/write.h"
 
 namespace dibs::server {
 
-/// What a handler makes of a request: the answer, or a write and how it is answered when it is
-/// over.
+/// What a handler makes of a request: the answer, or writes and how they are answered when they
+/// are over.
 struct Reply {
   Reply(Response response) : response(std::move(response)) {}
   explicit Reply(std::shared_ptr<Write> write) : write(std::move(write)) {}
+  explicit Reply(std::shared_ptr<ManyWrites> many) : many(std::move(many)) {}
 
   Response response;                    // where there is no write
   std::shared_ptr<Pieces> pieces = {};  // its body, where that follows
   std::shared_ptr<Write> write;         // not begun
   /// Where that is not the object.
   std::function<Response(const Write&)> answer = {};
-  bool is_small = false;  // what `answer` gives, whatever was written
+  bool is_small = false;             // what `answer` gives, whatever was written
+  std::shared_ptr<ManyWrites> many;  // not begun, instead of one
+  std::function<Result<Response>()> answer_to_many = {};
 
   /// To a write that is over.
   Response answered() const;
@@ -38,7 +42,8 @@ Result<Reply> handle_create(Context& context);
 Result<Reply> handle_update(Context& context, Access& access);
 Result<Reply> handle_patch(Context& context, Access& access);
 Result<Reply> handle_delete(Context& context);
-Result<Response> handle_delete_collection(Context& context, Objects& objects);
+/// The context must be fresh.
+Result<Reply> handle_delete_collection(Context& context, Objects& objects);
 
 /// DeleteOptions that were decoded and found valid.
 DeleteOptions to_delete_options(const Value& raw);
