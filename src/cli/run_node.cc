@@ -4,13 +4,16 @@
 #include <filesystem>
 
 #include "api/kinds/names.h"
+#include "base/log.h"
 #include "base/metrics.h"
 #include "base/strings.h"
+#include "cli/node_names.h"
 #include "cli/process.h"
 #include "client/https_transport.h"
 #include "dns/zone.h"
 #include "drivers/net/cni/plugins.h"
 #include "node/agent.h"
+#include "node/pods/node_lease.h"
 #include "runtime/files.h"
 #include "runtime/real_runtime.h"
 
@@ -74,6 +77,19 @@ Result<node::AgentOptions> agent_options(const NodeFlags& flags, runtime::Files&
   return out;
 }
 
+Result<> check_name(client::Client& client, const std::string& name, const std::string& agent,
+                    runtime::Clock& clock) {
+  const auto lease = [&] {
+    return client.get({"coordination.k8s.io", "v1", "leases"}, node::kNodeLeases, name);
+  };
+  auto checked = check_name_is_free({name, agent, "--name", clock, wait_a_moment}, lease);
+  // A server that does not answer now is waited for by the agent.
+  if (checked.ok() || checked.error().code() == Code::conflict) return checked;
+  log::warn("cannot see whether the node lives elsewhere",
+            {{"node", name}, {"error", checked.error()}});
+  return success();
+}
+
 Result<> run_until_signal(const NodeFlags& flags) {
   runtime::Files& files = runtime::system_files();
   DIBS_TRY(node::AgentOptions options, agent_options(flags, files));
@@ -89,6 +105,8 @@ Result<> run_until_signal(const NodeFlags& flags) {
            client::make_https_transport(access, files, runtime.runtime(), std::move(https)));
   client::Client client(*transport);
   const std::string name = options.name;
+  DIBS_TRY(options.agent, agent_of(files, options.root, runtime.runtime().random));
+  DIBS_CHECK(check_name(client, name, options.agent, runtime.runtime().clock));
   DIBS_TRY(auto agent, node::Agent::open(std::move(options), client, runtime.runtime(), files));
   DIBS_CHECK(agent->start());
   std::printf("node %s: %s; port %d\n", name.c_str(), agent->runtime_explanation().c_str(),

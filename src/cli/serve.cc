@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/plug_points.h"
 #include "base/strings.h"
+#include "cli/node_names.h"
 #include "cli/process.h"
 #include "cli/run_scheduler.h"
 #include "cli/values.h"
@@ -19,6 +20,8 @@
 #include "dns/zone.h"
 #include "drivers/drivers.h"
 #include "drivers/net/cni/plugins.h"
+#include "json/parse.h"
+#include "node/pods/node_lease.h"
 #include "node/runtime/machine_network.h"
 #include "node/runtime/pick_runtime.h"
 #include "runtime/files.h"
@@ -229,6 +232,24 @@ Result<std::unique_ptr<store::Store>> open_store(const ServeFlags& flags, const 
   return store::open_store(flags.store, place);
 }
 
+/// The nodes are this process' from now on, unless another has them.
+Result<> claim_names(cluster::NodesOptions& nodes, const store::Store& store,
+                     cluster::World& world) {
+  if (nodes.count == 0) return success();
+  DIBS_TRY(nodes.agent, agent_of(world.files, nodes.folder + "/nodes", world.runtime.random));
+  for (unsigned i = 0; i < nodes.count; ++i) {
+    const std::string node = nodes.name_of(i);
+    const auto lease = [&]() -> Result<json::Value> {
+      const auto record = store.get(cat("/registry/leases/", node::kNodeLeases, "/", node));
+      if (!record) return Error::not_found("no lease");
+      return json::parse(*record->value);
+    };
+    DIBS_CHECK(check_name_is_free(
+        {node, nodes.agent, "--node-prefix", world.runtime.clock, wait_a_moment}, lease));
+  }
+  return success();
+}
+
 /// A cluster with its certificates and its kubeconfig.
 class Served {
  public:
@@ -277,6 +298,7 @@ class Served {
     DIBS_TRY(const auto machine,
              claim_addresses(flags, folder, *store, options.server.service_range));
     if (options.nodes) options.nodes->machine = machine;
+    if (options.nodes) DIBS_CHECK(claim_names(*options.nodes, *store, world));
     names_ = flags.tls_sans;
     for (const std::string& name : {address.host, flags.advertise_address,
                                     server::api_service_address(options.server.service_range)}) {

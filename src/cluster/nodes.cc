@@ -180,6 +180,7 @@ struct Nodes::State {
   node::AgentOptions agent_options(const std::string& name, const std::string& root) const {
     node::AgentOptions out;
     out.name = name;
+    out.agent = options.agent;
     out.root = root;
     out.root_flag = "--data-dir";
     out.runtime = options.fleet && options.runtime == "auto" ? "sim" : options.runtime;

@@ -26,6 +26,8 @@ namespace dibs::cluster {
 struct NodesOptions {
   unsigned count = 1;  // node-0, node-1, …
   std::string prefix = "node-";
+  /// Of the agents (node/agent.h).
+  std::string agent = {};
   /// Names of drivers that every node has (drivers/drivers.h).
   std::vector<std::string> drivers = {};
   std::string runtime = "auto";  // of containers (node/runtime/pick_runtime.h)

@@ -159,6 +159,7 @@ struct Agent::State {
     const RuntimeVersion version = picked.runtime->version();
     node_options.runtime_version = cat(version.name, "://", version.version);
     node_options.addresses = {node_options.machine.address};
+    node_options.agent = options.agent;
     node_options.labels = options.labels;
     node_options.capacity = options.capacity;
     node_options.max_pods = options.max_pods;

@@ -38,6 +38,8 @@ namespace dibs::node {
 
 struct AgentOptions {
   std::string name = {};
+  /// Of all agents with this name that one may mean, which it is (pods/node_lease.h); "": not told.
+  std::string agent = {};
   /// The kubelet's root folder. A socket's path has at most 107 bytes, so this is short.
   std::string root = "/var/lib/kubelet";
   /// The flag that gave `root`, for messages.

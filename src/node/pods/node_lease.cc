@@ -13,7 +13,7 @@ namespace {
 using json::Value;
 
 const client::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
-constexpr const char* kNamespace = "kube-node-lease";
+constexpr const char* kNamespace = kNodeLeases;
 constexpr Duration kFirstRetry = std::chrono::milliseconds(200);
 constexpr Duration kLongestRetry = std::chrono::seconds(7);
 
@@ -61,6 +61,9 @@ struct NodeLease::State : std::enable_shared_from_this<NodeLease::State> {
     spec.set("holderIdentity", options.node);
     spec.set("leaseDurationSeconds", static_cast<long>(options.duration / std::chrono::seconds(1)));
     spec.set("renewTime", format_rfc3339_micro(runtime.clock.now()));
+    if (!options.agent.empty()) {
+      object.mut("metadata").mut("annotations").set(kAgentAnnotation, options.agent);
+    }
     if (object["metadata"]["ownerReferences"].empty() && !options.node_uid.empty()) {
       object.mut("metadata")
           .set("ownerReferences", Value::array({Value::object({{"apiVersion", "v1"},

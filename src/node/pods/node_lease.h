@@ -13,9 +13,16 @@
 
 namespace dibs::node {
 
+/// On the lease: which of the agents that may have the name renews it. Kubernetes has the node's
+/// name as the holder, which tells nothing.
+inline constexpr const char* kAgentAnnotation = "dibs.dev/agent";
+/// Where the leases of nodes are.
+inline constexpr const char* kNodeLeases = "kube-node-lease";
+
 struct NodeLeaseOptions {
   std::string node = {};
   std::string node_uid = {};
+  std::string agent = {};  // "": not told
   Duration duration = std::chrono::seconds(40);
   Duration period = std::chrono::seconds(10);
 };

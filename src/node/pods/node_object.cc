@@ -148,6 +148,7 @@ struct NodeObject::State : std::enable_shared_from_this<NodeObject::State> {
     NodeLeaseOptions how;
     how.node = facts.name;
     how.node_uid = node["metadata"]["uid"].str();
+    how.agent = options.agent;
     how.duration = options.lease_duration;
     how.period = options.lease_period;
     const std::weak_ptr<State> weak = weak_from_this();

@@ -52,6 +52,7 @@ struct NodeOptions {
   int kubelet_port = 10250;          // 0: none
   std::vector<std::string> addresses = {};
   std::string hostname = {};  // "" : the node's name
+  std::string agent = {};     // see node_lease.h
   /// Amounts that replace what the machine has: {"cpu", "4"}, or come beside it.
   std::map<std::string, std::string> capacity = {};
   std::int64_t max_pods = 110;
