@@ -22,6 +22,7 @@
 #include "drivers/net/cni/plugins.h"
 #include "json/parse.h"
 #include "node/pods/node_lease.h"
+#include "node/pods/node_object.h"
 #include "node/runtime/machine_network.h"
 #include "node/runtime/pick_runtime.h"
 #include "runtime/files.h"
@@ -164,19 +165,38 @@ Result<std::optional<node::MachineRanges>> claim_addresses(const ServeFlags& fla
   return machine;
 }
 
+/// How pods of this machine reach the API: at the bridge, whose address the kubernetes Service
+/// leads to unless others are told of a better one, and at the address of the nodes. Both take what
+/// comes from pods, and the first what comes from this machine: whom --bind does not let in gets no
+/// further by them. Gives the addresses.
+std::vector<std::string> open_to_pods(cluster::Options& options,
+                                      const node::MachineRanges& machine) {
+  std::string& node = options.nodes->node_ip;
+  if (node.empty()) node = node::machine_address();
+  // Without a way out of the machine, the bridge is where a pod finds its node.
+  if (node.starts_with("127.")) node = machine.gateway;
+  options.pods_host = machine.gateway;
+  const std::string& bound = options.port->host;
+  if (bound.empty() || bound == "0.0.0.0" || bound == "::") return {machine.gateway, node};
+  std::vector<net::Listen>& also = options.port->also;
+  if (bound != machine.gateway) {
+    also = {{machine.gateway, machine.bridge}, {machine.gateway, "lo"}};
+  }
+  if (node != bound && node != machine.gateway) also.push_back({node, machine.bridge});
+  return {machine.gateway, node};
+}
+
 net::TlsServerOptions tls_of(const server::Credentials& credentials) {
   return {credentials.server.certificate_pem, credentials.server.key_pem,
           credentials.ca.certificate_pem};
 }
 
-net::ServerOptions port_options(const ServeFlags& flags, const Address& address,
-                                const server::Credentials& credentials) {
+net::ServerOptions port_options(const ServeFlags& flags, const Address& address) {
   net::ServerOptions options;
   options.host = address.host;
   options.port = address.port;
   options.threads =
       flags.threads > 0 ? flags.threads : std::max(1U, std::thread::hardware_concurrency());
-  options.tls = tls_of(credentials);
   return options;
 }
 
@@ -299,15 +319,19 @@ class Served {
              claim_addresses(flags, folder, *store, options.server.service_range));
     if (options.nodes) options.nodes->machine = machine;
     if (options.nodes) DIBS_CHECK(claim_names(*options.nodes, *store, world));
+    options.port = port_options(flags, address);
     names_ = flags.tls_sans;
     for (const std::string& name : {address.host, flags.advertise_address,
                                     server::api_service_address(options.server.service_range)}) {
       names_.push_back(name);
     }
+    if (machine) {
+      for (std::string& name : open_to_pods(options, *machine)) names_.push_back(std::move(name));
+    }
     DIBS_TRY(const auto credentials,
              server::load_credentials(world.files, world.runtime.clock, pki_, names_));
     add_credentials(options.server, credentials);
-    options.port = port_options(flags, address, credentials);
+    options.port->tls = tls_of(credentials);
     DIBS_TRY(cluster_,
              cluster::Cluster::start(std::move(world), std::move(store), std::move(options)));
     renew_later();

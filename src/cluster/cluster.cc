@@ -77,6 +77,8 @@ Result<> Cluster::open_server(Options& options) {
     DIBS_TRY(port_, FrontDoor::open(std::move(*options.port)));
     advertised_ = port_->address_at(options.advertise_host);
     options.server.advertise = advertised_;
+    if (!options.pods_host.empty())
+      options.server.pods_place = port_->address_at(options.pods_host);
   }
   DIBS_TRY(server_, server::ApiServer::open(world_.runtime, *store_, options.server));
   if (port_) port_->admit(*server_);

@@ -63,6 +63,8 @@ struct Options {
   std::optional<net::ServerOptions> port = {};
   /// The address by which others reach the port, with its number; "": where it listens.
   std::string advertise_host = {};
+  /// The address of this machine by which its pods reach the port; "": there is none.
+  std::string pods_host = {};
   /// That the server is one of ours, its CA, release, gates and metrics are filled in.
   std::optional<controllers::ControllersOptions> controllers = {};
   std::optional<scheduler::Options> scheduler = {};

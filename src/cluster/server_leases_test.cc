@@ -29,12 +29,14 @@ class ServerLeasesTest : public testing::Test {
   };
 
   Result<std::unique_ptr<One>> open(std::unique_ptr<store::Store> store,
-                                    const std::string& advertise, const std::string& ca = "CA") {
+                                    const std::string& advertise, const std::string& ca = "CA",
+                                    const std::string& pods_place = "") {
     auto one = std::make_unique<One>();
     one->store = std::move(store);
     server::Options options;
     options.advertise = advertise;
     options.ca_pem = ca;
+    options.pods_place = pods_place;
     DIBS_TRY(one->server, ApiServer::open(sim.runtime(), *one->store, options));
     client::InProcessOptions how;
     how.pump = [this] { return sim.run_until_idle() > 0; };
@@ -75,6 +77,14 @@ class ServerLeasesTest : public testing::Test {
     for (const Value& address : (*found)["subsets"][0]["addresses"].items())
       out.push_back(address["ip"].str());
     return out;
+  }
+
+  std::int64_t port(One& one) {
+    sim.run_until_idle();
+    client::Client client(*one.transport);
+    const auto found =
+        client.get({"discovery.k8s.io", "v1", "endpointslices"}, "default", "kubernetes");
+    return found.ok() ? (*found)["ports"][0]["port"].as_int() : -1;
   }
 
   runtime::SimRuntime sim;
@@ -135,6 +145,32 @@ TEST_F(ServerLeasesTest, tells_nobody_of_a_loopback_address) {
   EXPECT_TRUE(log.range("/registry/masterleases/").records.empty());
   end(b);
   end(a);
+}
+
+TEST_F(ServerLeasesTest, lead_pods_of_this_machine_to_the_address_and_port_of_now) {
+  auto a = open(log.open(), "127.0.0.1:6443", "CA", "10.130.0.1:6443");
+  ASSERT_TRUE(a.ok());
+  EXPECT_THAT(slice(**a), ElementsAre("10.130.0.1"));
+  EXPECT_TRUE(log.range("/registry/masterleases/").records.empty());
+  end(*a);
+  auto again = open(log.open(), "127.0.0.1:7443", "CA", "10.130.0.1:7443");
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(port(**again), 7443);
+  EXPECT_THAT(endpoints(**again), ElementsAre("10.130.0.1"));
+  // Who is there for everybody goes before, and stays.
+  auto b = started("10.1.0.2:6443");
+  EXPECT_THAT(slice(*b), ElementsAre("10.1.0.2"));
+  end(*again);
+  auto third = open(log.open(), "127.0.0.1:8443", "CA", "10.130.0.1:8443");
+  ASSERT_TRUE(third.ok());
+  EXPECT_THAT(slice(**third), ElementsAre("10.1.0.2"));
+  // One that others reach says so, whatever pods of its machine could use.
+  auto c = open(log.open(), "10.1.0.3:6443", "CA", "10.130.0.1:6443");
+  ASSERT_TRUE(c.ok());
+  EXPECT_THAT(slice(**c), ElementsAre("10.1.0.2", "10.1.0.3"));
+  end(*c);
+  end(*third);
+  end(b);
 }
 
 TEST_F(ServerLeasesTest, follow_the_address_where_a_store_has_one_owner) {

@@ -61,7 +61,7 @@ void set_option(int fd, int level, int name, int value) {
   ::setsockopt(fd, level, name, &value, sizeof value);
 }
 
-Result<int> listen_on(const std::string& host, std::uint16_t port) {
+Result<int> listen_on(const std::string& host, const std::string& device, std::uint16_t port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -74,17 +74,49 @@ Result<int> listen_on(const std::string& host, std::uint16_t port) {
   if (error == 0) {
     set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
     if (found->ai_family == AF_INET6) set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-    if (::bind(fd, found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd, kBacklog) != 0) {
+    if ((!device.empty() && ::setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device.c_str(),
+                                         static_cast<socklen_t>(device.size())) != 0) ||
+        ::bind(fd, found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd, kBacklog) != 0) {
       error = errno;
       ::close(fd);
     }
   }
   ::freeaddrinfo(found);
   if (error != 0) {
-    return Error::unavailable(
-        cat("listen tcp ", host, ':', port, ": bind: ", to_lower(std::strerror(error))));
+    return Error::unavailable(cat("listen tcp ", host, ':', port, device.empty() ? "" : " on ",
+                                  device, ": bind: ", to_lower(std::strerror(error))));
   }
   return fd;
+}
+
+std::uint16_t port_of(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<sockaddr_in&>(address).sin_port);
+}
+
+/// All of them, at one port.
+Result<std::vector<int>> listen_everywhere(const ServerOptions& options) {
+  // A port that is picked at one address may be taken at another.
+  constexpr int kAttempts = 8;
+  for (int attempt = 1;; ++attempt) {
+    DIBS_TRY(const int first, listen_on(options.host, "", options.port));
+    std::vector<int> all = {first};
+    std::optional<Error> failed;
+    for (const Listen& more : options.also) {
+      auto fd = listen_on(more.host, more.device, port_of(first));
+      if (!fd.ok()) {
+        failed = fd.error();
+        break;
+      }
+      all.push_back(*fd);
+    }
+    if (!failed) return all;
+    for (const int fd : all) ::close(fd);
+    if (options.port != 0 || attempt == kAttempts) return *failed;
+  }
 }
 
 std::int64_t milliseconds(Duration span) {
@@ -170,21 +202,30 @@ const std::string& ServerWorker::date() {
   return date_text;
 }
 
-struct HttpServer::Impl final : EventLoop::Source {
+struct HttpServer::Impl {
+  struct Listener final : EventLoop::Source {
+    Listener(Impl& server, int socket) : impl(server), fd(socket) {}
+    void on_ready(EventLoop::Ready) override { impl.accept_all(fd); }
+    Impl& impl;
+    const int fd;
+  };
+
   ServerShared shared;
   std::vector<std::unique_ptr<ServerWorker>> workers;
-  int listener = -1;
+  std::vector<std::unique_ptr<Listener>> listeners;
   std::uint16_t port = 0;
   bool out_of_descriptors = false;
   bool stopped = false;
   Mutex tls_mutex;
   std::shared_ptr<TlsContext> tls DIBS_GUARDED_BY(tls_mutex);
 
-  void on_ready(EventLoop::Ready) override { accept_all(); }
-
   void accept_all() {
     out_of_descriptors = false;
-    while (listener >= 0) {
+    for (const auto& listener : listeners) accept_all(listener->fd);
+  }
+
+  void accept_all(int listener) {
+    for (;;) {
       sockaddr_storage address{};
       socklen_t size = sizeof address;
       const int fd = ::accept4(listener, reinterpret_cast<sockaddr*>(&address), &size,
@@ -192,7 +233,7 @@ struct HttpServer::Impl final : EventLoop::Source {
       if (fd < 0) {
         if (errno == EINTR || errno == ECONNABORTED) continue;
         // Whoever waits in the backlog is taken at a later tick.
-        out_of_descriptors = errno != EAGAIN && errno != EWOULDBLOCK;
+        if (errno != EAGAIN && errno != EWOULDBLOCK) out_of_descriptors = true;
         return;
       }
       std::string host = host_of(address);
@@ -266,10 +307,14 @@ struct HttpServer::Impl final : EventLoop::Source {
     }
   }
 
-  void close_listener() {
-    if (listener < 0) return;
-    workers[0]->loop->remove(listener);
-    ::close(std::exchange(listener, -1));
+  /// On the first worker's loop. Events of this round may still name them.
+  void close_listeners() {
+    for (auto& listener : listeners) {
+      workers[0]->loop->remove(listener->fd);
+      ::close(listener->fd);
+      workers[0]->loop->retire(std::shared_ptr<Listener>(std::move(listener)));
+    }
+    listeners.clear();
   }
 };
 
@@ -280,13 +325,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(ServerOptions options, Han
   Impl& impl = *server->impl_;
   impl.stopped = true;  // until threads run
   if (options.tls) DIBS_CHECK(server->set_tls(*options.tls));
-  DIBS_TRY(impl.listener, listen_on(options.host, options.port));
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  ::getsockname(impl.listener, reinterpret_cast<sockaddr*>(&address), &size);
-  impl.port =
-      ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
-                                          : reinterpret_cast<sockaddr_in&>(address).sin_port);
+  DIBS_TRY(const auto sockets, listen_everywhere(options));
+  for (const int fd : sockets) impl.listeners.push_back(std::make_unique<Impl::Listener>(impl, fd));
+  impl.port = port_of(sockets[0]);
 
   const std::int64_t shortest = milliseconds(std::min(
       {options.header_timeout, options.body_timeout, options.idle_timeout, options.write_timeout}));
@@ -307,7 +348,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(ServerOptions options, Han
       if (first && impl.out_of_descriptors) impl.accept_all();
     });
   }
-  impl.workers[0]->loop->post([&impl] { impl.workers[0]->loop->add(impl.listener, &impl); });
+  impl.workers[0]->loop->post([&impl] {
+    for (auto& listener : impl.listeners) impl.workers[0]->loop->add(listener->fd, listener.get());
+  });
   for (auto& worker : impl.workers) {
     worker->thread = std::thread([&worker = *worker] { worker.loop->run(); });
   }
@@ -334,7 +377,7 @@ void HttpServer::drain(Duration deadline) {
   impl_->workers[0]->loop->post([impl = impl_.get()] {
     // Who is in the backlog was let in.
     impl->accept_all();
-    impl->close_listener();
+    impl->close_listeners();
   });
   const auto end = std::chrono::steady_clock::now() + deadline;
   while (impl_->shared.open > 0 && std::chrono::steady_clock::now() < end) {
@@ -349,14 +392,15 @@ void HttpServer::drain(Duration deadline) {
 
 void HttpServer::stop() {
   if (impl_->stopped) {
-    if (impl_->listener >= 0) ::close(std::exchange(impl_->listener, -1));
+    for (const auto& listener : impl_->listeners) ::close(listener->fd);
+    impl_->listeners.clear();
     return;
   }
   impl_->stopped = true;
   for (auto& worker : impl_->workers) worker->loop->stop();
   for (auto& worker : impl_->workers) worker->thread.join();
   // From here on this thread is every loop's thread.
-  impl_->close_listener();
+  impl_->close_listeners();
   for (auto& worker : impl_->workers) {
     worker->loop->post([&worker = *worker] { worker.close_all(); });
     worker->loop->close();

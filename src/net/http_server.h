@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
@@ -23,9 +24,18 @@
 
 namespace dibs::net {
 
+/// Another address to listen at, with the port of the first.
+struct Listen {
+  std::string host = {};
+  /// The network interface that connections must come in by; "": any. The machine answers for each
+  /// of its addresses at all of its interfaces, so that an address alone keeps nobody out.
+  std::string device = {};
+};
+
 struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  // 0 picks a free one
+  std::vector<Listen> also = {};
   unsigned threads = 2;
   std::optional<TlsServerOptions> tls = {};  // plain TCP without it: for tests
   /// In all, and from one address (of IPv6: one /64). Less where the process may open fewer files:

@@ -1,7 +1,11 @@
 #include "net/http_server.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <future>
@@ -72,6 +76,56 @@ TEST(HttpServer, tells_nobody_of_the_end_of_a_client_that_was_answered) {
     }
   }
   EXPECT_EQ(gone, 0);
+}
+
+/// What a client at that address gets; "" where nobody takes it.
+std::string answer_at(const char* host, std::uint16_t port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  ::inet_pton(AF_INET, host, &address.sin_addr);
+  std::string out;
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    const std::string ask = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    if (::write(fd, ask.data(), ask.size()) > 0) {
+      char bytes[4096];
+      for (ssize_t n = 0; (n = ::read(fd, bytes, sizeof bytes)) > 0;)
+        out.append(bytes, static_cast<std::size_t>(n));
+    }
+  }
+  ::close(fd);
+  return out;
+}
+
+TEST(HttpServer, listens_at_more_addresses_with_one_port) {
+  ServerOptions options;
+  options.also = {{"127.0.0.2", "lo"}, {"127.0.0.3", ""}};
+  std::uint16_t port = 0;
+  {
+    auto server = test_server(std::move(options), describe);
+    port = server->port();
+    for (const char* host : {"127.0.0.1", "127.0.0.2", "127.0.0.3"})
+      EXPECT_THAT(answer_at(host, port), HasSubstr("GET /")) << host;
+    EXPECT_EQ(answer_at("127.0.0.4", port), "");
+  }
+  for (const char* host : {"127.0.0.1", "127.0.0.2"}) EXPECT_EQ(answer_at(host, port), "");
+}
+
+TEST(HttpServer, does_not_start_where_one_of_its_addresses_is_taken) {
+  auto other = test_server(plain(), describe);
+  ServerOptions options;
+  options.host = "127.0.0.2";
+  options.port = other->port();
+  options.also = {{"127.0.0.1", ""}};
+  const auto refused = HttpServer::start(options, describe);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("listen tcp 127.0.0.1:"));
+  // Nothing of it is left.
+  options.also.clear();
+  EXPECT_TRUE(HttpServer::start(options, describe).ok());
+  options.also = {{"127.0.0.3", "no-such-device"}};
+  EXPECT_THAT(HttpServer::start(options, describe).error().message(), HasSubstr("no-such-device"));
 }
 
 TEST(HttpServer, answers_over_tls_and_keeps_the_connection) {

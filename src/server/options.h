@@ -67,6 +67,9 @@ struct Options {
   AuditLogOptions audit_log = {};
   /// host:port that clients reach, for discovery and the kubernetes Service.
   std::string advertise = "127.0.0.1:6443";
+  /// host:port by which pods of this machine, and nobody else, reach it: what the kubernetes
+  /// Service leads to where `advertise` is a loopback address. "": nothing but that.
+  std::string pods_place = {};
 
   std::string_view answers_as() const {
     return release.empty() ? std::string_view("1.37") : std::string_view(release);

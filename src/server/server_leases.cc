@@ -42,6 +42,12 @@ bool is_loopback(std::string_view host) {
   return host.starts_with("127.") || host == "::1" || host == "localhost";
 }
 
+/// Where the Service leads to.
+Place place_for(const Options& options) {
+  Place out = place_of(options.advertise);
+  return is_loopback(out.host) && !options.pods_place.empty() ? place_of(options.pods_place) : out;
+}
+
 /// Of what all servers of a cluster must have in common. Says nothing of the key in it.
 std::string authority_mark(const Options& options) {
   const std::string both = cat(options.ca_pem, options.account_key_pem);
@@ -84,9 +90,9 @@ struct ServerLeases::State : std::enable_shared_from_this<ServerLeases::State> {
       : runtime(world),
         store(where),
         resources(table),
-        place(place_of(how.advertise)),
+        place(place_for(how)),
         mark(authority_mark(how)),
-        several(where.shared() && !is_loopback(place.host)) {}
+        several(where.shared() && !is_loopback(place_of(how.advertise).host)) {}
 
   runtime::Runtime& runtime;
   store::Store& store;
@@ -142,6 +148,12 @@ struct ServerLeases::State : std::enable_shared_from_this<ServerLeases::State> {
     return out;
   }
 
+  bool others_live() const {
+    if (!store.shared()) return false;
+    const auto found = store.range({.prefix = std::string(kPrefix)});
+    return !found.ok() || !found->records.empty();
+  }
+
   Result<> check_authority() {
     DIBS_TRY(const auto found, store.range({.prefix = std::string(kPrefix)}));
     for (const auto& record : found.records) {
@@ -174,8 +186,8 @@ struct ServerLeases::State : std::enable_shared_from_this<ServerLeases::State> {
       ops.push_back(stored_op(key, wanted, 0));
       return success();
     }
-    // Servers of one address would fight over the port.
-    if (store.shared() && !several) return success();
+    // Others are there for everybody.
+    if (!several && others_live()) return success();
     DIBS_TRY(const Value before, decode_stored(*record));
     Value object = before;
     for (const char* field : {"subsets", "addressType", "endpoints", "ports"}) {
@@ -246,7 +258,10 @@ ServerLeases::ServerLeases(runtime::Runtime& runtime, store::Store& store, Resou
 ServerLeases::~ServerLeases() { stop(); }
 
 Result<> ServerLeases::start() {
-  if (!state_->several) return state_->reconcile();
+  if (!state_->several) {
+    if (state_->store.shared()) DIBS_CHECK(state_->store.sync());
+    return state_->reconcile();
+  }
   DIBS_CHECK(state_->store.sync());
   DIBS_CHECK(state_->check_authority());
   DIBS_CHECK(state_->renew());

@@ -5,7 +5,9 @@
 // /registry/masterleases/ADDRESS, written again every 10 s, which counts for 15 s after the last
 // time. "After" is by each one's own clock, from when it saw the change. Each makes Endpoints and
 // EndpointSlice of the Service name all that live, so that a dead one is named for half a minute
-// at most. A loopback address is no way for others, so that such a server does not tell of itself.
+// at most. An address that is this machine's alone, of loopback or of the bridge that its pods are
+// at, is no way for others, so that such a server has no such key: it names itself when it begins,
+// where nobody else is named. Of several such servers the Service leads to the one that began last.
 // On a store with one owner the Service leads to that one.
 //
 // A server whose authority is another than that of those that live does not begin: clients would

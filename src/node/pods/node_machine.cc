@@ -92,7 +92,9 @@ std::string default_interface() {
   return {};
 }
 
-std::string main_address() {
+}  // namespace
+
+std::string machine_address() {
   const std::string wanted = default_interface();
   std::string found;
   ifaddrs* list = nullptr;
@@ -113,8 +115,6 @@ std::string main_address() {
   return found.empty() ? "127.0.0.1" : found;
 }
 
-}  // namespace
-
 Machine read_machine() {
   Machine out;
   utsname kernel{};
@@ -130,7 +130,7 @@ Machine read_machine() {
   out.memory_bytes = memory_total();
   out.huge_pages = huge_pages();
   out.lowest_oom_score = lowest_oom_score();
-  out.address = main_address();
+  out.address = machine_address();
   return out;
 }
 

@@ -43,6 +43,8 @@ struct Machine {
   std::string address = {};
 };
 /// Reads /proc, /sys and /etc.
+/// The machine's address on its way to everywhere; 127.0.0.1 where it has none.
+std::string machine_address();
 Machine read_machine();
 
 struct NodeOptions {
