@@ -194,7 +194,6 @@ struct Nodes::State {
     out.own_cni_plugins = options.own_cni_plugins;
     out.network_namespaces = options.network_namespaces;
     out.allowed_unsafe_sysctls = options.allowed_unsafe_sysctls;
-    out.cdi_directories = {"/etc/cdi", cat(root, "/cdi")};
     out.cdi_newest = options.cdi_newest;
     out.host = options.host;
     out.node_ip = options.node_ip;

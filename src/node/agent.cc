@@ -1,5 +1,6 @@
 #include "node/agent.h"
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 
@@ -13,6 +14,7 @@
 #include "node/plugins/declared_features.h"
 #include "node/plugins/node_devices.h"
 #include "node/pods/node_disk.h"
+#include "node/pods/node_paths.h"
 #include "node/pods/pod_workers.h"
 #include "node/pods/storage_cache.h"
 #include "node/runtime/pick_runtime.h"
@@ -137,7 +139,10 @@ struct Agent::State {
     RuntimeOptions how;
     how.kind = options.runtime;
     how.root = cat(options.root, "/containers");
-    how.cdi_directories = options.cdi_directories;
+    how.cdi_directories = cdi_folders();
+    facts.root = options.root;
+    facts.places = node_places(options.root, log_root());
+    how.host_path = [this](const std::string& path) { return node_path(facts, path); };
     how.cdi_newest = options.cdi_newest;
     how.images = options.images;
     DIBS_TRY(how.image_options, image_options(options));
@@ -170,7 +175,6 @@ struct Agent::State {
       node_options.disk_reserve = disk_reserve(disk_how, node_options.machine.disk_bytes);
     }
     facts.name = options.name;
-    facts.root = options.root;
     facts.addresses = node_options.addresses;
     facts.cluster_dns = options.cluster_dns;
     facts.cluster_domain = options.cluster_domain;
@@ -194,6 +198,7 @@ struct Agent::State {
     if (storage) device_options.handlers["CSIPlugin"] = storage.get();
     device_options.node_name = options.name;
     device_options.root = options.root;
+    device_options.host_path = [this](const std::string& path) { return node_path(facts, path); };
     device_options.release = options.release;
     device_options.feature_gates = options.feature_gates;
     device_options.metrics = options.metrics;
@@ -218,7 +223,10 @@ struct Agent::State {
     return success();
   }
 
-  CsiPaths csi_paths() const { return {}; }
+  CsiPaths csi_paths() const {
+    return {[this](const std::string& path) { return node_path(facts, path); },
+            [this](const std::string& path) { return kubelet_path(facts, path); }};
+  }
 
   VolumeSurroundings surroundings() {
     VolumeSurroundings out;
@@ -229,6 +237,16 @@ struct Agent::State {
       const MutexLock lock(mutex);
       volumes_in_use = std::move(names);
     };
+    return out;
+  }
+
+  /// Those of the machine, then the node's own, which count more.
+  std::vector<std::string> cdi_folders() const {
+    std::vector<std::string> out = options.cdi_directories;
+    if (out.empty()) out = {"/etc/cdi", "/var/run/cdi"};
+    for (auto& folder : own_cdi_folders(options.root)) {
+      if (std::find(out.begin(), out.end(), folder) == out.end()) out.push_back(std::move(folder));
+    }
     return out;
   }
 

@@ -46,11 +46,13 @@ ClaimManagerOptions manager_options(const NodeDevicesOptions& options,
   return out;
 }
 
-Connect connect(rpc::MemoryNetwork* network) {
-  if (network != nullptr) {
-    return [network](const std::string& path) { return network->connect(path); };
+Connect connect(const NodeDevicesOptions& options) {
+  if (options.network != nullptr) {
+    return [network = options.network](const std::string& path) { return network->connect(path); };
   }
-  return [](const std::string& path) { return rpc::connect_unix(path); };
+  return [find = options.host_path](const std::string& path) {
+    return rpc::connect_unix(find ? find(path) : path);
+  };
 }
 
 class NodeDevicesImpl : public NodeDevices {
@@ -70,7 +72,7 @@ class NodeDevicesImpl : public NodeDevices {
         device_plugins_(std::move(device_plugins)),
         health_(cat(options_.root, "/dra_health_state"), files, runtime.clock),
         wiper_(options_.node_name, release_, api_, runtime),
-        plugins_(release_, connect(options_.network), runtime, wiper_, metrics_),
+        plugins_(release_, connect(options_), runtime, wiper_, metrics_),
         claims_(manager, api_, runtime.clock, plugins_, *cache_, health_, metrics_),
         pods_(claims_, *device_plugins_),
         monitor_(runtime, health_,
@@ -79,7 +81,7 @@ class NodeDevicesImpl : public NodeDevices {
                  }),
         models_(options_.node_name, api_, runtime,
                 [this](const std::string& driver) { return plugins_.usable(driver); }),
-        registry_(runtime, connect(options_.network), handlers()),
+        registry_(runtime, connect(options_), handlers()),
         reconcile_(runtime, {}, [this](const std::string&) { return reconcile(); }) {
     plugins_.on_change = [this](const std::string& driver) { driver_changed(driver); };
     // From 1.31 on drivers publish themselves; the older ones are known by their version.
@@ -264,7 +266,7 @@ Result<std::unique_ptr<NodeDevices>> NodeDevices::open(NodeDevicesOptions option
   plugins.state = cat(options.root, "/device_plugins_state");
   plugins.health = manager.health;
   DIBS_TRY(auto device_plugins,
-           DevicePlugins::open(std::move(plugins), connect(options.network), runtime, files));
+           DevicePlugins::open(std::move(plugins), connect(options), runtime, files));
   return std::unique_ptr<NodeDevices>(
       std::make_unique<NodeDevicesImpl>(std::move(options), features, manager, std::move(cache),
                                         std::move(device_plugins), api, runtime, files));

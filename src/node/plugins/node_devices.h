@@ -34,6 +34,9 @@ struct NodeDevicesOptions {
   std::string node_name = {};
   /// The kubelet's root folder: plugins_registry/, dra_manager_state, … are below it.
   std::string root = {};
+  /// Where a path that a driver names lies on the machine: it may be in a pod that has a folder of
+  /// its node mounted in the place of the kubelet's. Empty: there.
+  std::function<std::string(const std::string& path)> host_path = {};
   /// "1.32"; "" is the newest, which takes drivers of older releases too.
   std::string release = {};
   /// "Gate=true,…": of the node.

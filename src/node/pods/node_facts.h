@@ -11,10 +11,18 @@
 
 namespace dibs::node {
 
+/// A folder of a kubelet's machine, and where this node has it.
+struct NodePlace {
+  std::string path = {};
+  std::string folder = {};
+};
+
 struct NodeFacts {
   std::string name = {};
   /// The kubelet's root directory: <root>/pods/<uid> is a pod's folder.
   std::string root = {};
+  /// See node_paths.h.
+  std::vector<NodePlace> places = {};
   /// The cluster's name server. A real one need not answer: pods are told of it all the same.
   std::vector<std::string> cluster_dns = {"10.0.0.10"};
   std::string cluster_domain = "cluster.local";

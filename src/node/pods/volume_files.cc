@@ -3,8 +3,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <linux/openat2.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,25 +46,32 @@ std::string unescape(std::string_view field) {
   return out;
 }
 
-struct MountLine {
-  std::string point;
-  bool shared = false;
-};
+/// The mount table names mounts by their real paths.
+std::string real_path(const std::string& path) {
+  std::error_code error;
+  std::string real = fs::weakly_canonical(path, error).string();
+  return error ? path : real;
+}
 
-std::vector<MountLine> read_mounts() {
-  std::vector<MountLine> out;
+/// In the order of the table: of several at one place the last one is seen.
+std::vector<MountPoint> mount_table() {
+  std::vector<MountPoint> out;
   const auto table = read_file("/proc/self/mountinfo", std::size_t{64} << 20);
   if (!table) return out;
   for (const auto line : split(*table, '\n')) {
     const auto fields = split(line, ' ');
     if (fields.size() < 7) continue;
-    MountLine made{unescape(fields[4])};
+    MountPoint mount{unescape(fields[4])};
     for (std::size_t i = 6; i < fields.size() && fields[i] != "-"; ++i) {
-      made.shared = made.shared || fields[i].starts_with("shared:");
+      mount.shared = mount.shared || fields[i].starts_with("shared:");
     }
-    out.push_back(std::move(made));
+    out.push_back(std::move(mount));
   }
   return out;
+}
+
+bool is_at_or_below(const std::string& path, const std::string& folder) {
+  return folder == "/" || path == folder || path.starts_with(cat(folder, '/'));
 }
 
 struct MountFlag {
@@ -87,20 +96,6 @@ constexpr MountFlag kFlags[] = {
     {"strictatime", MS_STRICTATIME, true},
     {"defaults", 0, true},
     {"bind", 0, true},
-};
-
-class FileHandle {
- public:
-  explicit FileHandle(int fd) : fd_(fd) {}
-  ~FileHandle() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  FileHandle(const FileHandle&) = delete;
-  FileHandle& operator=(const FileHandle&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
 };
 
 constexpr int kDeepest = 1000;
@@ -131,7 +126,7 @@ Result<> give(int fd, const std::string& name, const Ownership& to, int depth) {
     while (const dirent* entry = ::readdir(folder)) {
       const std::string_view child = entry->d_name;
       if (child == "." || child == "..") continue;
-      const FileHandle below(::openat(fd, entry->d_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+      const Descriptor below(::openat(fd, entry->d_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
       if (below.get() < 0 && errno == ENOENT) continue;
       if (below.get() < 0) return file_error("open", cat(name, '/', child), errno);
       DIBS_CHECK(give(below.get(), cat(name, '/', child), to, depth + 1));
@@ -219,7 +214,7 @@ Result<> remove_tree(const std::string& path) {
 }
 
 Result<> give_to_group(const std::string& path, std::int64_t group, bool read_only) {
-  const FileHandle root(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  const Descriptor root(::open(path.c_str(), O_PATH | O_CLOEXEC));
   if (root.get() < 0) return file_error("open", path, errno);
   return give(root.get(), path, {static_cast<gid_t>(group), read_only}, 0);
 }
@@ -264,14 +259,9 @@ Result<> mount_memory(const std::string& path, std::int64_t size_bytes) {
 
 std::vector<std::string> mounts_below(const std::string& path) {
   std::vector<std::string> found;
-  std::error_code error;
-  // The table names mounts by their real paths.
-  std::string real = fs::weakly_canonical(path, error).string();
-  if (error) real = path;
-  for (auto& line : read_mounts()) {
-    if (line.point == real || line.point.starts_with(cat(real, '/'))) {
-      found.push_back(std::move(line.point));
-    }
+  const std::string real = real_path(path);
+  for (auto& mount : mount_table()) {
+    if (is_at_or_below(mount.path, real)) found.push_back(std::move(mount.path));
   }
   std::reverse(found.begin(), found.end());
   std::stable_sort(found.begin(), found.end(), [](const std::string& a, const std::string& b) {
@@ -293,12 +283,10 @@ Result<> unmount_below(const std::string& path) {
 }
 
 bool is_in_mount_table(const std::string& path) {
-  std::error_code error;
-  std::string real = fs::weakly_canonical(path, error).string();
-  if (error) real = path;
-  const auto table = read_mounts();
+  const std::string real = real_path(path);
+  const auto table = mount_table();
   return std::any_of(table.begin(), table.end(),
-                     [&](const MountLine& line) { return line.point == real; });
+                     [&](const MountPoint& mount) { return mount.path == real; });
 }
 
 bool is_mounted(const std::string& path) {
@@ -308,6 +296,23 @@ bool is_mounted(const std::string& path) {
     return false;
   }
   return here.st_dev != above.st_dev;
+}
+
+MountPoint mount_of(const std::string& path) {
+  const std::string real = real_path(path);
+  MountPoint out;
+  for (auto& mount : mount_table()) {
+    if (!is_at_or_below(real, mount.path) || mount.path.size() < out.path.size()) continue;
+    out = std::move(mount);
+  }
+  return out;
+}
+
+int open_below(int folder, const std::string& path, unsigned flags) {
+  open_how how{};
+  how.flags = flags | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  return static_cast<int>(::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how));
 }
 
 }  // namespace dibs::node

@@ -4,6 +4,8 @@
 //
 // Blocking and thread-safe.
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +15,25 @@
 #include "base/result.h"
 
 namespace dibs::node {
+
+/// An open file; closed with the object.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  void reset(int fd) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = fd;
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
 
 /// "op path: text of errno"
 Error file_error(std::string_view operation, std::string_view path, int error_number);
@@ -24,6 +45,8 @@ Result<> make_folder(const std::string& path, unsigned mode);
 Result<> write_file(const std::string& path, std::string_view bytes, unsigned mode);
 /// Null when there is no such file.
 std::optional<std::string> read_file(const std::string& path, std::size_t limit);
+/// Opens a relative path: links are followed as long as they stay below `folder`. -1: see errno.
+int open_below(int folder, const std::string& path, unsigned flags);
 /// Does not follow symbolic links and does not enter other mounts. Success when nothing is there.
 Result<> remove_tree(const std::string& path);
 
@@ -47,5 +70,13 @@ Result<> unmount_below(const std::string& path);
 bool is_mounted(const std::string& path);
 /// Also of the same file system.
 bool is_in_mount_table(const std::string& path);
+
+struct MountPoint {
+  std::string path = {};
+  /// Mounts made in it are seen in copies of it, and the other way round.
+  bool shared = false;
+};
+/// The mount that `path` lies in.
+MountPoint mount_of(const std::string& path);
 
 }  // namespace dibs::node

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "node/pods/container_config.h"
 #include "node/pods/env.h"
+#include "node/pods/node_paths.h"
 #include "node/pods/volume_files.h"
 
 namespace dibs::node {
@@ -43,8 +44,10 @@ void add_aliases(const Value& aliases, std::string& out) {
 
 }  // namespace
 
-Result<> check_host_path(const Value& host_path) {
-  const std::string path = host_path["path"].str();
+Result<> check_host_path(const Value& host_path, const NodeFacts& facts) {
+  const std::string named = host_path["path"].str();
+  DIBS_CHECK(check_node_path(facts, named));
+  const std::string path = node_path(facts, named);
   const auto type = host_path["type"].as_string();
   if (type.empty()) return success();
   for (const auto& known : kTypes) {
@@ -56,14 +59,16 @@ Result<> check_host_path(const Value& host_path) {
     } else if ((info.st_mode & S_IFMT) == known.format) {
       return success();
     }
-    return Error::invalid(cat("hostPath type check failed: ", path, ' ', known.text));
+    return Error::invalid(cat("hostPath type check failed: ", named, ' ', known.text));
   }
   return Error::invalid(cat(type, " is an invalid volume type"));
 }
 
-Result<> prepare_host_path(const Value& host_path) {
+Result<> prepare_host_path(const Value& host_path, const NodeFacts& facts) {
   struct stat info {};
-  const std::string path = host_path["path"].str();
+  const std::string named = host_path["path"].str();
+  DIBS_CHECK(check_node_path(facts, named));
+  const std::string path = node_path(facts, named);
   if (!host_path["type"].as_string().empty() || ::stat(path.c_str(), &info) == 0) return success();
   return make_folder(path, 0755);
 }

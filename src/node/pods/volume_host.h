@@ -13,9 +13,9 @@
 namespace dibs::node {
 
 /// The type a hostPath asks for, checked or made. `hostPath type check failed: /x is not a file`.
-Result<> check_host_path(const json::Value& host_path);
+Result<> check_host_path(const json::Value& host_path, const NodeFacts& facts);
 /// A path without a type that is not there becomes a folder, as runtimes do it.
-Result<> prepare_host_path(const json::Value& host_path);
+Result<> prepare_host_path(const json::Value& host_path, const NodeFacts& facts);
 
 /// What a container of the pod reads as /etc/hosts.
 std::string hosts_content(const json::Value& pod, const std::vector<std::string>& pod_ips,

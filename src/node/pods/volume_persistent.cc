@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/strings.h"
+#include "node/pods/node_paths.h"
 #include "node/pods/pod_admission.h"
 #include "node/pods/volume_csi.h"
 #include "node/pods/volume_files.h"
@@ -222,7 +223,7 @@ PersistentVolumes::Outcome PersistentVolumes::use_host_path(const Value& pod, co
   const Value& source = volume["spec"]["hostPath"];
   const auto name = client::name_of(volume);
   Outcome out;
-  out.place.path = source["path"].str();
+  out.place.path = node_path(facts_, source["path"].as_string());
   const auto made = [&]() -> Result<> {
     if (!volume["spec"]["mountOptions"].empty()) {
       return Error::invalid("mount options are not supported for this volume type");
@@ -230,8 +231,8 @@ PersistentVolumes::Outcome PersistentVolumes::use_host_path(const Value& pod, co
     if (!is_alone(volume, uid_text(pod), kHostPath)) return Error::invalid(kInUse);
     DIBS_CHECK(
         make_folder(cat(pod_folder(facts_, uid_text(pod)), '/', kHostPath, '/', name), 0750));
-    DIBS_CHECK(check_host_path(source));
-    return prepare_host_path(source);
+    DIBS_CHECK(check_host_path(source, facts_));
+    return prepare_host_path(source, facts_);
   }();
   if (!made) out.failure = failure_of("MountVolume.SetUp failed", name, made.error());
   return out;
@@ -241,7 +242,7 @@ PersistentVolumes::Outcome PersistentVolumes::mount_local(const Value& pod,
                                                           const ClaimedVolume& claimed) {
   const Value& volume = claimed.volume;
   const auto name = client::name_of(volume);
-  const std::string path = volume["spec"]["local"]["path"].str();
+  const std::string path = node_path(facts_, volume["spec"]["local"]["path"].as_string());
   const std::string target = cat(pod_folder(facts_, uid_text(pod)), '/', kLocal, '/', name);
   Outcome out{{target, claimed.read_only}};
   struct stat info {};
@@ -275,7 +276,7 @@ PersistentVolumes::Outcome PersistentVolumes::use_device(const Value& pod,
                                                          const ClaimedVolume& claimed) {
   const Value& volume = claimed.volume;
   const auto name = client::name_of(volume);
-  const std::string path = volume["spec"]["local"]["path"].str();
+  const std::string path = node_path(facts_, volume["spec"]["local"]["path"].as_string());
   Outcome out{{path, claimed.read_only}};
   const auto made = [&]() -> Result<> {
     struct stat info {};

@@ -1,10 +1,8 @@
 #include "node/pods/volume_subpath.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,32 +14,6 @@
 namespace dibs::node {
 namespace {
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  void reset(int fd) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = fd;
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-/// Links are followed as long as they stay below `root`.
-int open_below(int root, const std::string& path, unsigned flags = O_PATH) {
-  open_how how{};
-  how.flags = flags | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  return static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how));
-}
-
 /// Makes the missing folders of `path`, each opened before the next is made in it.
 Result<> make_below(int root, const std::string& volume, const std::string& path, unsigned mode) {
   std::string done;
@@ -49,7 +21,7 @@ Result<> make_below(int root, const std::string& volume, const std::string& path
     if (part.empty() || part == ".") continue;
     const std::string parent = done.empty() ? std::string(".") : done;
     done = done.empty() ? std::string(part) : cat(done, '/', part);
-    const Descriptor above(open_below(root, parent));
+    const Descriptor above(open_below(root, parent, O_PATH));
     if (above.get() < 0) return file_error("open", cat(volume, '/', parent), errno);
     if (::mkdirat(above.get(), std::string(part).c_str(), 0700) != 0) {
       if (errno == EEXIST) continue;
@@ -78,10 +50,10 @@ Result<std::string> bind_sub_path(const SubPath& part) {
   if (root.get() < 0 || ::fstat(root.get(), &info) != 0) {
     return file_error("open", part.volume_folder, errno);
   }
-  Descriptor found(open_below(root.get(), part.path));
+  Descriptor found(open_below(root.get(), part.path, O_PATH));
   if (found.get() < 0 && errno == ENOENT) {
     DIBS_CHECK(make_below(root.get(), part.volume_folder, part.path, info.st_mode & 07777U));
-    found.reset(open_below(root.get(), part.path));
+    found.reset(open_below(root.get(), part.path, O_PATH));
   }
   if (found.get() < 0) return file_error("open", cat(part.volume_folder, '/', part.path), errno);
   if (::fstat(found.get(), &info) != 0) return file_error("stat", part.path, errno);
@@ -103,7 +75,7 @@ Result<std::string> read_sub_path(const std::string& volume_folder, const std::s
   const Descriptor root(::open(volume_folder.c_str(), O_PATH | O_CLOEXEC));
   if (root.get() < 0) return file_error("open", volume_folder, errno);
   // Not opened before it is known to be a file: what the pod left there may be a pipe or a device.
-  const Descriptor file(open_below(root.get(), path));
+  const Descriptor file(open_below(root.get(), path, O_PATH));
   struct stat info {};
   if (file.get() < 0 || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return file_error("open", cat(volume_folder, '/', path), ENOENT);

@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "client/gate.h"
 #include "node/pods/env.h"
+#include "node/pods/node_paths.h"
 #include "node/pods/volume_files.h"
 #include "node/pods/volume_host.h"
 #include "node/pods/volume_payload.h"
@@ -142,7 +143,8 @@ struct Volumes::State : std::enable_shared_from_this<Volumes::State> {
   }
 
   std::string path_of(const Value& pod, const Value& volume) const {
-    if (volume["hostPath"].is_object()) return volume["hostPath"]["path"].str();
+    if (volume["hostPath"].is_object())
+      return node_path(facts, volume["hostPath"]["path"].as_string());
     const VolumeKind* kind = kind_of(volume);
     if (kind == nullptr) return {};
     return cat(folder(pod), "/volumes/", kind->folder, '/', volume["name"].as_string());
@@ -166,7 +168,7 @@ struct Volumes::State : std::enable_shared_from_this<Volumes::State> {
 
   Result<> set_up(const Value& pod, const Value& volume) {
     if (volume["hostPath"].is_object()) {
-      return facts.simulated ? success() : check_host_path(volume["hostPath"]);
+      return facts.simulated ? success() : check_host_path(volume["hostPath"], facts);
     }
     if (has_payload(volume)) {
       DIBS_TRY(auto files, volume_payload(pod, volume, sources(pod)));
@@ -312,7 +314,12 @@ Result<std::vector<Mount>> Volumes::mounts(
     if (!made.container_path.starts_with('/')) made.container_path.insert(0, "/");
     made.read_only = mount["readOnly"].as_bool() || place.read_only;
     made.propagation = propagation_of(mount);
-    if (volume["hostPath"].is_object()) DIBS_CHECK(prepare_host_path(volume["hostPath"]));
+    if (volume["hostPath"].is_object()) {
+      DIBS_CHECK(prepare_host_path(volume["hostPath"], state_->facts));
+    }
+    if (made.propagation == Propagation::bidirectional) {
+      DIBS_CHECK(share_mounts(state_->facts, made.host_path));
+    }
 
     std::string sub = mount["subPath"].str();
     if (mount["subPathExpr"].is_string() && !mount["subPathExpr"].as_string().empty()) {

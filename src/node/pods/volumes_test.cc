@@ -6,6 +6,7 @@
 
 #include "client/testing/fake_api.h"
 #include "client/transport.h"
+#include "node/pods/node_paths.h"
 #include "node/pods/volume_host.h"
 #include "node/pods/volume_test_support.h"
 #include "runtime/sim_runtime.h"
@@ -202,11 +203,49 @@ TEST_F(VolumesTest, host_paths_are_what_they_are_said_to_be) {
       {file, "BlockDevice", "hostPath type check failed: " + file + " is not a block device"},
   };
   for (const auto& one : cases) {
-    const auto checked = check_host_path(Value::object({{"path", one.path}, {"type", one.type}}));
+    const auto checked =
+        check_host_path(Value::object({{"path", one.path}, {"type", one.type}}), facts);
     EXPECT_EQ(checked ? "" : checked.error().message(), one.error) << one.path << " " << one.type;
   }
   EXPECT_TRUE(fs::is_directory(root.path() + "/new/folder"));
   EXPECT_TRUE(fs::is_regular_file(root.path() + "/new/file"));
+}
+
+TEST_F(VolumesTest, paths_of_a_kubelets_machine_lie_in_the_nodes_folder) {
+  facts.places = node_places(root.path(), root.path() + "/logs");
+  const Value pod = pod_with(
+      "[{'name': 'v', 'hostPath': {'path': '/var/lib/kubelet/plugins/a', "
+      "'type': 'DirectoryOrCreate'}}, {'name': 'w', 'hostPath': {'path': '/var/run/cdi'}}]",
+      "[{'name': 'v', 'mountPath': '/v'}, {'name': 'w', 'mountPath': '/w'}]");
+  EXPECT_THAT(set_up(pod), IsEmpty());
+  const auto made = mounts(pod);
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].host_path, root.path() + "/plugins/a");
+  EXPECT_EQ(made[1].host_path, root.path() + "/cdi");
+  EXPECT_TRUE(fs::is_directory(made[0].host_path));
+  EXPECT_TRUE(fs::is_directory(made[1].host_path));
+}
+
+TEST_F(VolumesTest, links_do_not_lead_out_of_the_nodes_folder) {
+  facts.places = node_places(root.path(), root.path() + "/logs");
+  fs::create_directories(root.path() + "/plugins/a");
+  fs::create_symlink("/etc", root.path() + "/plugins/out");
+  fs::create_symlink("../../../../../../../tmp/dibs-planted", root.path() + "/plugins/up");
+  fs::create_symlink("a", root.path() + "/plugins/inside");
+  const auto check = [&](const std::string& path, const char* type) {
+    const auto checked = check_host_path(Value::object({{"path", path}, {"type", type}}), facts);
+    const auto prepared = prepare_host_path(Value::object({{"path", path}}), facts);
+    EXPECT_EQ(checked.ok(), prepared.ok());
+    return checked ? "" : checked.error().message();
+  };
+  EXPECT_EQ(check("/var/lib/kubelet/plugins/out", ""),
+            "/var/lib/kubelet/plugins/out leads out of the node's folder by a link");
+  EXPECT_NE(check("/var/lib/kubelet/plugins/out/new", "DirectoryOrCreate"), "");
+  EXPECT_NE(check("/var/lib/kubelet/plugins/up", "FileOrCreate"), "");
+  EXPECT_FALSE(fs::exists("/tmp/dibs-planted"));
+  EXPECT_EQ(check("/var/lib/kubelet/plugins/inside", "Directory"), "");
+  EXPECT_EQ(check("/var/lib/kubelet/plugins/inside/new", "DirectoryOrCreate"), "");
+  EXPECT_TRUE(fs::is_directory(root.path() + "/plugins/a/new"));
 }
 
 TEST_F(VolumesTest, sub_paths_are_made_and_bound) {

@@ -120,10 +120,6 @@ std::vector<std::string> environment(const OciConfigInput& input) {
   if (!input.sandbox.hostname.empty()) set_env(env, "HOSTNAME=" + input.sandbox.hostname);
   if (input.container.tty) set_env(env, "TERM=xterm");
   for (const auto& [key, value] : input.container.env) set_env(env, cat(key, "=", value));
-  if (std::none_of(env.begin(), env.end(),
-                   [](const auto& entry) { return entry.starts_with("HOME="); })) {
-    env.push_back(cat("HOME=", input.user.home.empty() ? "/" : input.user.home));
-  }
   return env;
 }
 
@@ -384,6 +380,26 @@ Result<Value> build_oci_config(const OciConfigInput& input, const cdi::HostNodes
   config.set("linux", std::move(linux_part));
   DIBS_CHECK(add_devices(input, nodes, config));
   return config;
+}
+
+void finish_oci_config(Value& config, const std::string& home, const HostPaths& host_path) {
+  const std::vector<std::string> env = strings(config["process"]["env"]);
+  if (std::none_of(env.begin(), env.end(),
+                   [](const auto& entry) { return entry.starts_with("HOME="); })) {
+    config.mut("process").mut("env").push(cat("HOME=", home.empty() ? "/" : home));
+  }
+  if (!host_path) return;
+  const auto place = [&](Value& list, std::string_view field) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const std::string path = list[i][field].str();
+      if (std::string found = host_path(path); found != path) list.mut(i).set(field, found);
+    }
+  };
+  place(config.mut("mounts"), "source");
+  if (!config.contains("hooks")) return;
+  std::vector<std::string> moments;
+  for (const auto& [moment, hooks] : config["hooks"].members()) moments.emplace_back(moment);
+  for (const auto& moment : moments) place(config.mut("hooks").mut(moment), "path");
 }
 
 Value build_pause_config(const std::string& root, const std::string& cgroup) {

@@ -3,6 +3,7 @@
 // is in one place and tested as text; CDI devices are injected into the result (cdi/cache.h).
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,12 @@ struct OciConfigInput {
 /// Errors are those of a container that cannot be created.
 Result<json::Value> build_oci_config(const OciConfigInput& input,
                                      const cdi::HostNodes& nodes = cdi::host_node);
+
+/// Where a path of the host lies on this machine; empty: there.
+using HostPaths = std::function<std::string(const std::string& path)>;
+/// What comes after the CDI devices: HOME behind their variables, where neither they nor anybody
+/// else set it, as runc appends it; and the places of what they mount.
+void finish_oci_config(json::Value& config, const std::string& home, const HostPaths& host_path);
 
 /// Of the process that holds a shared pid namespace. Containers see it, and through /proc/1/root
 /// what it sees: so that is nothing that they may not.

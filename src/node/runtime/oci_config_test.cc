@@ -55,8 +55,43 @@ TEST_F(OciConfig, the_environment_is_the_images_then_the_pods) {
   sandbox_.hostname = "host";
   container_.env = {{"X", "2"}, {"Y", "3"}};
   EXPECT_EQ(json::write(build()["process"]["env"]),
-            R"(["PATH=/image","X=2","HOSTNAME=host","Y=3","HOME=/"])");
+            R"(["PATH=/image","X=2","HOSTNAME=host","Y=3"])");
   EXPECT_EQ(build()["process"]["cwd"].str(), "/work");
+}
+
+TEST_F(OciConfig, home_follows_the_variables_of_devices) {
+  const auto env_with = [&](const std::string& variable) {
+    Value config = build();
+    cdi::ContainerEdits edits;
+    edits.env = {variable};
+    EXPECT_TRUE(cdi::apply(edits, config).ok());
+    finish_oci_config(config, "/root", {});
+    return json::write(config["process"]["env"]);
+  };
+  EXPECT_EQ(env_with("DEVICE=1"), R"(["PATH=/image","X=1","DEVICE=1","HOME=/root"])");
+  EXPECT_EQ(env_with("HOME=/device"), R"(["PATH=/image","X=1","HOME=/device"])");
+  container_.env = {{"HOME", "/pod"}, {"Y", "3"}};
+  EXPECT_EQ(env_with("DEVICE=1"), R"(["PATH=/image","X=1","HOME=/pod","Y=3","DEVICE=1"])");
+}
+
+TEST_F(OciConfig, what_devices_mount_lies_where_the_node_has_it) {
+  Value config = build();
+  cdi::ContainerEdits edits;
+  edits.mounts = {{.host_path = "/kubelet/x", .container_path = "/x"},
+                  {.host_path = "/other", .container_path = "/y"}};
+  edits.hooks = {{.hook_name = "createContainer", .path = "/kubelet/hook"}};
+  ASSERT_TRUE(cdi::apply(edits, config).ok());
+  finish_oci_config(config, "", [](const std::string& path) {
+    return path.starts_with("/kubelet/") ? "/node" + path.substr(8) : path;
+  });
+  std::map<std::string, std::string> sources;
+  for (const auto& mount : config["mounts"].items()) {
+    sources[mount["destination"].str()] = mount["source"].str();
+  }
+  EXPECT_EQ(sources["/x"], "/node/x");
+  EXPECT_EQ(sources["/y"], "/other");
+  EXPECT_EQ(sources["/proc"], "proc");
+  EXPECT_EQ(config["hooks"]["createContainer"][0]["path"].str(), "/node/hook");
 }
 
 TEST_F(OciConfig, capabilities_are_added_and_dropped) {

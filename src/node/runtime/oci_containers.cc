@@ -250,6 +250,7 @@ Result<> OciRuntime::fill_bundle(Container& container, const SandboxRecord& sand
   if (auto injected = cdi_.inject(devices, *built); !injected.ok()) {
     return injected.error().within("CDI device injection failed");
   }
+  finish_oci_config(*built, input.user.home, options_.host_path);
   return replace_file(folder + "/config.json", json::write(*built));
 }
 

@@ -16,6 +16,7 @@
 // <run> is /run/dibs/<short name>: socket paths are short, and nothing of it survives a reboot. A
 // changed boot id tells that the machine was restarted: then everything has ended.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -44,6 +45,8 @@ struct OciOptions {
   std::vector<std::string> cdi_directories = {};
   /// The latest version of CDI files that is understood (cdi/cache.h); "": all.
   std::string cdi_newest = {};
+  /// Where a path that CDI files name lies on the machine, as NodeDevicesOptions has it.
+  std::function<std::string(const std::string& path)> host_path = {};
   NetworkOptions network = {};
   std::string boot_id = {};  // "": the machine's
   /// A log that reaches this before it is rotated starts anew.

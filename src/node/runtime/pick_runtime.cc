@@ -41,6 +41,7 @@ Result<std::unique_ptr<ContainerRuntime>> open_oci(const RuntimeOptions& options
   oci.program = program;
   oci.cdi_directories = options.cdi_directories;
   oci.cdi_newest = options.cdi_newest;
+  oci.host_path = options.host_path;
   oci.network.name = options.network.empty() ? options.root : options.network;
   if (!options.cni_config.empty()) oci.network.config_folder = options.cni_config;
   if (!options.cni_plugins.empty()) oci.network.plugin_folders = options.cni_plugins;

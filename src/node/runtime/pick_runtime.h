@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,6 +30,8 @@ struct RuntimeOptions {
   std::vector<std::string> cdi_directories = {};
   /// The latest version of CDI files that is understood (cdi/cache.h); "": all.
   std::string cdi_newest = {};
+  /// Where a path that CDI files name lies on the machine, as NodeDevicesOptions has it.
+  std::function<std::string(const std::string& path)> host_path = {};
   /// The image store; nodes share it. Empty: default_image_folder().
   std::string images = {};
   ImageStoreOptions image_options = {};
