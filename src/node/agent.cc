@@ -170,6 +170,7 @@ struct Agent::State {
     node_options.max_pods = options.max_pods;
     DIBS_TRY(node_options.declared_features,
              declared_features(options.release, options.feature_gates));
+    node_options.watch = shared.pods == nullptr;
     if (options.disk.isolation) {
       node_options.machine.disk_bytes = static_cast<std::int64_t>(room_of(options.root).capacity);
       node_options.disk_reserve = disk_reserve(disk_how, node_options.machine.disk_bytes);
@@ -215,7 +216,10 @@ struct Agent::State {
     PodWorkersOptions pods;
     pods.concurrency = options.concurrency;
     pods.log_root = log_root();
-    pods.node = [this] { return node ? node->object() : Value(); };
+    pods.node = [this](bool fresh) {
+      if (!node) return Value();
+      return fresh ? node->read() : node->object();
+    };
     pods.disk_pressure = [this] { return disk != nullptr && disk->under_pressure(); };
     pods.services = [this] { return services(); };
     workers = std::make_unique<PodWorkers>(client, runtime, *picked.runtime, devices->claims(),

@@ -1,12 +1,14 @@
 #include "node/pods/node_object.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "client/gate.h"
+#include "client/informer.h"
 #include "client/serial.h"
 #include "node/pods/node_lease.h"
 #include "node/pods/node_status.h"
@@ -17,6 +19,11 @@ namespace {
 using json::Value;
 
 const client::Gvr kNodes{"", "v1", "nodes"};
+std::uint64_t revision_of(const Value& object) {
+  const std::string text = object["metadata"]["resourceVersion"].str();
+  return std::strtoull(text.c_str(), nullptr, 10);
+}
+
 constexpr Duration kFirstRetry = std::chrono::milliseconds(100);
 constexpr Duration kLongestRetry = std::chrono::seconds(7);
 
@@ -52,6 +59,7 @@ struct NodeObject::State : std::enable_shared_from_this<NodeObject::State> {
   Value object DIBS_GUARDED_BY(mutex);
   std::optional<runtime::TimerId> timer DIBS_GUARDED_BY(mutex);  // the next write
   std::unique_ptr<NodeLease> lease DIBS_GUARDED_BY(mutex);
+  std::unique_ptr<client::Informer> watch DIBS_GUARDED_BY(mutex);
 
   void post(std::function<void(State&)> task) {
     serial->post([self = shared_from_this(), task = std::move(task)] {
@@ -87,9 +95,30 @@ struct NodeObject::State : std::enable_shared_from_this<NodeObject::State> {
     return object;
   }
 
-  void keep(const Value& answer) {
+  /// Answers and events come by different ways: an older one changes nothing.
+  void keep(const Value& seen) {
     const MutexLock lock(mutex);
-    object = answer;
+    const bool same = object["metadata"]["uid"] == seen["metadata"]["uid"];
+    if (same && revision_of(seen) < revision_of(object)) return;
+    object = seen;
+  }
+
+  void begin_watch() {
+    client::InformerOptions how;
+    how.gvr = kNodes;
+    how.field_selector = cat("metadata.name=", facts.name);
+    auto made = std::make_unique<client::Informer>(client, runtime, std::move(how));
+    const std::weak_ptr<State> weak = weak_from_this();
+    const auto see = [weak](const Value& node) {
+      if (const auto self = weak.lock()) self->keep(node);
+    };
+    client::InformerHandlers handlers;
+    handlers.added = [see](const Value& node, bool) { see(node); };
+    handlers.updated = [see](const Value&, const Value& node) { see(node); };
+    made->add_handler(std::move(handlers));
+    made->start();
+    const MutexLock lock(mutex);
+    watch = std::move(made);
   }
 
   void event(const std::string& reason, const std::string& note) {
@@ -160,6 +189,7 @@ struct NodeObject::State : std::enable_shared_from_this<NodeObject::State> {
       const MutexLock lock(mutex);
       lease = std::move(made);
     }
+    if (options.watch) begin_watch();
     if (registered) registered(node);
     // What was told while the registration was under way is not in it yet.
     if (!fresh || std::exchange(again, false)) return update();
@@ -223,12 +253,15 @@ void NodeObject::start(std::function<void(const Value&)> registered) {
 void NodeObject::stop() {
   state_->gate.close();
   std::unique_ptr<NodeLease> lease;
+  std::unique_ptr<client::Informer> watch;
   {
     const MutexLock lock(state_->mutex);
     if (state_->timer) state_->runtime.timers.cancel(*state_->timer);
     lease = std::move(state_->lease);
+    watch = std::move(state_->watch);
   }
   if (lease) lease->stop();
+  if (watch) watch->stop();
 }
 
 void NodeObject::set_ready(Result<> ready) {
@@ -277,5 +310,10 @@ void NodeObject::set_volumes_in_use(std::vector<std::string> names) {
 }
 
 Value NodeObject::object() const { return state_->known(); }
+
+Value NodeObject::read() const {
+  if (const auto now = state_->client.get(kNodes, "", state_->facts.name)) state_->keep(*now);
+  return state_->known();
+}
 
 }  // namespace dibs::node

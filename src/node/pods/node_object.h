@@ -4,7 +4,8 @@
 // The status is written when something in it changed, and every five minutes anyway; the Lease in
 // kube-node-lease every ten seconds, good for forty. Until the runtime is ready, the Ready
 // condition is False and says why. When the agent stops, both stay as they are: the node's silence
-// is what the node lifecycle controller acts on.
+// is what the node lifecycle controller acts on. What others write there (labels, taints,
+// annotations) is watched, and counts at once.
 //
 // Nothing here waits: requests answer on the executor, one at a time. Thread-safe.
 
@@ -63,6 +64,8 @@ struct NodeOptions {
   std::map<std::string, std::string> labels = {};
   json::Value taints = {};  // an array, or null
   std::vector<std::string> declared_features = {};
+  /// Off: object() is as old as the last write. Thousands of nodes of one process do without.
+  bool watch = true;
   Duration lease_duration = std::chrono::seconds(40);
   Duration lease_period = std::chrono::seconds(10);
   Duration status_period = std::chrono::minutes(5);
@@ -92,8 +95,10 @@ class NodeObject {
   /// Of those that are attached: they are not detached while they stand in the status.
   void set_volumes_in_use(std::vector<std::string> names);
 
-  /// The object as last answered; null before it is registered.
+  /// The object as last seen; null before it is registered.
   json::Value object() const;
+  /// Read anew; as last seen where that fails. Blocks.
+  json::Value read() const;
 
  private:
   struct State;

@@ -190,6 +190,23 @@ TEST_F(NodeObjectTest, renews_the_lease_and_writes_the_status_rarely) {
             object["status"]["conditions"][3]["lastHeartbeatTime"]);
 }
 
+TEST_F(NodeObjectTest, sees_at_once_what_others_write) {
+  NodeObject node(node_api, sim.runtime(), *recorder, facts, some_options());
+  node.start();
+  sim.advance(seconds(1));
+  const auto label = [&](const char* value) {
+    EXPECT_TRUE(
+        api->patch(kNodes, "", "node-0", client::PatchType::merge,
+                   test::from_text(cat("{'metadata': {'labels': {'disk': '", value, "'}}}")))
+            .ok());
+  };
+  label("fast");
+  sim.advance(milliseconds(10));
+  EXPECT_EQ(node.object()["metadata"]["labels"]["disk"].as_string(), "fast");
+  label("slow");
+  EXPECT_EQ(node.read()["metadata"]["labels"]["disk"].as_string(), "slow");
+}
+
 TEST_F(NodeObjectTest, takes_over_a_node_that_is_there) {
   const auto found =
       api->create(kNodes, "",

@@ -69,6 +69,21 @@ bool is_claimed(const Value& pod, std::string_view resource) {
   return false;
 }
 
+bool is_tolerated(const Value& pod, const Value& taint) {
+  for (const Value& one : pod["spec"]["tolerations"].items()) {
+    const auto same = [&](const char* field) { return one[field].str() == taint[field].str(); };
+    if (!one["effect"].as_string().empty() && !same("effect")) continue;
+    if (!one["key"].as_string().empty() && !same("key")) continue;
+    const std::string_view op = one["operator"].as_string();
+    const std::string_view value = taint["value"].as_string();
+    const bool holds = op == "Exists" || ((op.empty() || op == "Equal") && same("value")) ||
+                       ((op == "Gt" || op == "Lt") &&
+                        is_number_above(value, one["value"].as_string(), op == "Gt"));
+    if (holds) return true;
+  }
+  return false;
+}
+
 void collect_names(const Value& containers, std::set<std::string>& out) {
   for (const Value& container : containers.items()) {
     for (const auto& [name, quantity] : container["resources"]["requests"].members()) {
@@ -96,7 +111,7 @@ std::optional<Rejection> admit_pod(const Value& pod, const Value& node,
   if (node.is_null()) return std::nullopt;
   if (!node_selected(pod, node)) {
     return Rejection{
-        "NodeAffinity",
+        kNodeAffinity,
         "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"};
   }
   const Value& allocatable = node["status"]["allocatable"];
@@ -129,6 +144,12 @@ std::optional<Rejection> admit_pod(const Value& pod, const Value& node,
     }
     const std::int64_t capacity = amount_of(allocatable[name], name);
     if (wanted + used > capacity) return no_room(name, wanted, used, capacity);
+  }
+  for (const Value& taint : node["spec"]["taints"].items()) {
+    if (taint["effect"].as_string() != "NoExecute" || is_tolerated(pod, taint)) continue;
+    return Rejection{
+        "TaintToleration",
+        "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"};
   }
   return std::nullopt;
 }

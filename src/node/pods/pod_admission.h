@@ -11,6 +11,8 @@
 
 namespace dibs::node {
 
+inline constexpr const char* kNodeAffinity = "NodeAffinity";
+
 struct Rejection {
   std::string reason = {};  // "OutOfcpu", "NodeAffinity"
   std::string message = {};

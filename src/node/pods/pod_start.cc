@@ -51,9 +51,12 @@ bool PodWorker::admit() {
     if (taken_) return true;
   }
   auto rejection = refuse_spec(pod_, tools_.facts);
-  if (!rejection) {
-    rejection = admit_pod(pod_, tools_.node(), tools_.others(uid_), tools_.claims.granted(uid_));
-  }
+  const auto ask = [this](bool fresh) {
+    return admit_pod(pod_, tools_.node(fresh), tools_.others(uid_), tools_.claims.granted(uid_));
+  };
+  if (!rejection) rejection = ask(false);
+  // The scheduler may know of a label that has not come here yet.
+  if (rejection && rejection->reason == kNodeAffinity) rejection = ask(true);
   if (!rejection && tools_.disk_pressure() && !is_critical(pod_)) {
     rejection = Rejection{kEvicted, "The node had condition: [DiskPressure]. "};
   }

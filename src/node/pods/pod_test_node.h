@@ -61,7 +61,9 @@ class TestNode : public cluster::test::TestCluster {
       objects = make_pod_objects(client, node.sim.runtime(), {.watch = false});
       volumes = std::make_unique<Volumes>(client, node.sim.runtime(), *objects, facts);
       PodWorkersOptions options;
-      options.node = [&node] { return node.node_object; };
+      options.node = [&node](bool fresh) {
+        return fresh && !node.fresh_object.is_null() ? node.fresh_object : node.node_object;
+      };
       options.disk_pressure = [&node] { return node.disk_pressure; };
       options.concurrency = 4;
       workers = std::make_unique<PodWorkers>(client, node.sim.runtime(), containers, claims,
@@ -173,6 +175,7 @@ class TestNode : public cluster::test::TestCluster {
   FakeMachine machine;
   FakeDrivers drivers;
   Value node_object;
+  Value fresh_object;  // what reading it anew gives; null: the same
   bool disk_pressure = false;
   std::unique_ptr<Agent> agent;
 

@@ -55,8 +55,8 @@ struct PodTools {
   PodKiller& killer;
   Probes& probes;
   PodStatusWriter& statuses;
-  /// The Node object, or null.
-  std::function<json::Value()> node = {};
+  /// As PodWorkersOptions has it.
+  std::function<json::Value(bool fresh)> node = {};
   /// The node is short of room on its disk.
   std::function<bool()> disk_pressure = {};
   /// Pods that the node has taken and that have not ended, but for the one with that uid.

@@ -54,7 +54,7 @@ struct PodWorkers::State {
               probes,      statuses},
         queue(world, queue_options(options.concurrency),
               [this](const std::string& uid) { return work(uid); }) {
-    tools.node = options.node ? options.node : [] { return Value(); };
+    tools.node = options.node ? options.node : [](bool) { return Value(); };
     tools.disk_pressure = options.disk_pressure ? options.disk_pressure : [] { return false; };
     tools.others = [this](const std::string& uid) { return others(uid); };
     tools.wake = [this](const std::string& uid) { wake(uid); };

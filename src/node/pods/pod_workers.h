@@ -26,8 +26,8 @@ struct PodWorkersOptions {
   unsigned concurrency = 64;
   /// Folder of logs: <log_root>/<namespace>_<name>_<uid>/<container>/<n>.log
   std::string log_root = {};
-  /// The Node object, or null.
-  std::function<json::Value()> node = {};
+  /// The Node object, or null; `fresh`: read anew.
+  std::function<json::Value(bool fresh)> node = {};
   /// The node is short of room on its disk: it takes no more pods.
   std::function<bool()> disk_pressure = {};
   /// Services, for the environment of containers.

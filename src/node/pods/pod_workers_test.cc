@@ -463,6 +463,31 @@ TEST(PodWorkers, refuse_what_does_not_fit) {
   EXPECT_TRUE(node.machine.log.empty());
 }
 
+TEST(PodWorkers, take_a_pod_for_a_label_that_was_just_set) {
+  TestNode node;
+  node.node_object = from_text("{'metadata': {'name': 'node-0'}}");
+  node.fresh_object = from_text("{'metadata': {'name': 'node-0', 'labels': {'disk': 'fast'}}}");
+  node.create("a", "'nodeSelector': {'disk': 'fast'}, 'containers': [{'name': 'c'}]");
+  node.settle();
+
+  EXPECT_EQ(node.pod("a")["status"]["phase"].as_string(), "Running");
+}
+
+TEST(PodWorkers, refuse_what_does_not_tolerate_that_nothing_runs_here) {
+  TestNode node;
+  node.node_object = from_text(
+      "{'metadata': {'name': 'node-0'}, 'spec': {'taints': [{'key': 'away', 'value': 'x', "
+      "'effect': 'NoExecute'}, {'key': 'k', 'effect': 'NoSchedule'}]}}");
+  node.create("a", "'containers': [{'name': 'c'}]");
+  node.create("b",
+              "'tolerations': [{'key': 'away', 'operator': 'Equal', 'value': 'x'}], "
+              "'containers': [{'name': 'c'}]");
+  node.settle();
+
+  EXPECT_EQ(node.pod("a")["status"]["reason"].as_string(), "TaintToleration");
+  EXPECT_EQ(node.pod("b")["status"]["phase"].as_string(), "Running");
+}
+
 TEST(PodWorkers, refuse_what_they_cannot_honour) {
   TestNode node;
   node.create("sysctl",
