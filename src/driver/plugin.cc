@@ -58,6 +58,7 @@ struct Plugin::State {
     PublisherOptions publishing;
     publishing.driver_name = options.driver_name;
     publishing.node_name = options.node_name;
+    publishing.held = true;
     publishing.may_have_successor = !options.pod_uid.empty();
     publishing.failed = [this](const Error& error) {
       metrics.background_error(false);
@@ -115,6 +116,7 @@ Result<> Plugin::State::listen(const Serve& serve) {
   auto told = [this](Result<> outcome) {
     if (outcome) {
       log::info("registered with the node's agent", {{"driver", options.driver_name}});
+      if (publisher) publisher->begin();
     } else {
       log::error("the node's agent refused the driver", {{"error", outcome.error()}});
     }

@@ -79,6 +79,7 @@ class PluginTest : public testing::Test {
 };
 
 TEST_F(PluginTest, registers_and_publishes) {
+  world.has_agent = false;
   auto plugin = start();
   EXPECT_THAT(world.network.paths("/node"),
               ElementsAre("/node/plugins/lamps.example.com/dra.sock",
@@ -101,6 +102,10 @@ TEST_F(PluginTest, registers_and_publishes) {
   EXPECT_EQ(told.status.code, rpc::Code::unknown);
   EXPECT_EQ(told.status.message, "failed registration process: no thanks");
   EXPECT_EQ(plugin->registration()->error().message(), "failed registration process: no thanks");
+  world.settle();
+  // An agent that does not know the driver would take what is published for left over.
+  EXPECT_THAT(world.slices(), IsEmpty());
+  EXPECT_FALSE(plugin->is_published());
 
   pluginregistration::RegistrationStatus taken;
   taken.set_plugin_registered(true);
@@ -108,6 +113,7 @@ TEST_F(PluginTest, registers_and_publishes) {
       channel->call(method, taken.SerializeAsString(), std::chrono::seconds(1)).status.ok());
   EXPECT_TRUE(plugin->registration()->ok());
 
+  world.settle();
   EXPECT_TRUE(plugin->is_published());
   ASSERT_EQ(world.slices().size(), 1u);
   lamps.lamps = 3;
@@ -117,6 +123,21 @@ TEST_F(PluginTest, registers_and_publishes) {
 
   plugin->stop();
   EXPECT_THAT(world.network.paths("/node"), IsEmpty());
+  EXPECT_EQ(world.slices().size(), 1u);
+}
+
+TEST_F(PluginTest, publishes_at_once_when_an_agent_that_deleted_all_knows_it_again) {
+  PluginOptions options = TestWorld::options(kDriver);
+  options.pod_uid = "p";  // whose slices are put right late: another instance may have its reasons
+  auto plugin = start(options);
+  ASSERT_EQ(world.slices().size(), 1u);
+  world.has_agent = false;
+  ASSERT_TRUE(
+      world.api->remove(test::kSlices, "", world.slices()[0]["metadata"]["name"].str()).ok());
+  world.settle();
+  EXPECT_THAT(world.slices(), IsEmpty());
+  world.has_agent = true;
+  world.settle();
   EXPECT_EQ(world.slices().size(), 1u);
 }
 

@@ -55,6 +55,7 @@ struct Publisher::State {
   std::map<std::string, WantedPool> wanted DIBS_GUARDED_BY(mutex);
   std::set<std::string> unfinished DIBS_GUARDED_BY(mutex);  // pools
   bool updated DIBS_GUARDED_BY(mutex) = false;
+  bool held DIBS_GUARDED_BY(mutex) = options.held;
   std::map<std::string, Duration> healed DIBS_GUARDED_BY(mutex);  // pools, when, at once
   std::set<std::string> removing DIBS_GUARDED_BY(mutex);          // uids
   std::set<std::string> gone DIBS_GUARDED_BY(mutex);              // uids, since the last look
@@ -99,6 +100,10 @@ void Publisher::State::fail(const Error& error) const {
 }
 
 WorkOutcome Publisher::State::work(const std::string& pool) {
+  {
+    const MutexLock lock(mutex);
+    if (held) return WorkOutcome::done();
+  }
   auto ready = get_ready();
   if (!ready) {
     fail(ready.error());
@@ -349,6 +354,17 @@ Result<> Publisher::update(const std::vector<Pool>& pools) {
   }
   for (const auto& name : changed) state_->queue->add(name);
   return success();
+}
+
+void Publisher::begin() {
+  std::set<std::string> pools;
+  {
+    const MutexLock lock(state_->mutex);
+    state_->held = false;
+    pools = state_->unfinished;
+    for (const auto& [name, pool] : state_->wanted) pools.insert(name);
+  }
+  for (const auto& name : pools) state_->queue->add(name);
 }
 
 bool Publisher::is_done() const {

@@ -25,6 +25,8 @@ struct PublisherOptions {
   std::string driver_name = {};
   /// Whose devices they are; the node owns the slices. "": slices for a whole cluster.
   std::string node_name = {};
+  /// Nothing is written before begin().
+  bool held = false;
   Duration heal_after = std::chrono::seconds(30);
   /// Another instance may publish beside this one and mean what it deletes: then that, too, is put
   /// right only after `heal_after`.
@@ -47,6 +49,10 @@ class Publisher {
   /// All pools there are; slices of any other pool of this driver and node are removed. Errors
   /// (invalid) are mistakes in a pool, and then nothing changes.
   Result<> update(const std::vector<Pool>& pools);
+  /// The node's agent knows the driver. Until then an agent that starts takes the slices of the
+  /// node for those of drivers that are gone, and deletes them. Called again when it knows the
+  /// driver anew: what it took away meanwhile is put right now.
+  void begin();
   /// All that update() asked for is written.
   bool is_done() const;
   /// Writes nothing any more when it returns. Slices stay.

@@ -16,6 +16,7 @@
 #include "cluster/test_cluster.h"
 #include "driver/plugin.h"
 #include "proto/dra_v1.pb.h"
+#include "proto/plugin_registration.pb.h"
 #include "rpc/memory_network.h"
 
 namespace dibs::driver::test {
@@ -39,7 +40,20 @@ class TestWorld : public cluster::test::TestCluster {
 
   ~TestWorld() { close(); }
 
-  void settle(Duration time = std::chrono::seconds(1)) { sim.advance(time); }
+  void settle(Duration time = std::chrono::seconds(1)) {
+    if (has_agent) register_plugins();
+    sim.advance(time);
+  }
+  /// As a node's agent does it with every socket that it finds.
+  void register_plugins() {
+    pluginregistration::RegistrationStatus taken;
+    taken.set_plugin_registered(true);
+    for (const auto& path : network.paths("/node/plugins_registry")) {
+      network.connect(path)->call("/pluginregistration.Registration/NotifyRegistrationStatus",
+                                  taken.SerializeAsString(), std::chrono::seconds(1));
+    }
+  }
+  bool has_agent = true;
 
   Environment environment() { return environment(*files); }
   Environment environment(runtime::Files& given) {
