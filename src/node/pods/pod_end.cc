@@ -17,7 +17,9 @@ using json::Value;
 const client::Gvr kPods{"", "v1", "pods"};
 // Of a pod that is gone or was deleted without grace: enough to hear a signal.
 constexpr Duration kLeastGrace = std::chrono::seconds(1);
+/// A driver that comes back wakes the pod; what else may help, takes its time.
 constexpr Duration kUnprepareRetry = std::chrono::seconds(2);
+constexpr Duration kLongestUnprepareRetry = std::chrono::minutes(2);
 
 const Value* spec_of(const std::vector<SpecContainer>& containers, std::string_view name) {
   for (const auto& container : containers) {
@@ -102,8 +104,12 @@ void PodWorker::end() {
     if (const auto unprepared = tools_.claims.unprepare(pod_); !unprepared) {
       log::warn("claims cannot be unprepared",
                 {{"pod", pod_text(pod_)}, {"error", unprepared.error().message()}});
+      tools_.events.warning(
+          pod_, "", "FailedUnprepareDynamicResources",
+          cat("Failed to unprepare dynamic resources: ", unprepared.error().message()));
       put_status(false);
-      return look_again(kUnprepareRetry);
+      unprepare_retry_ = std::clamp(unprepare_retry_ * 2, kUnprepareRetry, kLongestUnprepareRetry);
+      return look_again(unprepare_retry_);
     }
     unprepared_ = true;
   }

@@ -348,6 +348,7 @@ struct FakeDrivers {
   std::vector<std::string> log;
   std::optional<Error> prepare_error;
   std::optional<Error> unprepare_error;
+  int unprepare_tries = 0;
   ContainerDevices devices;  // of every container
 };
 
@@ -372,6 +373,7 @@ class FakeClaims : public PodClaims {
     const std::string uid = pod["metadata"]["uid"].str();
     if (!drivers_.prepared.contains(uid)) return success();
     if (!budget_.spend()) return dead_error();
+    ++drivers_.unprepare_tries;
     if (drivers_.unprepare_error) return *drivers_.unprepare_error;
     drivers_.prepared.erase(uid);
     drivers_.log.push_back(cat("unprepare ", pod["metadata"]["name"].as_string()));

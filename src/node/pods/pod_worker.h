@@ -180,6 +180,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   WaitingReasons waiting_;
   Backoff backoff_;
   Duration retry_{0};
+  Duration unprepare_retry_{0};
   std::optional<Duration> again_;
   std::map<std::string, std::string> last_words_;  // by container id
   std::map<std::string, ProbeKind> probes_now_;

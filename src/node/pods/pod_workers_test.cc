@@ -357,7 +357,8 @@ TEST(PodWorkers, prepare_claims_before_the_sandbox_and_unprepare_before_the_last
   EXPECT_EQ(node.line("a"), "Running; c Completed(0)");
 
   node.drivers.unprepare_error.reset();
-  node.settle(seconds(3));
+  node.agent->workers->wake_all();
+  node.settle();
   EXPECT_EQ(node.line("a"), "Succeeded; c Completed(0)");
   EXPECT_THAT(node.machine.log,
               ElementsAre("prepare a", "run a", "start c 0", "stop sandbox a", "unprepare a"));
@@ -443,6 +444,31 @@ TEST(PodWorkers, restart_a_container_that_is_not_alive) {
   EXPECT_EQ(node.line("a"), "Running; c running ready restarts=1 last=Error(137)");
   EXPECT_THAT(node.events("a"),
               Contains("Normal Killing: Container c failed liveness probe, will be restarted"));
+}
+
+TEST(PodWorkers, ask_a_driver_that_is_gone_less_and_less) {
+  TestNode node;
+  node.create("a",
+              "'restartPolicy': 'Never', 'containers': [{'name': 'c'}],"
+              "'resourceClaims': [{'name': 'x', 'resourceClaimName': 'x'}]");
+  node.settle();
+  node.drivers.unprepare_error = Error::internal("driver is away");
+  const auto tries_within = [&](Duration time) {
+    const int before = node.drivers.unprepare_tries;
+    node.settle(time);
+    return node.drivers.unprepare_tries - before;
+  };
+  node.machine.end("c", 0);
+  EXPECT_GE(tries_within(std::chrono::minutes(2)), 5);
+  EXPECT_LE(tries_within(std::chrono::minutes(30)), 16);
+  EXPECT_THAT(node.events("a"), Contains("Warning FailedUnprepareDynamicResources: Failed to "
+                                         "unprepare dynamic resources: driver is away"));
+  EXPECT_EQ(node.line("a"), "Running; c Completed(0)");
+
+  node.drivers.unprepare_error.reset();
+  node.agent->workers->wake_all();
+  node.settle();
+  EXPECT_EQ(node.line("a"), "Succeeded; c Completed(0)");
 }
 
 TEST(PodWorkers, refuse_what_does_not_fit) {
