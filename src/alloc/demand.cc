@@ -136,4 +136,10 @@ Demand Demand::prepare(Inventory& inventory, std::vector<std::shared_ptr<const C
   return made;
 }
 
+bool Demand::may_fail(Inventory& inventory) const {
+  return std::any_of(alternatives.begin(), alternatives.end(), [&](const Alternative& one) {
+    return inventory.selectors().may_fail(one.class_selectors, one.selectors);
+  });
+}
+
 }  // namespace dibs::alloc

@@ -71,6 +71,9 @@ struct Demand {
   /// Without the positions and constraints that are not in these sets.
   Demand part(const Bits& positions_kept, const Bits& constraints_kept) const;
 
+  /// A device of the inventory makes the search fail where it comes to look at it.
+  bool may_fail(Inventory& inventory) const;
+
   static Demand prepare(Inventory& inventory, std::vector<std::shared_ptr<const Claim>> claims,
                         const ClassLookup& classes);
 };

@@ -103,6 +103,31 @@ std::string SelectorTable::error(SelectorId id, Row row) const {
   return text;
 }
 
+bool SelectorTable::may_fail(const std::vector<SelectorId>& first,
+                             const std::vector<SelectorId>& then) {
+  std::vector<const cel::Filter*> filters;
+  bool any = false;
+  for (const auto* list : {&first, &then}) {
+    for (const SelectorId id : *list) {
+      Entry& entry = selectors_[id];
+      if (entry.version != version_) update(entry);
+      filters.push_back(entry.filter.get());
+      any = any || entry.filter == nullptr || !entry.filter->failed().empty();
+    }
+  }
+  if (!any) return false;
+  const std::size_t words = table_.rows().words().size();
+  for (std::size_t word = 0; word < words; ++word) {
+    std::uint64_t passed = table_.rows().word(word);
+    for (const cel::Filter* filter : filters) {
+      if ((filter == nullptr ? passed : passed & filter->failed().word(word)) != 0) return true;
+      if (filter == nullptr) break;
+      passed &= filter->yes().word(word);
+    }
+  }
+  return false;
+}
+
 std::uint64_t SelectorTable::evaluations() const {
   std::uint64_t total = 0;
   for (const Entry& entry : selectors_) {

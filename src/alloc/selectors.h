@@ -49,6 +49,9 @@ class SelectorTable {
   /// Of a verdict that is one.
   std::string error(SelectorId id, Row row) const;
 
+  /// Whether there is a device that one of these fails on after those before it said yes.
+  bool may_fail(const std::vector<SelectorId>& first, const std::vector<SelectorId>& then);
+
   /// The row holds this device now. Nothing is looked at before a selector is asked.
   void put(Row row, const std::string& driver, const json::Value& device);
   void remove(Row row);

@@ -22,6 +22,7 @@ struct Placer::Search {
   Decision made;
   Reasons reasons;
   std::string error;
+  bool held = false;  // by the error: no other node will do
   std::vector<Candidate>& batch;
   /// Nodes that refused the same demand before, as bits; they are not asked.
   std::vector<std::uint64_t>& refusing;
@@ -40,14 +41,15 @@ struct Placer::Search {
   void start_over() {
     reasons = Reasons(pod);
     error.clear();
+    held = false;
     batch.clear();
   }
 
   /// What a node without the devices said.
   void refused(const NodeDevices& found) {
     if (found.kind == NodeDevices::Kind::failed) {
-      // Other nodes may still do; upstream would give up the whole pod.
       if (error.empty()) error = found.reason;
+      held = held || (found.holds && made.run.may_fail);
       return;
     }
     reasons.add(found.reason, Plugin::dynamic_resources);
@@ -66,6 +68,7 @@ bool Placer::compare_devices(Search& search) {
     NodeDevices here = devices_.check(made.run, *nodes[candidate.index]);
     if (here.kind != NodeDevices::Kind::fits) {
       search.refused(here);
+      if (search.held) return false;
       continue;
     }
     candidate.preference = Devices::preference(made.run, here);
@@ -89,7 +92,9 @@ bool Placer::try_batch(Search& search) {
   Decision& made = search.made;
   const std::vector<NodeInfo*>& nodes = state_.nodes();
   const bool devices = made.run.ready == DeviceRun::Ready::go;
-  if (devices && (made.run.prioritized || !made.run.asked.empty())) return compare_devices(search);
+  if (devices && (made.run.prioritized || made.run.may_fail || !made.run.asked.empty())) {
+    return compare_devices(search);
+  }
   // Mostly the first one does, so the rest is not put in order before that is known.
   const auto best = std::max_element(batch.begin(), batch.end(), worse);
   if (!devices) {
@@ -164,6 +169,7 @@ bool Placer::try_all(Search& search) {
         start_ = search.first + turn + 1;
         return true;
       }
+      if (search.held) return false;
       search.batch.clear();
     }
     index = 0;
@@ -217,6 +223,7 @@ Decision Placer::place(const Pod& pod, const Profile& profile, Time now) {
                 {},
                 Reasons(pod),
                 {},
+                false,
                 batch_,
                 refusing_,
                 count > 0 ? start_ % count : 0,

@@ -132,6 +132,36 @@ TEST(Placer, counts_nodes_that_it_passed_by_among_the_reasons) {
   EXPECT_EQ(again, first);
 }
 
+TEST(Placer, holds_a_pod_back_whose_selector_fails_on_one_node) {
+  World world(0);
+  world.devices.put_class(
+      from_text("{'metadata':{'name':'gpu'},'spec':{'selectors':[{'cel':{'expression':"
+                "'device.driver == \\'d\\' && device.attributes[\\'d\\'].good'}}]}}"));
+  const auto add = [&](const std::string& name, const std::string& driver,
+                       const std::string& attributes) {
+    world.state.put_node(from_text(
+        cat("{'metadata':{'name':'", name, "'},'status':{'allocatable':{'pods':'5','cpu':'4'}}}")));
+    world.devices.put_slice(from_text(cat("{'metadata':{'name':'", name, "'},'spec':{'driver':'",
+                                          driver, "','nodeName':'", name, "','pool':{'name':'",
+                                          name, "','generation':1,'resourceSliceCount':1},",
+                                          "'devices':[{'name':'x','attributes':{", attributes,
+                                          "}},{'name':'y','attributes':{", attributes, "}}]}}")));
+  };
+  add("a", "d", "'good':{'bool':true}");
+  add("other", "e", "");  // not of the class: its devices need no such attribute
+  ASSERT_TRUE(world.place(world.pod(2, "")).starts_with("a"));
+  add("b", "d", "'bad':{'bool':true}");
+  EXPECT_EQ(world.place(world.pod(4, "")),
+            "running \"DynamicResources\" filter plugin: class gpu: selector #0 on device d/b/x: "
+            "CEL runtime error: no such key: good. consider using CEL optional chaining (.? "
+            "followed by orValue()) or guarding the check with has() for optional fields");
+  // A node that it cannot go to has no say.
+  world.state.put_node(from_text(
+      "{'metadata':{'name':'b'},'spec':{'unschedulable':true},'status':{'allocatable':{'pods':'5',"
+      "'cpu':'4'}}}"));
+  EXPECT_TRUE(world.place(world.pod(6, "")).starts_with("a"));
+}
+
 TEST(NodeRow, follows_pods_taints_and_nominations) {
   ClusterState state;
   const auto put = [&](const std::string& spec) {

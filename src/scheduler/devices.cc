@@ -455,7 +455,12 @@ DeviceRun Devices::prepare(const Pod& pod, Time now, Duration binding_timeout) {
   const bool extended = add_extended(pod, run);
   if (run.claims.empty() && !extended) return run;
   run.ready = DeviceRun::Ready::go;
-  if (run.open.size() > run.named.size()) run.demand = demand_for(run, nullptr);
+  if (run.open.size() > run.named.size()) {
+    run.demand = demand_for(run, nullptr);
+    run.may_fail = run.demand.may_fail(inventory_);
+  }
+  // Most nodes serve none of them: what these are asked for is known now, for may_fail.
+  if (extended) extended_demand(run, run.extended_resources);
   if (!run.named.empty()) prepare_named(run);
   if (run.open.size() == run.claims.size() && run.named.empty() && !extended) {
     run.refused = &refusals_.of(run.signature);
@@ -473,6 +478,10 @@ int Devices::extended_for(DeviceRun& run, const NodeInfo& node, std::string& rea
     reason = "cannot schedule extended resource claim";
     return -1;
   }
+  return extended_demand(run, std::move(served));
+}
+
+int Devices::extended_demand(DeviceRun& run, std::vector<std::string> served) {
   for (std::size_t i = 0; i < run.extended.size(); ++i) {
     if (run.extended[i].served == served) return static_cast<int>(i);
   }
@@ -480,6 +489,7 @@ int Devices::extended_for(DeviceRun& run, const NodeInfo& node, std::string& rea
   made.wanted = make_extended_demand(*run.pod, served, extended_);
   made.served = std::move(served);
   made.demand = demand_for(run, &made.wanted.requests);
+  run.may_fail = run.may_fail || made.demand.may_fail(inventory_);
   run.extended.push_back(std::move(made));
   return static_cast<int>(run.extended.size()) - 1;
 }
@@ -531,6 +541,7 @@ NodeDevices Devices::check(DeviceRun& run, const NodeInfo& node) {
         return refuse(outcome.error);
       case alloc::Answer::failed:
         made.kind = NodeDevices::Kind::failed;
+        made.holds = true;
         made.reason = std::move(outcome.error);
         return made;
       case alloc::Answer::undecided:

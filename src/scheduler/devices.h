@@ -97,6 +97,9 @@ struct NodeDevices {
   json::Value node_allocatable;
   /// Refused for lack of the node's own resources.
   bool lacks_resources = false;
+  /// Of a failure: a selector fails on a device. Whoever wrote it is to see that, so the pod goes
+  /// nowhere, also where it would do.
+  bool holds = false;
 };
 
 /// The devices' part of an attempt to place a pod.
@@ -121,6 +124,8 @@ struct DeviceRun {
   std::vector<NamedClaim> named;  // the others of `open`, in their order
   alloc::Demand named_demand;
   bool prioritized = false;
+  /// Nodes may fail, so all are asked before one is chosen.
+  bool may_fail = false;
   /// Groups of extended resources by what nodes serve themselves.
   struct Extended {
     std::vector<std::string> served;
@@ -251,6 +256,8 @@ class Devices {
   std::string missing_class(const json::Value& claim) const;
   std::string missing_claim(const std::string& key, const std::string& name, bool generated) const;
   int extended_for(DeviceRun& run, const NodeInfo& node, std::string& reason);
+  /// The index of the demand for these resources, made where it is new.
+  int extended_demand(DeviceRun& run, std::vector<std::string> served);
   alloc::Demand demand_for(const DeviceRun& run, const json::Value* extra);
 
   const int release_;

@@ -192,6 +192,7 @@ class Explainer {
     }
     if (hopeless) return std::move(made_);
     look_at_nodes();
+    if (!held_.empty()) hold_back();
     rank_able();
     for (NodeGroup& group : made_.groups) std::sort(group.nodes.begin(), group.nodes.end());
     std::stable_sort(made_.groups.begin(), made_.groups.end(),
@@ -222,6 +223,9 @@ class Explainer {
         obstacles = {*other};
       } else if (made_.run.ready == DeviceRun::Ready::go) {
         found = devices_.check(made_.run, *node);
+        if (found.holds && made_.run.may_fail && obstacles.empty() && held_.empty()) {
+          held_ = cat("the pod waits because of node ", node->name, ": ", found.reason);
+        }
         if (found.kind != NodeDevices::Kind::fits)
           failure = look_at_devices(found, *node, obstacles);
       }
@@ -322,6 +326,18 @@ class Explainer {
     }
     made_.groups.push_back(
         {{node.name}, std::move(obstacles), std::move(failure), found.extended, found.named});
+  }
+
+  /// A selector that fails anywhere keeps the pod from nodes that could take it.
+  void hold_back() {
+    Obstacle obstacle;
+    obstacle.plugin = Plugin::dynamic_resources;
+    obstacle.reason = held_;
+    for (const AbleNode& node : made_.able) {
+      join_group(*state_.find(node.name), {obstacle}, std::nullopt, {});
+    }
+    made_.able.clear();
+    candidates_.clear();
   }
 
   void rank_able() {
@@ -572,6 +588,7 @@ class Explainer {
   const Pod& pod_;
   const Profile& profile_;
   const ExplainScope& scope_;
+  std::string held_;                   // why the pod goes nowhere
   std::vector<Candidate> candidates_;  // in the order of made_.able, until that is sorted
   Explanation made_;
 };

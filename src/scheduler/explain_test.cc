@@ -160,6 +160,30 @@ TEST(Explain, faults_are_grouped_by_what_is_wrong) {
   EXPECT_THAT(describe(found.groups[0], found)[0], HasSubstr("no such key: z"));
 }
 
+TEST(Explain, a_selector_that_fails_on_one_node_keeps_the_pod_from_all) {
+  World world;
+  world.device_class("any", "true");
+  world.node("a");
+  world.node("b");
+  world.slice("a", 2);
+  world.devices.put_slice(
+      from_text("{'metadata':{'name':'b'},'spec':{'driver':'x','nodeName':'b','pool':{'name':'b',"
+                "'generation':1,'resourceSliceCount':1},'devices':[{'name':'d0'}]}}"));
+  world.claim("c", 1, "{}",
+              ",'selectors':[{'cel':{'expression':'device.attributes[\\\"x\\\"].i >= 0'}}]");
+
+  const Explanation found = world.explain(World::with_claim("c"));
+
+  EXPECT_THAT(found.able, IsEmpty());
+  ASSERT_EQ(found.groups.size(), 2U);
+  EXPECT_THAT(found.groups[0].nodes, ElementsAre("a"));
+  EXPECT_THAT(describe(found.groups[0], found)[0],
+              HasSubstr("the pod waits because of node b: claim ns/c: selector #0"));
+  EXPECT_THAT(found.groups[1].nodes, ElementsAre("b"));
+  ASSERT_FALSE(found.fixes.empty());
+  EXPECT_THAT(found.fixes[0].text(), HasSubstr("mend the selector"));
+}
+
 TEST(Explain, a_claim_with_devices_elsewhere_stands_in_the_way) {
   World world;
   world.device_class("any", "true");

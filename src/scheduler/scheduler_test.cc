@@ -190,7 +190,7 @@ TEST(Scheduler, gives_each_device_once_and_wakes_the_next) {
   EXPECT_EQ(cluster.node_of("p2"), "a");
 }
 
-TEST(Scheduler, one_bad_device_does_not_spoil_the_other_nodes) {
+TEST(Scheduler, a_selector_that_fails_on_one_node_holds_the_pod_until_it_is_mended) {
   TestCluster cluster;
   cluster.add_class("gpu",
                     "'selectors':[{'cel':{'expression':'device.attributes[\\'x.io\\'].speed > "
@@ -202,7 +202,19 @@ TEST(Scheduler, one_bad_device_does_not_spoil_the_other_nodes) {
   cluster.add_claim("c");
   cluster.add_claim_pod("p", "c");
   cluster.settle();
-  EXPECT_EQ(cluster.node_of("p"), "b");
+  EXPECT_EQ(cluster.node_of("p"), "");
+  EXPECT_THAT(
+      cluster.condition("p"),
+      testing::StartsWith("SchedulerError: running \"DynamicResources\" filter plugin: class "
+                          "gpu: selector #0 on device x.io/a/gpu-0: CEL runtime error: no "
+                          "such key: speed"));
+  cluster.add_class("fast",
+                    "'selectors':[{'cel':{'expression':'device.attributes[\'x.io\'].?speed."
+                    "orValue(0) > 1'}}]");
+  cluster.add_claim("d", 1, "fast");
+  cluster.add_claim_pod("q", "d");
+  cluster.settle();
+  EXPECT_EQ(cluster.node_of("q"), "b");
 }
 
 TEST(Scheduler, waits_for_binding_conditions) {
