@@ -25,7 +25,7 @@ Result<> place(Write& write) {
     auto given = metadata["namespace"].as_string();
     if (!given.empty() && given != write.name_space) return wrong_namespace_error();
     metadata.set("namespace", write.name_space);
-  } else if (write.resource.custom) {
+  } else {
     metadata.erase("namespace");
   }
   write.name = metadata["name"].str();
@@ -40,7 +40,11 @@ Result<> place_updated(Write& write) {
                            uid, "");
   }
   metadata.erase("resourceVersion");
-  if (write.resource.namespaced) metadata.set("namespace", write.name_space);
+  if (write.resource.namespaced) {
+    metadata.set("namespace", write.name_space);
+  } else {
+    metadata.erase("namespace");
+  }
   return success();
 }
 

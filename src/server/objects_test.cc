@@ -59,6 +59,27 @@ TEST_F(Writes, create_does_not_take_what_the_server_keeps_from_a_client) {
   EXPECT_FALSE(made.body["metadata"].contains("selfLink"));
 }
 
+TEST_F(Writes, a_namespace_of_what_belongs_to_the_cluster_is_dropped) {
+  const std::string classes = "/apis/resource.k8s.io/v1/deviceclasses";
+  Value object = from_text(
+      "{'apiVersion':'resource.k8s.io/v1','kind':'DeviceClass','metadata':{'name':'a',"
+      "'namespace':'elsewhere'},'spec':{}}");
+
+  Reply made = api.post(classes, object);
+
+  ASSERT_EQ(made.status, 201) << made.message();
+  EXPECT_FALSE(made.body["metadata"].contains("namespace"));
+  object.mut("metadata").set("labels", from_text("{'x':'y'}"));
+  Reply put = api.put(cat(classes, "/a"), object);
+  ASSERT_EQ(put.status, 200) << put.message();
+  EXPECT_FALSE(put.body["metadata"].contains("namespace"));
+  EXPECT_EQ(put.body["metadata"]["labels"]["x"].as_string(), "y");
+  Reply patched =
+      api.patch(cat(classes, "/a"), "merge", "{\"metadata\":{\"namespace\":\"other\"}}");
+  ASSERT_EQ(patched.status, 200) << patched.message();
+  EXPECT_FALSE(patched.body["metadata"].contains("namespace"));
+}
+
 TEST_F(Writes, create_of_what_exists_is_refused) {
   api.add_config_map("a");
 

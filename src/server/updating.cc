@@ -71,7 +71,7 @@ Result<> keep_namespace(Write& write) {
     } else if (given != write.old["metadata"]["namespace"].as_string()) {
       return wrong_namespace_error();
     }
-  } else if (write.resource.custom) {
+  } else {
     write.object.mut("metadata").erase("namespace");
   }
   return success();
