@@ -74,6 +74,9 @@ Result<std::vector<driver::PreparedDevice>> ClaimsHandler::prepare(const driver:
         cat("DRA_ADMIN_ACCESS=", claim.admin_access)};
     env.insert(env.end(), shown->begin(), shown->end());
     out.push_back(driver::prepared(device, driver::env_edits(std::move(env))));
+    if (const Value& known = devices_[device.device]["attributes"]; known.is_object()) {
+      out.back().metadata = Value::object({{"attributes", known}});
+    }
   }
   // The classic model has no status of devices.
   if (!claim.prepared && claim.handles.empty()) write_status(claim);

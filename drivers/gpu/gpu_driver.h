@@ -32,6 +32,9 @@ struct GpuDriverOptions {
   bool gpu_allow_multiple_allocations = false;
   /// Write uuid, model and driver version into the status of claims.
   bool gpu_device_status = false;
+  /// Containers find a file about the devices of each request that they have: see
+  /// driver/device_metadata.h.
+  bool device_metadata = false;
   /// Devices are bound only when a condition says so, and the driver's controller says so.
   bool binding_conditions = false;
   bool binding_controller = true;

@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "driver/test_world.h"
 #include "drivers/gpu/binding_controller.h"
+#include "json/parse.h"
 
 namespace dibs::drivers {
 namespace {
@@ -81,6 +82,38 @@ TEST(GpuDriver, writes_device_status_at_the_first_prepare) {
   world.prepare(*started->plugin, {claim});
   stored = *world.api->get(kClaims, "default", "a");
   EXPECT_EQ(stored["metadata"]["resourceVersion"].str(), version);
+}
+
+TEST(GpuDriver, lets_containers_read_what_their_devices_are) {
+  for (const bool on : {false, true}) {
+    TestWorld world;
+    auto options = options_for_node("node-0", "/node");
+    options.device_metadata = on;
+    auto started = start_gpu_driver(world.environment(), options);
+    ASSERT_TRUE(started.ok());
+    world.settle();
+    const ClaimName claim = TestWorld::name_of(world.make_claim("a", one_gpu("gpu-0")));
+
+    const auto response = world.prepare(*started->plugin, {claim});
+
+    const auto& devices = response.claims().at(claim.uid).devices();
+    ASSERT_EQ(devices.size(), 1);
+    const std::string id = cat("gpu.example.com/metadata=", claim.uid, "_r");
+    const auto& ids = devices[0].cdi_device_ids();
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), id), on ? 1 : 0);
+    const auto text = world.files->read(
+        "/node/plugins/gpu.example.com/dra-device-metadata/default_a/r/metadata.json");
+    ASSERT_EQ(text.ok(), on);
+    if (!on) continue;
+    const Value first = *json::parse(text->substr(0, text->find('\n')));
+    const Value& device = first["requests"][0]["devices"][0];
+    EXPECT_EQ(device["name"].str(), "gpu-0");
+    EXPECT_EQ(device["attributes"]["uuid"]["string"].str(),
+              "gpu-9df4af2f-59a7-4bf1-83a4-32180f074e56");
+    world.unprepare(*started->plugin, {claim});
+    EXPECT_FALSE(world.files->exists(
+        "/node/plugins/gpu.example.com/dra-device-metadata/default_a/r/metadata.json"));
+  }
 }
 
 TEST(GpuDriver, refuses_in_the_words_of_events) {

@@ -388,6 +388,8 @@ Flags driver_flags(DriverFlags& flags) {
            "Let claims share a GPU by memory and compute"},
           {"--gpu-device-status", &driver.gpu_device_status,
            "Write uuid, model and driver version into the status of claims"},
+          {"--device-metadata", &driver.device_metadata,
+           "Let containers read what their devices are, from files that the API names"},
           {"--binding-conditions", &driver.binding_conditions,
            "Pods wait until their device says that it can be bound"},
           {"--cpu-numa-nodes", &driver.cpu_numa_nodes, "NUMA nodes of the cpu profile"},
