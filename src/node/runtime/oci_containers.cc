@@ -144,6 +144,7 @@ Result<std::string> OciRuntime::create_container(const std::string& sandbox_id,
   if (sandbox->record.phase != SandboxPhase::ready) {
     return Error::conflict(cat("sandbox ", dibs::quoted(sandbox_id), " is not running"));
   }
+  DIBS_CHECK(keep_namespaces(*sandbox));
   auto container = std::make_shared<Container>();
   container->pod_uid = sandbox->record.config.uid;
   ContainerRecord& record = container->record;

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -12,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -158,6 +160,11 @@ Result<> hold_namespace(std::int64_t pid, const char* kind, const std::string& p
     return system_error(cat("mount ", path));
   }
   return success();
+}
+
+bool is_namespace(const std::string& path) {
+  struct statfs info = {};
+  return ::statfs(path.c_str(), &info) == 0 && info.f_type == NSFS_MAGIC;
 }
 
 Result<> set_sysctls(const std::string& folder,

@@ -22,6 +22,8 @@ struct NamespaceOptions {
 Result<> make_namespaces(const std::string& folder, const NamespaceOptions& options);
 /// Holds a namespace of a process ("pid") by a file, so that it outlives it.
 Result<> hold_namespace(std::int64_t pid, const char* kind, const std::string& path);
+/// A namespace is held there, rather than a file being left over without its mount.
+bool is_namespace(const std::string& path);
 /// All that are held there. Success too when there is nothing.
 void remove_namespaces(const std::string& folder);
 

@@ -149,6 +149,9 @@ class OciRuntime : public ContainerRuntime {
   /// Above all pods, where none is left.
   void remove_empty_groups();
   void discard(Sandbox& sandbox);
+  /// Somebody may have unmounted what holds the sandbox's namespaces. They are held again as those
+  /// of a container that runs; without one the sandbox is not ready any more, and an error.
+  Result<> keep_namespaces(Sandbox& sandbox);
   Result<> tear_down(Sandbox& sandbox);
   Result<> fill_bundle(Container& container, const SandboxRecord& sandbox,
                        const SandboxConfig& sandbox_config, const ContainerConfig& config);

@@ -5,6 +5,7 @@
 
 #include "base/mutex.h"
 #include "base/strings.h"
+#include "node/runtime/oci_namespaces.h"
 #include "node/runtime/runtime_contract_test.h"
 #include "runtime/processes.h"
 
@@ -508,6 +509,42 @@ TEST_P(OciRuntimeTest, a_debugger_sees_the_processes_of_its_target) {
   EXPECT_THAT(exec(start(sandbox, config), "ps"), testing::HasSubstr("sleep 9999"));
   ASSERT_TRUE(stop(target, Duration::zero()).ok());
   EXPECT_FALSE(containers().create_container(sandbox, sandbox_config(), config).ok());
+}
+
+TEST_P(OciRuntimeTest, namespaces_that_somebody_unmounted_are_those_of_what_runs) {
+  const std::string sandbox = run_sandbox();
+  const std::string first = start(sandbox, container_config({"sleep", "9999"}));
+  const std::string spaces =
+      cat(oci_run_folder(world().root() + "/runtime"), "/ns/", sandbox.substr(0, 32));
+  ASSERT_TRUE(is_namespace(spaces + "/net"));
+  for (const char* kind : {"/net", "/ipc", "/uts"}) unmount(spaces + kind);
+
+  ContainerConfig config = container_config({"sleep", "8888"});
+  config.name = "second";
+  const std::string second = start(sandbox, config);
+
+  const char* show = "readlink /proc/1/ns/net";
+  EXPECT_EQ(exec(second, show), exec(first, show));
+  EXPECT_EQ(containers().container_status(first)->state, ContainerState::running);
+}
+
+TEST_P(OciRuntimeTest, a_sandbox_without_its_namespaces_is_not_ready) {
+  const std::string sandbox = run_sandbox();
+  const std::string spaces =
+      cat(oci_run_folder(world().root() + "/runtime"), "/ns/", sandbox.substr(0, 32));
+  for (const char* kind : {"/net", "/ipc", "/uts"}) {
+    unmount(spaces + kind);
+    // Without a file a container would have what the machine has.
+    if (std::string_view(kind) == "/net") std::filesystem::remove(spaces + kind);
+  }
+
+  const auto made =
+      containers().create_container(sandbox, sandbox_config(), container_config({"sleep", "9"}));
+
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(made.error().message(), testing::HasSubstr("has lost its namespaces"));
+  EXPECT_EQ(containers().sandbox_status(sandbox)->state, SandboxState::not_ready);
+  EXPECT_TRUE(containers().remove_sandbox(sandbox).ok());
 }
 
 TEST_P(OciRuntimeTest, a_sandbox_has_no_settings_of_the_machine) {

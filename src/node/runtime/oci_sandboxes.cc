@@ -136,6 +136,45 @@ Result<> OciRuntime::start_pause(Sandbox& sandbox) {
   return hold_namespace(sandbox.record.pause.pid, "pid", namespace_folder(id) + "/pid");
 }
 
+Result<> OciRuntime::keep_namespaces(Sandbox& sandbox) {
+  const SandboxConfig& config = sandbox.record.config;
+  const std::string id = sandbox.record.status.id;
+  const std::string spaces = namespace_folder(id);
+  const struct {
+    const char* kind;
+    bool own;
+  } kinds[] = {{"net", !config.host_network},
+               {"ipc", !config.host_ipc},
+               {"uts", !config.host_network},
+               {"pid", config.share_pid && !config.host_pid}};
+  std::vector<std::string> lost;
+  for (const auto& [kind, own] : kinds) {
+    if (own && !is_namespace(cat(spaces, '/', kind))) lost.emplace_back(kind);
+  }
+  if (!config.host_ipc && !is_mount_point(spaces + "/shm")) DIBS_CHECK(mount_shm(spaces + "/shm"));
+  if (lost.empty()) return success();
+  log::warn("a sandbox has lost its namespaces", {{"sandbox", id}, {"lost", join(lost, ", ")}});
+  for (const auto& container : containers_of(id)) {
+    MutexLock lock(mutex_);
+    const ProcessMark process = container->record.process;
+    const bool runs = container->record.phase == ContainerPhase::running && process.alive();
+    lock.unlock();
+    if (!runs) continue;
+    for (const auto& kind : lost) {
+      DIBS_CHECK(hold_namespace(process.pid, kind.c_str(), cat(spaces, '/', kind)));
+    }
+    // Its number may have become another process's meanwhile.
+    if (process.alive()) return success();
+    for (const auto& kind : lost) unmount(cat(spaces, '/', kind));
+  }
+  {
+    const MutexLock lock(mutex_);
+    sandbox.record.status.state = SandboxState::not_ready;
+  }
+  tell(RuntimeEvent::Kind::stopped, id, "", config.uid);
+  return Error::conflict(cat("sandbox ", dibs::quoted(id), " has lost its namespaces"));
+}
+
 // One that was never ready. What cannot be taken down now is tried again by the next agent.
 void OciRuntime::discard(Sandbox& sandbox) {
   const std::string& id = sandbox.record.status.id;
@@ -157,8 +196,7 @@ Result<> OciRuntime::tear_down(Sandbox& sandbox) {
   const std::string spaces = namespace_folder(id);
   Result<> network = success();
   if (!config.host_network && sandbox.record.phase != SandboxPhase::stopped) {
-    std::error_code failed;
-    const bool held = fs::exists(spaces + "/net", failed);
+    const bool held = is_namespace(spaces + "/net");
     network = network_.remove(id, held ? spaces + "/net" : "", config, sandbox.record.cni);
     if (network.ok()) sandbox.record.cni = Value();
   }
