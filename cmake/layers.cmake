@@ -26,6 +26,7 @@ set(DIBS_LAYERS
   "server: base json runtime net store api calls server/auth"
   "client: base json runtime net api/kinds/resource/versions calls"
   "dns: base json runtime net client"
+  "proxy: base json runtime net client"
   "alloc: base json cel api/schema api/merge api/devices"
   "scheduler: base json runtime api/schema api/merge api/kinds/resource/versions client alloc"
   "controllers: base json runtime cel api/merge api/kinds/resource/versions api/kinds client"
@@ -47,8 +48,8 @@ set(DIBS_LAYERS
   "drivers/net/node: base json runtime net rpc proto cdi api/schema api/merge api/kinds/resource/versions client driver drivers/net"
   "drivers/net: base json runtime client driver drivers/net"
   "drivers: base json driver drivers/gpu drivers/net"
-  "cluster: base json runtime net calls rpc store api/schema server client dns alloc scheduler controllers node driver drivers"
+  "cluster: base json runtime net calls rpc store api/schema server client dns alloc scheduler controllers proxy node driver drivers"
   "bench: base json runtime net calls store api/schema server client alloc scheduler controllers cluster"
-  "cli: base json runtime cdi cel net calls rpc store api server client dns alloc scheduler controllers node driver drivers cluster bench"
+  "cli: base json runtime cdi cel net calls rpc store api server client dns alloc scheduler controllers proxy node driver drivers cluster bench"
   "examples/driver: driver"
   "examples/cats: base json client driver")

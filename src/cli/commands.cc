@@ -312,6 +312,11 @@ Flags node_flags(NodeFlags& flags) {
            "Certificate of the port (default: one of its own)", kFile},
           {"--tls-private-key-file", &flags.tls_key_file, "Key of that certificate", kFile},
           {"--node-labels", &flags.labels, "KEY=VALUE, with commas between them", kCommas},
+          {"--service-proxy", &flags.service_proxy,
+           "Program Services on this machine; false where kube-proxy does", kHasValue},
+          {"--service-cluster-ip-range", &flags.service_range,
+           "CIDR of the cluster's Service addresses (default: 256 addresses around that of the "
+           "Service kubernetes)"},
           {"--cluster-dns", &flags.cluster_dns, "Name servers that pods are told of", kCommas},
           cluster_domain(flags.cluster_domain),
           cdi_newest(flags.cdi_newest),

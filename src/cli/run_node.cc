@@ -2,8 +2,10 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 
 #include "api/kinds/names.h"
+#include "base/ipv4.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/strings.h"
@@ -14,6 +16,9 @@
 #include "drivers/net/cni/plugins.h"
 #include "node/agent.h"
 #include "node/pods/node_lease.h"
+#include "node/runtime/machine_network.h"
+#include "node/runtime/pick_runtime.h"
+#include "proxy/proxy.h"
 #include "runtime/files.h"
 #include "runtime/real_runtime.h"
 
@@ -90,6 +95,79 @@ Result<> check_name(client::Client& client, const std::string& name, const std::
   return success();
 }
 
+/// By the Service that has the first address of every range.
+Result<std::string> range_of_cluster(client::Client& client) {
+  auto service = client.get({"", "v1", "services"}, "default", "kubernetes");
+  // The server may be starting as well.
+  for (int i = 0; i < 30 && !service.ok(); ++i) {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    service = client.get({"", "v1", "services"}, "default", "kubernetes");
+  }
+  if (!service.ok()) return service.error();
+  const auto address = parse_ipv4((*service)["spec"]["clusterIP"].as_string());
+  if (!address) return Error::invalid("the Service kubernetes has no IPv4 address");
+  Ipv4Range range{0, 24};
+  range.first = *address & range.mask();
+  return range.text();
+}
+
+/// What of this machine belongs to the node: as a cluster's, but that nodes of one cluster, or the
+/// cluster itself, may share a machine, and with it the addresses of Services.
+Result<node::MachineRanges> claim_addresses(const NodeFlags& flags, const std::string& root,
+                                            client::Client& client) {
+  const node::NetworkOptions network = node::network_of_folder({.name = root});
+  std::string services = flags.service_range;
+  if (services.empty()) {
+    if (auto found = range_of_cluster(client); found.ok()) {
+      services = *found;
+    } else if (auto known = node::claim_pod_range(network);
+               known.ok() && !known->services.empty()) {
+      services = known->services;
+    } else {
+      return found.error().within("cannot learn the cluster's --service-cluster-ip-range");
+    }
+  }
+  if (auto range = parse_service_range(services); !range.ok()) {
+    return range.error().within("--service-cluster-ip-range");
+  }
+  auto claimed = node::claim_ranges(network, {services});
+  if (claimed.ok()) {
+    DIBS_CHECK(node::make_bridge(*claimed));
+    return claimed;
+  }
+  DIBS_TRY(node::MachineRanges ranges, node::claim_pod_range(network));
+  log::warn("another network of this machine keeps the addresses of Services here",
+            {{"range", services}, {"reason", claimed.error()}});
+  DIBS_CHECK(node::make_bridge(ranges));
+  ranges.services = services;
+  return ranges;
+}
+
+/// The node's half of Services. Null where containers are simulated, or somebody else does it.
+struct NodeServices {
+  std::unique_ptr<proxy::Applier> applier = proxy::make_machine_applier();
+  std::unique_ptr<proxy::Proxy> proxy;
+};
+
+Result<std::unique_ptr<NodeServices>> start_services(const NodeFlags& flags,
+                                                     const node::AgentOptions& options,
+                                                     client::Client& client,
+                                                     runtime::Runtime& runtime) {
+  if (!flags.service_proxy || !node::would_run_processes(options.runtime)) {
+    return std::unique_ptr<NodeServices>();
+  }
+  DIBS_TRY(const node::MachineRanges ranges, claim_addresses(flags, options.root, client));
+  proxy::ProxyOptions how;
+  how.nodes = {options.name};
+  how.bridge = ranges.bridge;
+  how.pods = ranges.pods;
+  how.services = ranges.services;
+  how.reads_only_own_node = true;
+  auto out = std::make_unique<NodeServices>();
+  DIBS_TRY(out->proxy, proxy::Proxy::start(std::move(how), client, runtime, *out->applier));
+  return out;
+}
+
 Result<> run_until_signal(const NodeFlags& flags) {
   runtime::Files& files = runtime::system_files();
   DIBS_TRY(node::AgentOptions options, agent_options(flags, files));
@@ -107,6 +185,7 @@ Result<> run_until_signal(const NodeFlags& flags) {
   const std::string name = options.name;
   DIBS_TRY(options.agent, agent_of(files, options.root, runtime.runtime().random));
   DIBS_CHECK(check_name(client, name, options.agent, runtime.runtime().clock));
+  DIBS_TRY(const auto services, start_services(flags, options, client, runtime.runtime()));
   DIBS_TRY(auto agent, node::Agent::open(std::move(options), client, runtime.runtime(), files));
   DIBS_CHECK(agent->start());
   std::printf("node %s: %s; port %d\n", name.c_str(), agent->runtime_explanation().c_str(),
@@ -114,6 +193,7 @@ Result<> run_until_signal(const NodeFlags& flags) {
   std::fflush(stdout);
   wait_for_end();
   agent->stop();
+  if (services) services->proxy->stop();
   return success();
 }
 

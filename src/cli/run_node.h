@@ -29,7 +29,9 @@ struct NodeFlags {
   std::vector<std::string> labels;  // key=value
   std::vector<std::string> cluster_dns = {"10.0.0.10"};
   std::string cluster_domain = "cluster.local";
-  std::string cdi_newest;  // "": any version of CDI files
+  bool service_proxy = true;
+  std::string service_range;  // "": 256 addresses around that of the Service kubernetes
+  std::string cdi_newest;     // "": any version of CDI files
   std::vector<std::string> allowed_unsafe_sysctls;
   std::vector<std::string> network_namespaces = {"kube-system"};
   std::string release;

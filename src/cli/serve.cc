@@ -142,7 +142,7 @@ Result<> check_service_range(const ServeFlags& flags, const std::string& folder)
     return range.error().within("--service-cluster-ip-range");
   }
   if (!has_pod_network(flags)) return success();
-  return node::check_service_range(node::network_of_folder(folder), flags.service_range);
+  return node::check_service_range(node::network_of_folder({.name = folder}), flags.service_range);
 }
 
 /// The cluster's addresses: as they have ever been, or those that this machine has left. Nothing is
@@ -156,7 +156,8 @@ Result<std::optional<node::MachineRanges>> claim_addresses(const ServeFlags& fla
   if (!kept) service_range = flags.service_range;
   std::optional<node::MachineRanges> machine;
   if (has_pod_network(flags)) {
-    DIBS_TRY(machine, node::claim_ranges(node::network_of_folder(folder), {service_range, kept}));
+    DIBS_TRY(machine,
+             node::claim_ranges(node::network_of_folder({.name = folder}), {service_range, kept}));
     DIBS_CHECK(node::make_bridge(*machine));
     service_range = machine->services;
   }

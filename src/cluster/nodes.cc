@@ -10,6 +10,7 @@
 #include "drivers/drivers.h"
 #include "node/agent.h"
 #include "node/pods/container_config_dns.h"
+#include "proxy/proxy.h"
 #include "rpc/memory_network.h"
 
 namespace dibs::cluster {
@@ -139,6 +140,10 @@ struct Nodes::State {
   std::vector<Driver> cluster_halves;
   std::vector<Node> nodes;
   std::string explanation;
+  std::unique_ptr<client::Transport> proxy_transport;
+  std::unique_ptr<client::Client> proxy_client;
+  std::unique_ptr<proxy::Applier> applier;
+  std::unique_ptr<proxy::Proxy> proxy;  // one for all nodes: they share a machine
 
   /// The machine's own name servers.
   std::vector<std::string> name_servers() const {
@@ -171,9 +176,27 @@ struct Nodes::State {
       services = std::make_unique<client::Informer>(*shared_client, runtime, std::move(how));
       services->start();
     }
+    if (options.machine) DIBS_CHECK(start_proxy());
     for (const auto& name : options.drivers) DIBS_CHECK(start_cluster_half(name));
     nodes.reserve(options.count);
     for (unsigned i = 0; i < options.count; ++i) DIBS_CHECK(start_node(options.name_of(i)));
+    return success();
+  }
+
+  /// Before the first pod: its packets to Services must not leave the machine.
+  Result<> start_proxy() {
+    const node::MachineRanges& machine = *options.machine;
+    proxy::ProxyOptions how;
+    for (unsigned i = 0; i < options.count; ++i) how.nodes.push_back(options.name_of(i));
+    how.bridge = machine.bridge;
+    how.pods = machine.pods;
+    how.services = machine.services;
+    how.dns_address = options.dns_address();
+    how.local_dns = dns->address();
+    proxy_transport = connect({"system:kube-proxy", {}});
+    proxy_client = std::make_unique<client::Client>(*proxy_transport);
+    applier = proxy::make_machine_applier();
+    DIBS_TRY(proxy, proxy::Proxy::start(std::move(how), *proxy_client, runtime, *applier));
     return success();
   }
 
@@ -273,6 +296,7 @@ struct Nodes::State {
       for (auto& driver : node.drivers) driver.running = {};
     }
     for (auto& half : cluster_halves) half.running = {};
+    if (proxy) proxy->stop();
     if (pods) pods->stop();
     if (services) services->stop();
     if (dns) dns->stop();

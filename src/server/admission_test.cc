@@ -599,6 +599,40 @@ TEST_F(ServicesPlugin, get_node_ports_of_their_own) {
   EXPECT_THAT(outside.message(), HasSubstr("The range of valid ports is 30000-32767"));
 }
 
+TEST_F(ServicesPlugin, get_a_port_for_health_checks_where_only_local_backends_count) {
+  Reply made = api.post(kServices, service("a",
+                                           "{'type':'LoadBalancer','externalTrafficPolicy':'Local',"
+                                           "'ports':[{'port':80}]}"));
+  ASSERT_EQ(made.status, 201) << made.text;
+  const std::int64_t port = made.body["spec"]["healthCheckNodePort"].as_int();
+  EXPECT_GE(port, 30000);
+  EXPECT_LE(port, 32767);
+  EXPECT_NE(port, made.body["spec"]["ports"][0]["nodePort"].as_int());
+  Reply taken = api.post(
+      kServices,
+      service("b", cat("{'type':'NodePort','ports':[{'port':80,'nodePort':", port, "}]}")));
+  EXPECT_EQ(taken.status, 422);
+  Reply anywhere =
+      api.post(kServices, service("c", "{'type':'LoadBalancer','ports':[{'port':80}]}"));
+  EXPECT_FALSE(anywhere.body["spec"].contains("healthCheckNodePort"));
+}
+
+TEST_F(ServicesPlugin, are_refused_families_that_the_cluster_does_not_have) {
+  Reply six = api.post(kServices, service("a", "{'ipFamilies':['IPv6'],'ports':[{'port':80}]}"));
+  EXPECT_EQ(six.status, 422);
+  EXPECT_THAT(six.message(),
+              HasSubstr("spec.ipFamilies[0]: Invalid value: \"IPv6\": not configured "
+                        "on this cluster"));
+  Reply both = api.post(
+      kServices, service("b", "{'ipFamilyPolicy':'RequireDualStack','ports':[{'port':80}]}"));
+  EXPECT_EQ(both.status, 422);
+  EXPECT_THAT(both.message(), HasSubstr("this cluster is not configured for dual-stack services"));
+  EXPECT_EQ(api.post(kServices,
+                     service("c", "{'ipFamilyPolicy':'PreferDualStack','ports':[{'port':80}]}"))
+                .status,
+            201);
+}
+
 class OtherPlugins : public AdmissionTest {};
 
 TEST_F(OtherPlugins, limit_ranges_fill_in_and_bound) {

@@ -106,6 +106,7 @@ void add_own_parts(const Options& options, std::vector<Named>& out) {
     if (!driver.driver.empty()) add_roles(auth::driver_roles(driver.account, driver.driver));
     if (!driver.rules.empty()) add_roles(auth::account_roles(driver.account, driver.rules));
   }
+  if (!options.accounts.empty()) add_roles(auth::service_roles());
   if (options.fleet) add_roles(auth::fleet_roles(kFleetUser));
 }
 

@@ -1,6 +1,14 @@
 #include "node/runtime/machine_network.h"
 
+#include <linux/if_bridge.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <sys/socket.h>
+
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -202,6 +210,11 @@ void run_quietly(std::vector<std::string> argv) {
   (void)runtime::run({.argv = std::move(argv)}, {}, kCommandLimit).ok();
 }
 
+/// The module br_netfilter is there and on.
+bool rules_see_bridged() {
+  return trim(read_or_empty("/proc/sys/net/bridge/bridge-nf-call-iptables")) == "1";
+}
+
 /// A setting of the network namespace that this is in.
 Result<> set_kernel(const std::string& name, std::string_view value) {
   const std::string path = "/proc/sys/net/ipv4/" + name;
@@ -214,9 +227,9 @@ Result<> set_kernel(const std::string& name, std::string_view value) {
 
 }  // namespace
 
-NetworkOptions network_of_folder(const std::string& folder, NetworkOptions options) {
+NetworkOptions network_of_folder(NetworkOptions options) {
   std::error_code failed;
-  options.name = fs::weakly_canonical(fs::absolute(folder, failed), failed).string();
+  options.name = fs::weakly_canonical(fs::absolute(options.name, failed), failed).string();
   if (options.state.empty()) options.state = cat("/run/dibs/net-", short_digest(options.name));
   return options;
 }
@@ -302,11 +315,58 @@ Result<> make_bridge(const MachineRanges& ranges) {
     DIBS_CHECK(run_ip({"address", "replace", ranges.gateway + bits, "dev", bridge}));
     DIBS_CHECK(run_ip({"link", "set", bridge, "up"}));
     DIBS_CHECK(set_kernel("ip_forward", "1"));
+    // Pods reach each other through this machine, not past it: it answers for them.
+    DIBS_CHECK(
+        set_kernel(cat("conf/", bridge, "/proxy_arp_pvlan"), rules_see_bridged() ? "0" : "1"));
+    std::error_code failed;
+    for (const auto& port :
+         fs::directory_iterator(cat("/sys/class/net/", bridge, "/brif"), failed)) {
+      // One that is gone meanwhile is no harm.
+      (void)isolate_port(port.path().filename().string()).ok();
+    }
     if (ranges.services.empty()) return success();
     return run_ip({"route", "replace", ranges.services, "dev", bridge});
   };
   if (auto made = make(); !made.ok()) {
     return made.error().within(cat("cannot make the pods' network ", bridge));
+  }
+  return success();
+}
+
+Result<> isolate_port(const std::string& interface) {
+  // As `bridge link set dev … isolated on`, without the process: pods wait for this.
+  struct {
+    nlmsghdr head;
+    ifinfomsg link;
+    nlattr port;
+    nlattr isolated;
+    std::uint8_t on;
+    std::uint8_t padding[3];
+  } request = {};
+  request.head.nlmsg_len = sizeof request;
+  request.head.nlmsg_type = RTM_SETLINK;
+  request.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
+  request.link.ifi_family = AF_BRIDGE;
+  request.link.ifi_index = static_cast<int>(::if_nametoindex(interface.c_str()));
+  request.port.nla_len = sizeof request.port + sizeof request.isolated + 4;
+  request.port.nla_type = IFLA_PROTINFO | NLA_F_NESTED;
+  request.isolated.nla_len = sizeof request.isolated + 1;
+  request.isolated.nla_type = IFLA_BRPORT_ISOLATED;
+  request.on = rules_see_bridged() ? 0 : 1;
+  const auto failure = [&](int code) {
+    return Error::internal(
+        cat("cannot isolate ", interface, " on its bridge: ", std::strerror(code)));
+  };
+  const runtime::Fd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  if (!socket.ok() || ::send(socket.get(), &request, sizeof request, 0) < 0) return failure(errno);
+  struct {
+    nlmsghdr head;
+    nlmsgerr error;
+    char rest[512];
+  } answer = {};
+  if (::recv(socket.get(), &answer, sizeof answer, 0) < 0) return failure(errno);
+  if (answer.head.nlmsg_type == NLMSG_ERROR && answer.error.error != 0) {
+    return failure(-answer.error.error);
   }
   return success();
 }

@@ -37,8 +37,8 @@ struct NetworkOptions {
   std::vector<std::string> environment = {};
 };
 
-/// With the name and the state that the network of this folder has everywhere.
-NetworkOptions network_of_folder(const std::string& folder, NetworkOptions options = {});
+/// With the name and the state that the network of the folder `options.name` has everywhere.
+NetworkOptions network_of_folder(NetworkOptions options);
 
 struct MachineRanges {
   std::string bridge = {};
@@ -65,6 +65,12 @@ Result<MachineRanges> claim_pod_range(const NetworkOptions& options);
 
 /// The bridge, up with its address, and the route of the services to it. May be called again.
 Result<> make_bridge(const MachineRanges& ranges);
+/// Keeps a pod's port from others of the bridge: what pods send each other is routed, so that rules
+/// see both ways of a connection. Without it an answer to a pod that asked a Service would take the
+/// short way, past the rules that know whom it was for. Where the kernel shows rules what is bridged
+/// (bridge-nf-call-iptables), they see it anyway, and an isolated port would be cut off from
+/// Services: there it is let go. make_bridge() does this for all ports that are there.
+Result<> isolate_port(const std::string& interface);
 /// Takes all of it away.
 void remove_machine_network(const NetworkOptions& options);
 

@@ -55,7 +55,7 @@ class MachineNetworkTest : public testing::Test {
 
   NetworkOptions cluster(const std::string& name) const {
     fs::create_directories(cat(root_, "/", name));
-    return network_of_folder(cat(root_, "/", name), {.state = cat(root_, "/net-", name)});
+    return network_of_folder({.name = cat(root_, "/", name), .state = cat(root_, "/net-", name)});
   }
   /// One that a test may name: free whatever routes this machine has.
   static std::string a_free_range() {
@@ -65,6 +65,13 @@ class MachineNetworkTest : public testing::Test {
 
   std::string root_;
 };
+
+TEST_F(MachineNetworkTest, is_named_by_its_folder_however_that_is_written) {
+  const auto one = network_of_folder({.name = root_ + "/one"});
+  EXPECT_EQ(one.name, root_ + "/one");
+  EXPECT_EQ(network_of_folder({.name = root_ + "/two/../one"}).state, one.state);
+  EXPECT_NE(network_of_folder({.name = root_ + "/two"}).state, one.state);
+}
 
 TEST_F(MachineNetworkTest, two_clusters_share_nothing) {
   const auto one = claim_ranges(cluster("one"), {""});

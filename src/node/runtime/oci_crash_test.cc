@@ -137,7 +137,7 @@ TEST(OciCrash, the_next_agent_copes) {
     const auto processes = runtime::run({.argv = {"pgrep", "-f", "--", "conmon.*" + root}});
     EXPECT_EQ(processes->out, "");
   }
-  PodNetwork(options_in(root).network).destroy();
+  remove_machine_network(options_in(root).network);
   (void)runtime::run({.argv = {"ip", "link", "delete", second_bridge(root)}}).ok();
   fs::remove_all(run);
   fs::remove_all(root);

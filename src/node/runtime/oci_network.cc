@@ -81,10 +81,17 @@ Result<> PodNetwork::ready() {
   return success();
 }
 
-void PodNetwork::prepare() {
+Result<> PodNetwork::prepare() {
   auto list = configuration();
-  if (!list.ok() || !(*list)["dibs"].as_bool()) return;
-  if (auto ranges = claim_pod_range(options_); ranges.ok()) masquerade(ranges->pods);
+  if (!list.ok() || !(*list)["dibs"].as_bool()) return success();
+  // While the rules are made others wait: without them their pods would reach nobody.
+  const MutexLock lock(mutex_);
+  if (prepared_) return success();
+  DIBS_TRY(const MachineRanges ranges, claim_pod_range(options_));
+  DIBS_CHECK(make_bridge(ranges));
+  masquerade(ranges.pods);
+  prepared_ = true;
+  return success();
 }
 
 Result<Value> PodNetwork::configuration() {
@@ -246,11 +253,25 @@ Result<Value> PodNetwork::plan(const SandboxConfig& sandbox) {
   return Value::object({{"attachments", std::move(attachments)}});
 }
 
+namespace {
+
+/// The machine's end of the pod's interface.
+std::string port_of_pod(const Value& result) {
+  for (const Value& interface : result["interfaces"].items()) {
+    const std::string name = interface["name"].str();
+    if (interface["sandbox"].as_string().empty() && name.starts_with("veth")) return name;
+  }
+  return "";
+}
+
+}  // namespace
+
 Result<> PodNetwork::add_one(const Target& target, const Value& attachment, Value& last) {
   for (const auto& plugin : attachment["list"]["plugins"].items()) {
     if (is_idle(plugin, target.sandbox)) continue;
     DIBS_TRY(last, call("ADD", target, attachment, plugin, last));
   }
+  if (attachment["list"]["dibs"].as_bool()) DIBS_CHECK(isolate_port(port_of_pod(last)));
   const bool needs_address = attachment["interface"].as_string() == kDefaultInterface;
   if (needs_address || !last["ips"].empty()) DIBS_CHECK(cni_addresses(last));
   return success();
@@ -262,6 +283,7 @@ Result<NetworkResult> PodNetwork::add(const std::string& sandbox_id,
   const auto context = cat("failed to setup network for sandbox ", dibs::quoted(sandbox_id));
   auto made = runtime::system_files().make_dirs(options_.state + "/adding", 0755);
   if (!made.ok()) return made.error().within(context);
+  if (auto ready = prepare(); !ready.ok()) return ready.error().within(context);
   auto lock = wait_for_lock(adding(sandbox_id));
   if (!lock.ok()) return lock.error().within(context);
   const Target target{sandbox_id, network_namespace, sandbox, lock->get()};
@@ -287,7 +309,6 @@ Result<NetworkResult> PodNetwork::add(const std::string& sandbox_id,
     }
   }
   ::unlink(adding(sandbox_id).c_str());
-  prepare();
   if (!sandbox.networks.empty()) out.status = cni_network_status(done);
   out.cni = Value::object({{"attachments", std::move(done)}});
   return out;
@@ -333,10 +354,6 @@ Result<> PodNetwork::remove(const std::string& sandbox_id, const std::string& ne
 
 // So that pods reach what is outside. Without iptables they reach each other and this machine only.
 void PodNetwork::masquerade(const std::string& range) {
-  // While the rules are made others wait: without them their pods would reach nobody.
-  const MutexLock lock(mutex_);
-  if (masqueraded_) return;
-  masqueraded_ = true;
   if (runtime::find_program("iptables").empty()) return;
   const std::vector<std::vector<std::string>> rules = {
       {"-t", "nat", "POSTROUTING", "-s", range, "!", "-d", range, "-j", "MASQUERADE"},
@@ -352,7 +369,5 @@ void PodNetwork::masquerade(const std::string& range) {
     if (known.ok() && known->status.code != 0) (void)with("-A").ok();
   }
 }
-
-void PodNetwork::destroy() { remove_machine_network(options_); }
 
 }  // namespace dibs::node

@@ -42,8 +42,8 @@ class PodNetwork {
 
   /// What is missing on this machine.
   Result<> ready();
-  /// Rules that the first pod would wait for.
-  void prepare();
+  /// The bridge and rules that the first pod would wait for.
+  Result<> prepare();
   /// What add() will do and remove() needs to know if it does not live to tell.
   Result<json::Value> plan(const SandboxConfig& sandbox);
   Result<NetworkResult> add(const std::string& sandbox_id, const std::string& network_namespace,
@@ -51,10 +51,6 @@ class PodNetwork {
   /// Success too when nothing was added; `cni` may be null then.
   Result<> remove(const std::string& sandbox_id, const std::string& network_namespace,
                   const SandboxConfig& sandbox, const json::Value& cni);
-
-  /// Takes the default bridge and its rules away.
-  void destroy();
-  const std::string& bridge() const { return bridge_; }
 
  private:
   Result<json::Value> configuration();
@@ -76,12 +72,12 @@ class PodNetwork {
                            const json::Value& previous);
   std::string adding(const std::string& sandbox_id) const;
   void await_additions(const std::string& sandbox_id) const;
-  void masquerade(const std::string& range);
+  void masquerade(const std::string& range) DIBS_REQUIRES(mutex_);
 
   const NetworkOptions options_;
   const std::string bridge_;
   Mutex mutex_;
-  bool masqueraded_ DIBS_GUARDED_BY(mutex_) = false;
+  bool prepared_ DIBS_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace dibs::node

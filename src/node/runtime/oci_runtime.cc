@@ -74,6 +74,7 @@ std::string missing_for_oci(const std::string& program) {
   if (program.empty()) return "neither runc nor crun is installed";
   if (runtime::find_program(program).empty()) return cat(program, " is not installed");
   if (runtime::find_program("conmon").empty()) return "conmon is not installed";
+  if (runtime::find_program("nft").empty()) return "nft is not installed (Debian: nftables)";
   struct stat status = {};
   if (::stat("/sys/fs/cgroup", &status) != 0) return "there are no cgroups";
   const bool first = ::stat("/sys/fs/cgroup/memory", &status) == 0;
@@ -102,8 +103,7 @@ OciRuntime::OciRuntime(OciOptions options, runtime::Runtime& machine)
         if (all.cdi_directories.empty()) {
           all.cdi_directories = {cdi::kStaticDirectory, cdi::kDynamicDirectory};
         }
-        const std::string network = all.network.name;
-        all.network = network_of_folder(network, std::move(all.network));
+        all.network = network_of_folder(all.network);
         return all;
       }()),
       program_name_(options_.program.substr(options_.program.rfind('/') + 1)),
@@ -149,7 +149,7 @@ void OciRuntime::warm_up() {
   const auto task = begin_stream([] {});
   machine_.executor.post([this, task] {
     (void)images_.stand_in("busybox").ok();
-    network_.prepare();
+    (void)network_.prepare().ok();  // the first pod tells
     end_stream(task);
   });
 }

@@ -30,7 +30,7 @@ class OciWorld : public RuntimeContractWorld {
       (void)containers_->remove_sandbox(sandbox.id).ok();
     }
     containers_.reset();
-    PodNetwork(options("").network).destroy();
+    remove_machine_network(options("").network);
     std::filesystem::remove_all(oci_run_folder(root_ + "/runtime"));
     std::filesystem::remove_all(root_);
   }

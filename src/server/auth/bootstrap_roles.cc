@@ -211,6 +211,19 @@ std::vector<Value> fleet_roles(std::string_view user) {
   return objects;
 }
 
+std::vector<Value> service_roles() {
+  std::vector<Value> objects;
+  read_into(objects,
+            "cluster-role dibs:services\n"
+            "  list,watch core pods\n"
+            "cluster-role dibs:node-services\n"
+            "  list,watch discovery.k8s.io endpointslices\n"
+            "cluster-binding dibs:services = user:system:kube-proxy\n"
+            "cluster-binding dibs:node-services = group:system:nodes\n",
+            DeviceModels::both);
+  return objects;
+}
+
 Value brought_up_to_date(const Value& existing, const Value& wanted) {
   if (existing["metadata"]["annotations"][kAutoUpdate].as_string() != "true") return {};
   Value out;

@@ -56,8 +56,13 @@ class ServiceAddresses : public AdmissionPlugin {
       given = service;
       Taken taken = read_taken(write);
       api::FieldErrors errors;
+      if (type != "ExternalName") refuse_other_families(given, errors);
       if (wants_address) give_address(write, given, taken, errors);
       if (wants_ports) give_ports(write, given, taken, errors);
+      if (type == "LoadBalancer" &&
+          service["spec"]["externalTrafficPolicy"].as_string() == "Local") {
+        give_health_port(write, given, taken, errors);
+      }
       if (!errors.empty()) return errors.to_error("Service", "", write.name);
       if (fences_.guard(write, newly_taken(write.old, given), seen)) break;
     } while (true);
@@ -122,6 +127,63 @@ class ServiceAddresses : public AdmissionPlugin {
         taken.ports.insert({port["protocol"].str(), number});
       }
     }
+    // Asked by TCP, at the same addresses.
+    if (auto number = service["spec"]["healthCheckNodePort"].as_int(); number > 0) {
+      taken.ports.insert({"TCP", number});
+    }
+  }
+
+  /// There is one range, of IPv4. A headless Service without a selector has whatever its owner
+  /// says.
+  static void refuse_other_families(const Value& service, api::FieldErrors& errors) {
+    const Value& spec = service["spec"];
+    if (spec["clusterIP"].as_string() == "None" && spec["selector"].empty()) return;
+    const api::Path path("spec");
+    if (spec["ipFamilyPolicy"].as_string() == "RequireDualStack") {
+      errors.invalid(path.child("ipFamilyPolicy"), spec["ipFamilyPolicy"],
+                     "this cluster is not configured for dual-stack services");
+    }
+    for (std::size_t i = 0; i < spec["ipFamilies"].size(); ++i) {
+      if (spec["ipFamilies"][i].as_string() == "IPv4") continue;
+      const api::Path families = path.child("ipFamilies");
+      errors.invalid(families.index(i), spec["ipFamilies"][i], "not configured on this cluster");
+    }
+  }
+
+  /// Where a balancer asks whether a node has a backend.
+  void give_health_port(const Write& write, Value& service, Taken& taken,
+                        api::FieldErrors& errors) {
+    const std::int64_t asked = service["spec"]["healthCheckNodePort"].as_int();
+    if (asked > 0 && write.old["spec"]["healthCheckNodePort"].as_int() == asked) return;
+    const api::Path spec("spec");
+    const api::Path path = spec.child("healthCheckNodePort");
+    if (asked > 0) {
+      const bool in_range = asked >= kFirstPort && asked <= kLastPort;
+      if (!in_range || !taken.ports.insert({"TCP", asked}).second) {
+        errors.internal(path, cat("failed to allocate requested HealthCheck NodePort ", asked, ": ",
+                                  in_range ? "provided port is already allocated"
+                                           : "provided port is not in the valid range. The range "
+                                             "of valid ports is 30000-32767"));
+      }
+      return;
+    }
+    if (const std::int64_t number = free_port("TCP", taken); number > 0) {
+      service.mut("spec").set("healthCheckNodePort", number);
+    } else {
+      errors.internal(path, "failed to allocate a HealthCheck NodePort: range is full");
+    }
+  }
+
+  /// Takes one; 0 where there is none.
+  std::int64_t free_port(const std::string& protocol, Taken& taken) {
+    const int room = kLastPort - kFirstPort + 1;
+    const int start =
+        static_cast<int>(sources_.runtime.random.below(static_cast<std::uint64_t>(room)));
+    for (int i = 0; i < room; ++i) {
+      const std::int64_t candidate = kFirstPort + (start + i) % room;
+      if (taken.ports.insert({protocol, candidate}).second) return candidate;
+    }
+    return 0;
   }
 
   void give_address(const Write& write, Value& service, const Taken& taken,
@@ -186,14 +248,7 @@ class ServiceAddresses : public AdmissionPlugin {
         }
         continue;
       }
-      int room = kLastPort - kFirstPort + 1;
-      int start = static_cast<int>(sources_.runtime.random.below(static_cast<std::uint64_t>(room)));
-      for (int j = 0; j < room; ++j) {
-        std::int64_t candidate = kFirstPort + (start + j) % room;
-        if (!taken.ports.insert({protocol, candidate}).second) continue;
-        number = candidate;
-        break;
-      }
+      number = free_port(protocol, taken);
       if (number == 0) {
         errors.internal(path, "failed to allocate a nodePort: range is full");
         continue;
