@@ -470,8 +470,10 @@ Result<> CsiVolumes::take_back(const Record& record) {
     return csi_error("Unmounter.TearDownAt failed", gone.error());
   }
   DIBS_CHECK(remove_target(target));
-  if (record.persistent && !is_used_elsewhere(record)) DIBS_CHECK(unstage(**driver, record));
-  if (record.block) DIBS_CHECK(remove_folder(target.substr(0, target.rfind('/'))));
+  if (record.persistent && !is_used_elsewhere(record)) {
+    DIBS_CHECK(unstage(**driver, record));
+    if (record.block) DIBS_CHECK(remove_folder(target.substr(0, target.rfind('/'))));
+  }
   DIBS_CHECK(remove_record(record.folder));
   waited(record.folder);
   if (record.attach) report();

@@ -513,6 +513,29 @@ TEST_F(PersistentVolumesTest, the_group_goes_to_the_driver_where_it_can_or_is_gi
   EXPECT_EQ(tear_down("u2"), "");
 }
 
+TEST_F(PersistentVolumesTest, a_block_volume_of_a_driver_has_places_of_its_own) {
+  put_settings("{'attachRequired': false, 'volumeLifecycleModes': ['Persistent']}");
+  put_csi("'volumeMode': 'Block', 'accessModes': ['ReadWriteMany']");
+  register_driver();
+  const auto pod = [](const std::string& uid) {
+    return pod_of(uid, "'persistentVolumeClaim': {'claimName': 'data'}", "",
+                  "'volumeDevices': [{'name': 'v', 'devicePath': '/dev/x'}]");
+  };
+  const std::string places = "/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices/";
+  EXPECT_THAT(error(pod("u1")),
+              HasSubstr("MapVolume.MapPodDevice failed for volume \"pv\" : driver "
+                        "fake.csi published no block device at "));
+  EXPECT_THAT(error(pod("u2")), HasSubstr("published no block device"));
+  EXPECT_TRUE(driver->last_stage.volume_capability().has_block());
+  EXPECT_THAT(driver->staged, ElementsAre(places + "staging/pv"));
+  EXPECT_THAT(driver->published, ElementsAre(places + "publish/pv/u1", places + "publish/pv/u2"));
+  EXPECT_EQ(tear_down("u1"), "");
+  EXPECT_EQ(tear_down("u2"), "");
+  expect_clean();
+  EXPECT_FALSE(fs::exists(root.path() + "/plugins/kubernetes.io/csi/volumeDevices/publish/pv"));
+  EXPECT_FALSE(fs::exists(root.path() + "/plugins/kubernetes.io/csi/volumeDevices/staging/pv"));
+}
+
 TEST_F(PersistentVolumesTest, a_driver_s_refusal_is_told_in_its_words) {
   put_settings("{'attachRequired': false, 'volumeLifecycleModes': ['Persistent']}");
   put_csi();
