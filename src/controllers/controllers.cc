@@ -29,6 +29,7 @@ constexpr Kind kKinds[] = {
     {"node-controller", make_node_lifecycle_controller},
     {"node-controller", make_taint_eviction_controller},
     {"device-taint-eviction-controller", make_device_taint_controller},
+    {"attachdetach-controller", make_attach_detach_controller},
     {"resourcepoolstatusrequest-controller", make_pool_status_controller},
     {"replicaset-controller", make_replica_set_controller},
     {"replication-controller", make_replication_controller},

@@ -50,6 +50,7 @@ ControllerPtr make_pod_collector(Environment& environment);
 ControllerPtr make_node_lifecycle_controller(Environment& environment);
 ControllerPtr make_taint_eviction_controller(Environment& environment);
 ControllerPtr make_device_taint_controller(Environment& environment);
+ControllerPtr make_attach_detach_controller(Environment& environment);
 ControllerPtr make_endpoints_controller(Environment& environment);
 ControllerPtr make_endpoint_slice_controller(Environment& environment);
 ControllerPtr make_slice_mirroring_controller(Environment& environment);
