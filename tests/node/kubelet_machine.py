@@ -97,9 +97,8 @@ def driver_daemon_set(world):
     container = {
         "name": "driver", "image": DRIVER_IMAGE, "securityContext": {"privileged": True},
         "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
-                {"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
                 {"name": "ASAN_OPTIONS", "value": "detect_leaks=0"}],
-        "command": ["/bin/dibs", "driver", "gpu", "--node-name", "$(NODE_NAME)", "--pod-uid", "$(POD_UID)", "--cdi-root", "/var/run/cdi",
+        "command": ["/bin/dibs", "driver", "gpu", "--node-name", "$(NODE_NAME)", "--cdi-root", "/var/run/cdi",
                     "--kubeconfig", "/way/config", "--num-devices", "2", "--device-metadata", "--healthcheck-port", "-1"],
         "volumeMounts": [{"name": name, "mountPath": path} for name, path in mounts] + [{"name": "way", "mountPath": "/way"}]}
     labels = {"app": "driver"}
@@ -122,11 +121,12 @@ def a_driver_in_a_pod(world):
     try:
         cluster.wait_for(lambda: slices(world) == ["node-0", "node-1"], PATIENCE, "a slice of each node", interval=0.1)
     except Failure as failure:
-        raise Failure("%s: %s\n%s" % (failure, slices(world), world.server.kubectl("describe", "pods")))
+        raise Failure("%s: %s\n%s\n%s\n%s" % (failure, slices(world), world.server.kubectl("get", "pods", "-o", "wide"), world.server.kubectl(
+            "logs", "-l", "app=driver", "--prefix", "--tail=20", check=False), world.server.log_tail()))
     world.apply({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "one", "namespace": "default"},
                  "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}}})
     for node in ("node-0", "node-1"):
-        world.pod("user-" + node[-1], "env; cat /var/run/kubernetes.io/dra-device-attributes/resourceclaimtemplates/g/gpu/*.json; sleep 9999",
+        world.pod("user-" + node[-1], "tr '\\0' '\\n' < /proc/1/environ; cat /var/run/kubernetes.io/dra-device-attributes/resourceclaimtemplates/g/gpu/*.json; sleep 9999",
                   container={"resources": {"claims": [{"name": "g"}]}}, nodeSelector={"kubernetes.io/hostname": node},
                   resourceClaims=[{"name": "g", "resourceClaimTemplateName": "one"}])
     for node, other in (("node-0", "node-1"), ("node-1", "node-0")):
@@ -367,8 +367,9 @@ def run():
                 except Failure as failure:
                     failed += 1
                     print("FAILED %s: %s" % (check.__name__, failure), flush=True)
-            for pod in world.client.expect(200, "GET", PODS)["items"]:
-                world.remove(pod["metadata"]["name"])
+            # What a check that failed left running would outlive the server.
+            world.server.kubectl("delete", "daemonsets,pods", "--all", "--force", "--grace-period=0", "--wait=false", check=False)
+            cluster.wait_for(lambda: not world.client.expect(200, "GET", PODS)["items"], PATIENCE, "the end of all pods")
     except Failure as failure:
         failed += 1
         print("FAILED %s" % failure)
