@@ -49,6 +49,7 @@ class Quotas : public Controller {
   explicit Quotas(Environment& environment)
       : environment_(environment),
         quotas_(environment.informers.of(kQuotas, kByNamespace, client::index_by_namespace)),
+        pods_(environment.informers.of(kPods)),
         loop_(environment, "resource-quota",
               [this](const std::string& key) { return reconcile(key); }) {
     quotas_.add_handler(
@@ -108,11 +109,21 @@ class Quotas : public Controller {
     std::set<GroupResource> resources;
     for (const auto& [hard, amount] : quota["spec"]["hard"].members()) {
       resources.insert(counted_by(hard));
+      // Devices count under the names by which pods may ask for them, too.
+      const std::string_view limited = hard;
+      if (limited.starts_with("requests.") && limited.find('/') != std::string_view::npos) {
+        resources.insert({"resource.k8s.io", "resourceclaims"});
+      }
     }
     const Time now = environment_.runtime.clock.now();
-    const api::ExtendedNameOf extended = [this](std::string_view device_class) {
+    api::QuotaSources sources;
+    sources.extended = [this](std::string_view device_class) {
       const auto found = classes_ ? classes_->get(std::string(device_class)) : std::nullopt;
       return found ? (*found)["spec"]["extendedResourceName"].str() : std::string();
+    };
+    sources.pod = [this](std::string_view in, std::string_view called) {
+      const auto found = pods_.get(client::key_of(in, called));
+      return found ? *found : Value();
     };
     api::Amounts total;
     bool all_followed = true;
@@ -121,9 +132,13 @@ class Quotas : public Controller {
       const auto resource = environment_.discovery.find(group, plural);
       if (!resource || !resource->namespaced) continue;
       DIBS_TRY(const auto objects, environment_.client.list(resource->gvr, name_space));
+      // Those that are counted are all that there are.
+      if (plural == "resourceclaims") {
+        sources.claims = [&objects](std::string_view) { return objects.items; };
+      }
       for (const auto& object : objects.items) {
         if (!api::quota_matches(quota, group, plural, object)) continue;
-        const api::Amounts usage = api::quota_usage(group, plural, object, now, extended);
+        const api::Amounts usage = api::quota_usage(group, plural, object, now, sources);
         api::add_amounts(total, usage);
       }
     }
@@ -156,6 +171,7 @@ class Quotas : public Controller {
 
   Environment& environment_;
   client::Informer& quotas_;
+  client::Informer& pods_;
   client::Informer* classes_ = nullptr;
   std::set<GroupResource> followed_;
   Mutex mutex_;

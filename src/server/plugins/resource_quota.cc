@@ -33,13 +33,19 @@ class ResourceQuota : public AdmissionPlugin {
              .is_null()) {
       return success();  // it exists: the answer will say so, and nothing is used
     }
-    api::ExtendedNameOf extended;
+    api::QuotaSources sources;
     if (write.resource.features && write.resource.features->on("DRAExtendedResource")) {
-      extended = [this](std::string_view device_class) {
+      sources.extended = [this](std::string_view device_class) {
         return sources_
             .find("resource.k8s.io", "deviceclasses", "",
                   device_class)["spec"]["extendedResourceName"]
             .str();
+      };
+      sources.pod = [this](std::string_view name_space, std::string_view name) {
+        return sources_.find("", "pods", name_space, name);
+      };
+      sources.claims = [this](std::string_view name_space) {
+        return sources_.list("resource.k8s.io", "resourceclaims", name_space);
       };
     }
     for (int race = 0; race < kRaces; ++race) {
@@ -47,7 +53,7 @@ class ResourceQuota : public AdmissionPlugin {
       if (quotas.empty()) return success();
       auto charged =
           api::charge_quotas(quotas, write.resource.group, write.resource.plural, write.object,
-                             write.old_if_any(), write.context.now, extended);
+                             write.old_if_any(), write.context.now, sources);
       if (!charged.ok()) return refuse(write, charged.error().message());
       if (charged->empty() || write.context.dry_run) return success();
       auto stored = store(*charged);

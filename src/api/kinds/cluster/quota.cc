@@ -124,6 +124,9 @@ bool is_counted_pod(const Value& pod, Time now) {
   return now <= *deletion + seconds_of(metadata["deletionGracePeriodSeconds"].as_int());
 }
 
+constexpr std::string_view kExtendedClaim = "resource.kubernetes.io/extended-resource-claim";
+constexpr std::string_view kClassPrefix = "requests.deviceclass.resource.kubernetes.io/";
+
 Amounts compute_usage(const Amounts& requests, const Amounts& limits) {
   Amounts usage;
   usage.emplace("pods", Quantity(1));
@@ -132,7 +135,8 @@ Amounts compute_usage(const Amounts& requests, const Amounts& limits) {
     if (plain || is_huge_page_resource(name)) {
       usage.emplace(name, amount);
       usage.emplace(cat("requests.", name), amount);
-    } else if (is_extended_resource_name(name)) {
+    } else if (is_extended_resource_name(name) ||
+               cat("requests.", name).starts_with(kClassPrefix)) {
       usage.emplace(cat("requests.", name), amount);
     }
   }
@@ -143,19 +147,63 @@ Amounts compute_usage(const Amounts& requests, const Amounts& limits) {
   return usage;
 }
 
-constexpr std::string_view kExtendedClaim = "resource.kubernetes.io/extended-resource-claim";
-constexpr std::string_view kClassPrefix = "requests.deviceclass.resource.kubernetes.io/";
+const Value& controlling_pod(const Value& claim) {
+  for (const Value& owner : claim["metadata"]["ownerReferences"].items()) {
+    if (!owner["controller"].as_bool()) continue;
+    const bool pod = owner["kind"].as_string() == "Pod" && owner["apiVersion"].as_string() == "v1";
+    return pod ? owner : json::null_value();
+  }
+  return json::null_value();
+}
 
-// Devices count under the names by which pods could have asked for them as well. A claim that was
-// made for a pod that did has been counted with the pod.
-void add_extended_usage(const Value& claim, const Amounts& devices, const ExtendedNameOf& extended,
-                        Amounts& usage) {
-  if (!extended || claim["metadata"]["annotations"][kExtendedClaim].as_string() == "true") return;
+bool is_made_for_pod(const Value& claim) {
+  return claim["metadata"]["annotations"][kExtendedClaim].as_string() == "true";
+}
+
+/// What the pod that the claim was made for counts for itself; nothing where it is not that claim:
+/// anybody may write the annotation.
+Amounts counted_with_pod(const Value& claim, Time now, const QuotaSources& sources) {
+  const Value& owner = controlling_pod(claim);
+  if (!is_made_for_pod(claim) || owner.is_null() || !sources.pod) return {};
+  const Value& metadata = claim["metadata"];
+  const std::string_view name_space = metadata["namespace"].as_string();
+  const Value pod = sources.pod(name_space, owner["name"].as_string());
+  if (pod.is_null() || !(pod["metadata"]["uid"] == owner["uid"])) return {};
+  const Value& known = pod["status"]["extendedResourceClaimStatus"];
+  if (!known.is_null() && !(known["resourceClaimName"] == metadata["name"])) return {};
+  if (known.is_null() && sources.claims) {
+    // Not told yet: of several the first.
+    for (const Value& other : sources.claims(name_space)) {
+      const Value& its = other["metadata"];
+      if (!is_made_for_pod(other) || !(controlling_pod(other)["uid"] == owner["uid"])) continue;
+      if (its["name"] == metadata["name"]) continue;
+      const auto order = std::pair(its["creationTimestamp"].as_string(), its["name"].as_string());
+      const auto own =
+          std::pair(metadata["creationTimestamp"].as_string(), metadata["name"].as_string());
+      if (own.first.empty() || order < own) return {};
+    }
+  }
+  return quota_usage("", "pods", pod, now);
+}
+
+// Devices count under the names by which pods could have asked for them as well. Of a claim that
+// was made for a pod that did, what was not counted with the pod.
+void add_extended_usage(const Value& claim, const Amounts& devices, Time now,
+                        const QuotaSources& sources, Amounts& usage) {
+  if (!sources.extended) return;
+  Amounts more;
   for (const auto& [name, amount] : devices) {
     std::string device_class = name.substr(0, name.find(".deviceclass.resource.k8s.io/devices"));
-    add_amounts(usage, {{cat(kClassPrefix, device_class), amount}});
-    std::string other = extended(device_class);
-    if (!other.empty()) add_amounts(usage, {{cat("requests.", other), amount}});
+    add_amounts(more, {{cat(kClassPrefix, device_class), amount}});
+    std::string other = sources.extended(device_class);
+    if (!other.empty()) add_amounts(more, {{cat("requests.", other), amount}});
+  }
+  const Amounts counted = counted_with_pod(claim, now, sources);
+  for (auto& [name, amount] : more) {
+    if (const auto found = counted.find(name); found != counted.end()) {
+      amount.subtract(found->second);
+    }
+    if (amount.sign() > 0) usage.emplace(name, amount);
   }
 }
 
@@ -349,7 +397,7 @@ std::string joined_faults(const std::vector<std::string>& faults) {
 }
 
 Amounts quota_usage(std::string_view group, std::string_view resource, const Value& object,
-                    Time now, const ExtendedNameOf& extended) {
+                    Time now, const QuotaSources& sources) {
   Amounts usage;
   std::string counted = group.empty() ? std::string(resource) : cat(resource, ".", group);
   if (group.empty()) {
@@ -367,7 +415,7 @@ Amounts quota_usage(std::string_view group, std::string_view resource, const Val
     }
   } else if (group == "resource.k8s.io" && resource == "resourceclaims") {
     add_claim_usage(object, usage);
-    add_extended_usage(object, Amounts(usage), extended, usage);
+    add_extended_usage(object, Amounts(usage), now, sources, usage);
   }
   usage.emplace(cat("count/", counted), Quantity(1));
   return usage;
@@ -393,11 +441,10 @@ bool quota_matches(const Value& quota, std::string_view group, std::string_view 
 
 Result<std::vector<Value>> charge_quotas(const std::vector<Value>& quotas, std::string_view group,
                                          std::string_view resource, const Value& object,
-                                         const Value* old, Time now,
-                                         const ExtendedNameOf& extended) {
-  Amounts delta = quota_usage(group, resource, object, now, extended);
+                                         const Value* old, Time now, const QuotaSources& sources) {
+  Amounts delta = quota_usage(group, resource, object, now, sources);
   if (old != nullptr) {
-    for (const auto& [name, amount] : quota_usage(group, resource, *old, now, extended)) {
+    for (const auto& [name, amount] : quota_usage(group, resource, *old, now, sources)) {
       auto found = delta.find(name);
       if (found != delta.end()) found->second.subtract(amount);
     }

@@ -30,10 +30,19 @@ std::string joined_faults(const std::vector<std::string>& faults);
 /// cannot ask for devices that way.
 using ExtendedNameOf = std::function<std::string(std::string_view device_class)>;
 
+/// What the usage of a claim depends on besides the claim. Empty functions: nothing of it.
+struct QuotaSources {
+  ExtendedNameOf extended = {};
+  /// Of the namespace and name; null: none.
+  std::function<Value(std::string_view name_space, std::string_view name)> pod = {};
+  /// All of a namespace.
+  std::function<std::vector<Value>(std::string_view name_space)> claims = {};
+};
+
 /// What an object counts for: "pods", "count/pods", "requests.cpu", "count/deployments.apps", ….
 /// `resource` is the plural. `now` decides whether a pod past its deletion still counts.
 Amounts quota_usage(std::string_view group, std::string_view resource, const Value& object,
-                    Time now, const ExtendedNameOf& extended = {});
+                    Time now, const QuotaSources& sources = {});
 
 /// The quota's scopes take in this object.
 bool quota_matches(const Value& quota, std::string_view group, std::string_view resource,
@@ -45,7 +54,7 @@ bool quota_matches(const Value& quota, std::string_view group, std::string_view 
 Result<std::vector<Value>> charge_quotas(const std::vector<Value>& quotas, std::string_view group,
                                          std::string_view resource, const Value& object,
                                          const Value* old, Time now,
-                                         const ExtendedNameOf& extended = {});
+                                         const QuotaSources& sources = {});
 
 /// status.used of a quota over all objects' usage: every resource of spec.hard, zero where nothing
 /// counts.

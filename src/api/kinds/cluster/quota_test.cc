@@ -118,6 +118,43 @@ TEST(QuotaUsage, of_claims_counts_devices_by_class) {
                 "c.deviceclass.resource.k8s.io/devices":"1"})"));
 }
 
+TEST(QuotaUsage, of_claims_made_for_a_pod_leaves_out_what_the_pod_has_counted) {
+  Value pod = parsed(R"({"metadata":{"name":"p","uid":"u"},"spec":{"containers":[{"name":"c",
+      "resources":{"requests":{"example.com/gpu":"2",
+                               "deviceclass.resource.kubernetes.io/a":"1"}}}]}})");
+  const auto claim = [](const std::string& name, const std::string& uid) {
+    return parsed(cat(R"({"metadata":{"name":")", name, R"(","namespace":"ns",
+        "creationTimestamp":"2026-01-01T00:00:0)",
+                      name.substr(1), R"(Z",
+        "annotations":{"resource.kubernetes.io/extended-resource-claim":"true"},
+        "ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","controller":true,
+                            "uid":")",
+                      uid, R"("}]},
+        "spec":{"devices":{"requests":[{"exactly":{"deviceClassName":"a","count":3}}]}}})"));
+  };
+  QuotaSources sources;
+  sources.extended = [](std::string_view) { return std::string("example.com/gpu"); };
+  sources.pod = [&](std::string_view, std::string_view) { return pod; };
+  sources.claims = [&](std::string_view) {
+    return std::vector<Value>{claim("c1", "u"), claim("c2", "u")};
+  };
+  const auto counted = [&](const Value& object) {
+    const Value usage =
+        to_value(quota_usage("resource.k8s.io", "resourceclaims", object, kNow, sources));
+    return cat(usage["requests.example.com/gpu"].as_string(), " ",
+               usage["requests.deviceclass.resource.kubernetes.io/a"].as_string(), " ",
+               usage["a.deviceclass.resource.k8s.io/devices"].as_string());
+  };
+
+  EXPECT_EQ(counted(claim("c1", "u")), "1 2 3");
+  // Anybody may write the annotation: the second of a pod, and one of another, count in full.
+  EXPECT_EQ(counted(claim("c2", "u")), "3 3 3");
+  EXPECT_EQ(counted(claim("c1", "other")), "3 3 3");
+  pod.set("status", parsed(R"({"extendedResourceClaimStatus":{"resourceClaimName":"c2"}})"));
+  EXPECT_EQ(counted(claim("c2", "u")), "1 2 3");
+  EXPECT_EQ(counted(claim("c1", "u")), "3 3 3");
+}
+
 TEST(Quota, charges_until_it_is_exhausted) {
   Value quota = parsed(R"({"metadata":{"name":"q"},"spec":{},"status":{
       "hard":{"pods":"4","requests.cpu":"1","count/configmaps":"2"},
@@ -183,7 +220,7 @@ TEST(Quota, counts_devices_under_the_names_of_extended_resources) {
   auto counts = [&](const ExtendedNameOf& extended) {
     std::string text;
     for (const auto& [name, amount] :
-         quota_usage("resource.k8s.io", "resourceclaims", claim, {}, extended)) {
+         quota_usage("resource.k8s.io", "resourceclaims", claim, {}, {.extended = extended})) {
       append(text, name, "=", amount.str(), " ");
     }
     return text;
@@ -193,11 +230,12 @@ TEST(Quota, counts_devices_under_the_names_of_extended_resources) {
   EXPECT_EQ(counts(name_of),
             "count/resourceclaims.resource.k8s.io=1 gpu.deviceclass.resource.k8s.io/devices=2 "
             "requests.deviceclass.resource.kubernetes.io/gpu=2 requests.example.com/gpu=2 ");
-  // Made for a pod, which has been charged.
+  // Whoever says that it was made for a pod, but names none, is charged.
+  const std::string all = counts(name_of);
   claim.mut("metadata")
       .mut("annotations")
       .set("resource.kubernetes.io/extended-resource-claim", "true");
-  EXPECT_EQ(counts(name_of), counts({}));
+  EXPECT_EQ(counts(name_of), all);
 }
 
 }  // namespace
