@@ -3,8 +3,8 @@
 
     api_from_pods.py [--store sqlite|etcd]
 
-A pod reaches it at the address in the slice of the kubernetes Service and at that of its node, with the certificate and token that it was
-given; the certificate has the Service's address and names; still so after a restart on another port. A stranger on the machine's network, who knows the way to all of these addresses,
+A pod reaches it by the kubernetes Service, its names, the address in the Service's slice and that of its node, with the certificate and token
+that it was given; still so after a restart on another port. A stranger on the machine's network, who knows the way to all of these addresses,
 gets nowhere. Wants root and real containers.
 """
 import argparse
@@ -106,7 +106,10 @@ class Story:
         service = self.api.expect(200, "GET", "/api/v1/namespaces/default/services/kubernetes")["spec"]["clusterIP"]
         for name in (service, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"):
             self.reached("the certificate has %s" % name, self.from_pod(host, port, name))
+        wait_for(lambda: self.from_pod(service, 443) == "403 True", 20, "an answer at the Service's address")
+        print("ok a pod at the Service's address")
         self.reached("the machine itself at the address of the slice", self.ask([], host, port))
+        self.reached("the machine itself at the Service's address", self.ask([], service, 443))
         self.strangers({host, MACHINE, service}, {port, 443})
 
     def strangers(self, hosts, ports):
