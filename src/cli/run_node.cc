@@ -41,6 +41,7 @@ Result<node::AgentOptions> agent_options(const NodeFlags& flags, runtime::Files&
   node::AgentOptions out;
   out.name = flags.name.empty() ? to_lower(host_name()) : flags.name;
   out.root = absolute(flags.root_dir);
+  out.network = cat(out.root, "/containers");
   out.runtime = flags.runtime;
   out.images = absolute(flags.images);
   out.image_aliases = flags.image_aliases;
@@ -97,12 +98,7 @@ Result<> check_name(client::Client& client, const std::string& name, const std::
 
 /// By the Service that has the first address of every range.
 Result<std::string> range_of_cluster(client::Client& client) {
-  auto service = client.get({"", "v1", "services"}, "default", "kubernetes");
-  // The server may be starting as well.
-  for (int i = 0; i < 30 && !service.ok(); ++i) {
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-    service = client.get({"", "v1", "services"}, "default", "kubernetes");
-  }
+  const auto service = client.get({"", "v1", "services"}, "default", "kubernetes");
   if (!service.ok()) return service.error();
   const auto address = parse_ipv4((*service)["spec"]["clusterIP"].as_string());
   if (!address) return Error::invalid("the Service kubernetes has no IPv4 address");
@@ -113,22 +109,24 @@ Result<std::string> range_of_cluster(client::Client& client) {
 
 /// What of this machine belongs to the node: as a cluster's, but that nodes of one cluster, or the
 /// cluster itself, may share a machine, and with it the addresses of Services.
-Result<node::MachineRanges> claim_addresses(const NodeFlags& flags, const std::string& root,
+Result<node::MachineRanges> claim_addresses(const NodeFlags& flags, const std::string& folder,
                                             client::Client& client) {
-  const node::NetworkOptions network = node::network_of_folder({.name = root});
   std::string services = flags.service_range;
-  if (services.empty()) {
-    if (auto found = range_of_cluster(client); found.ok()) {
-      services = *found;
-    } else if (auto known = node::claim_pod_range(network);
-               known.ok() && !known->services.empty()) {
-      services = known->services;
-    } else {
-      return found.error().within("cannot learn the cluster's --service-cluster-ip-range");
-    }
+  if (!services.empty()) {
+    auto range = parse_service_range(services);
+    if (!range.ok()) return range.error().within("--service-cluster-ip-range");
   }
-  if (auto range = parse_service_range(services); !range.ok()) {
-    return range.error().within("--service-cluster-ip-range");
+  // A claim is its folder's: it ends when that is not there.
+  DIBS_CHECK(runtime::system_files().make_dirs(folder, 0700));
+  const node::NetworkOptions network = node::network_of_folder({.name = folder});
+  constexpr int kTries = 60;  // the server may be starting as well
+  for (int i = 1; services.empty(); ++i) {
+    DIBS_TRY(const node::MachineRanges known, node::claim_pod_range(network));
+    auto found = range_of_cluster(client);
+    services = found.ok() ? *found : known.services;
+    if (!services.empty()) break;
+    if (i == kTries) return found.error().within("cannot learn --service-cluster-ip-range");
+    std::this_thread::sleep_for(std::chrono::seconds(1));
   }
   auto claimed = node::claim_ranges(network, {services});
   if (claimed.ok()) {
@@ -138,8 +136,8 @@ Result<node::MachineRanges> claim_addresses(const NodeFlags& flags, const std::s
   DIBS_TRY(node::MachineRanges ranges, node::claim_pod_range(network));
   log::warn("another network of this machine keeps the addresses of Services here",
             {{"range", services}, {"reason", claimed.error()}});
-  DIBS_CHECK(node::make_bridge(ranges));
   ranges.services = services;
+  DIBS_CHECK(node::make_bridge(ranges));
   return ranges;
 }
 
@@ -156,7 +154,7 @@ Result<std::unique_ptr<NodeServices>> start_services(const NodeFlags& flags,
   if (!flags.service_proxy || !node::would_run_processes(options.runtime)) {
     return std::unique_ptr<NodeServices>();
   }
-  DIBS_TRY(const node::MachineRanges ranges, claim_addresses(flags, options.root, client));
+  DIBS_TRY(const node::MachineRanges ranges, claim_addresses(flags, options.network, client));
   proxy::ProxyOptions how;
   how.nodes = {options.name};
   how.bridge = ranges.bridge;

@@ -325,7 +325,9 @@ Result<> make_bridge(const MachineRanges& ranges) {
       (void)isolate_port(port.path().filename().string()).ok();
     }
     if (ranges.services.empty()) return success();
-    return run_ip({"route", "replace", ranges.services, "dev", bridge});
+    // A metric of its own: nodes of one cluster may share a machine, and none takes another's away.
+    const std::string metric = std::to_string(1 + hex_number(digest.substr(0, 4)));
+    return run_ip({"route", "replace", ranges.services, "dev", bridge, "metric", metric});
   };
   if (auto made = make(); !made.ok()) {
     return made.error().within(cat("cannot make the pods' network ", bridge));
