@@ -31,7 +31,7 @@ void PodWorker::grant() {
     }
   }
   Value wanted = with_allocation(pod_, asked_);
-  if (auto refusal = refuse_resize(wanted, tools_.node(), tools_.others(uid_))) {
+  if (auto refusal = refuse_resize(wanted, tools_.node(false), tools_.others(uid_))) {
     if (!resize_pending_ || resize_pending_->reason != refusal->reason) {
       tools_.events.warning(
           pod_, "", cat("Resize", refusal->reason),
