@@ -7,8 +7,6 @@ namespace dibs::controllers {
 
 /// spec.nodeSelector and the required node affinity of a pod's spec hold for the node.
 bool node_selected(const json::Value& pod_spec, const json::Value& node);
-/// A core/v1 NodeSelector: one of its terms holds.
-bool node_selector_matches(const json::Value& selector, const json::Value& node);
 bool tolerates(const json::Value& toleration, const json::Value& taint);
 /// Every taint is tolerated; with `no_execute_only` those that keep new pods away do not count.
 bool tolerates_all(const json::Value& tolerations, const json::Value& taints, bool no_execute_only);

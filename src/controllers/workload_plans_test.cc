@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "api/merge/selectors.h"
 #include "base/strings.h"
 #include "controllers/daemon_plan.h"
 #include "controllers/expectations.h"
@@ -485,8 +486,9 @@ TEST(NodeFits, follow_labels_fields_and_taints) {
         Case{"{'matchFields': [{'key': 'metadata.name', 'operator': 'In', 'values': ['n2']}]}",
              false},
         Case{"{}", false}})
-    EXPECT_EQ(node_selector_matches(from_text(cat("{'nodeSelectorTerms': [", c.term, "]}")), node),
-              c.expected)
+    EXPECT_EQ(
+        api::node_selector_matches(from_text(cat("{'nodeSelectorTerms': [", c.term, "]}")), node),
+        c.expected)
         << c.term;
   const auto fit = [&](const std::string& spec) {
     return daemon_fit(from_text(cat("{'spec': {'template': {'spec': ", spec, "}}}")), node);

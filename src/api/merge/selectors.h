@@ -73,6 +73,9 @@ Result<LabelSelector> parse_label_selector(std::string_view text);
 /// fault.
 Result<LabelSelector> to_label_selector(const Value& selector);
 
+/// A core/v1 NodeSelector: one of its terms holds for the node.
+bool node_selector_matches(const Value& selector, const Value& node);
+
 struct FieldRequirement {
   std::string field;
   bool equal = true;  // false: !=
