@@ -687,6 +687,37 @@ TEST_F(OtherPlugins, claims_of_volumes_are_held_and_get_the_default_class) {
               ElementsAre("kubernetes.io/pvc-protection"));
 }
 
+TEST_F(OtherPlugins, only_claims_whose_class_says_so_grow) {
+  for (const char* name : {"rigid", "elastic"}) {
+    make("/apis/storage.k8s.io/v1/storageclasses",
+         cat("{'apiVersion':'storage.k8s.io/v1','kind':'StorageClass','metadata':{'name':'", name,
+             "'},'provisioner':'e.com/p','allowVolumeExpansion':",
+             name[0] == 'e' ? "true" : "false", "}"));
+    make("/api/v1/namespaces/default/persistentvolumeclaims",
+         cat("{'apiVersion':'v1','kind':'PersistentVolumeClaim','metadata':{'name':'", name,
+             "'},'spec':{'storageClassName':'", name,
+             "','accessModes':['ReadWriteOnce'],'resources':{'requests':{'storage':'1Gi'}}}}"));
+  }
+  const auto grow = [this](const std::string& name) {
+    return api.patch("/api/v1/namespaces/default/persistentvolumeclaims/" + name,
+                     "application/merge-patch+json",
+                     R"({"spec":{"resources":{"requests":{"storage":"2Gi"}}}})");
+  };
+  const auto bind = [this](const std::string& name) {
+    return api.patch("/api/v1/namespaces/default/persistentvolumeclaims/" + name + "/status",
+                     "application/merge-patch+json",
+                     R"({"status":{"phase":"Bound","capacity":{"storage":"1Gi"}}})");
+  };
+  for (const char* name : {"rigid", "elastic"}) ASSERT_EQ(bind(name).status, 200);
+
+  const Reply refused = grow("rigid");
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_THAT(refused.message(),
+              HasSubstr("only dynamically provisioned pvc can be resized and the storageclass that "
+                        "provisions the pvc must support resize"));
+  EXPECT_EQ(grow("elastic").status, 200);
+}
+
 TEST_F(OtherPlugins, nobody_grants_what_he_does_not_hold) {
   make("/apis/rbac.authorization.k8s.io/v1/clusterroles",
        "{'apiVersion':'rbac.authorization.k8s.io/"

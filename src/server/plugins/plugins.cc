@@ -43,6 +43,7 @@ void add_admission_plugins(AdmissionChain& chain, PluginSources sources) {
   chain.add(make_default_tolerations());
   chain.add(make_default_storage_class(sources));
   chain.add(make_storage_protection());
+  chain.add(make_claim_resize(sources));
   chain.add(make_runtime_class(sources));
   chain.add(make_pod_resize(sources));
   chain.add(make_certificates(sources));

@@ -47,6 +47,7 @@ PluginPtr make_pod_resize(PluginSources sources);
 PluginPtr make_node_restriction(PluginSources sources);
 PluginPtr make_storage_protection();
 PluginPtr make_default_storage_class(PluginSources sources);
+PluginPtr make_claim_resize(PluginSources sources);
 PluginPtr make_certificates(PluginSources sources);
 PluginPtr make_role_escalation(PluginSources sources);
 PluginPtr make_param_access(PluginSources sources);
