@@ -105,7 +105,7 @@ Result<> BenchCluster::reach(const BenchClusterOptions& options) {
                            options.feature_gates));
   running_->features = alloc::Features::from_gates(gates);
   controllers::ControllersOptions claims;
-  claims.claims_only = true;
+  claims.only = {"resource-claim-controller"};
   running_->controllers = std::make_unique<controllers::Controllers>(client(), runtime, claims);
   running_->controllers->start();
   return wait_until([this] { return running_->controllers->ready(); });
@@ -131,7 +131,7 @@ Result<> BenchCluster::open(const BenchClusterOptions& options) {
   // As upstream's benchmark: nobody makes service accounts here, or finds nodes ready.
   parts.server.disabled_plugins = {"ServiceAccount"};
   auto& controllers = parts.controllers.emplace();
-  controllers.claims_only = !options.all_controllers;
+  if (!options.all_controllers) controllers.only = {"resource-claim-controller"};
   controllers.node_monitor_grace_period = std::chrono::hours(24);
   auto& scheduler = parts.scheduler.emplace();
   scheduler.configuration = options.configuration;

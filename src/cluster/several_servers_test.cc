@@ -48,7 +48,7 @@ class Union {
       one.scheduler = std::make_unique<scheduler::Scheduler>(one.client, sim_.runtime(), how);
       one.scheduler->start();
       controllers::ControllersOptions claims;
-      claims.claims_only = true;
+      claims.only = {"resource-claim-controller"};
       one.controllers =
           std::make_unique<controllers::Controllers>(one.client, sim_.runtime(), claims);
       client::LeaderElectionOptions lease;

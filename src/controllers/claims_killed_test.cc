@@ -7,56 +7,17 @@
 #include "base/strings.h"
 #include "cluster/test_cluster.h"
 #include "controllers/controllers.h"
+#include "controllers/test_killed.h"
 
 namespace dibs::controllers {
 namespace {
 
 using cluster::test::from_text;
+using test::Killed;
 
 const Gvr kClaims = {"resource.k8s.io", "v1alpha2", "resourceclaims"};
 const Gvr kTemplates = {"resource.k8s.io", "v1alpha2", "resourceclaimtemplates"};
 const Gvr kContexts = {"resource.k8s.io", "v1alpha2", "podschedulingcontexts"};
-
-/// A way to the server that ends with a write.
-class Killed final : public client::Transport {
- public:
-  Killed(client::Transport& inner, runtime::Runtime& runtime, int writes, bool arrives)
-      : inner_(inner), runtime_(runtime), left_(writes), arrives_(arrives) {}
-
-  Result<client::Response> send(client::Request request) override {
-    if (lives(request)) return inner_.send(std::move(request));
-    if (std::exchange(last_, false)) (void)inner_.send(std::move(request));
-    return Error::unavailable("killed");
-  }
-  void send_async(client::Request request,
-                  std::function<void(Result<client::Response>)> done) override {
-    if (lives(request)) return inner_.send_async(std::move(request), std::move(done));
-    if (std::exchange(last_, false)) (void)inner_.send(std::move(request));
-    runtime_.executor.post([done = std::move(done)] { done(Error::unavailable("killed")); });
-  }
-  std::unique_ptr<client::TransportStream> open_stream(client::Request request,
-                                                       client::StreamHandlers handlers) override {
-    return inner_.open_stream(std::move(request), std::move(handlers));
-  }
-
-  bool dead() const { return dead_; }
-
- private:
-  bool lives(const client::Request& request) {
-    if (dead_) return false;
-    if (request.method == "GET" || left_-- > 0) return true;
-    dead_ = true;
-    last_ = arrives_;
-    return false;
-  }
-
-  client::Transport& inner_;
-  runtime::Runtime& runtime_;
-  int left_;
-  const bool arrives_;
-  bool dead_ = false;
-  bool last_ = false;  // the write of the end is still to be sent
-};
 
 class Story : public cluster::test::TestCluster {
  public:
@@ -131,7 +92,7 @@ class Story : public cluster::test::TestCluster {
   void begin(client::Transport& way) {
     client_ = std::make_unique<client::Client>(way);
     ControllersOptions options;
-    options.claims_only = true;
+    options.only = {"resource-claim-controller"};
     controllers_ = std::make_unique<Controllers>(*client_, sim.runtime(), options);
     controllers_->start();
     sim.advance(std::chrono::seconds(1));

@@ -66,8 +66,9 @@ struct ControllersOptions {
   /// How long a node may be silent before it counts as gone.
   Duration node_monitor_grace_period = std::chrono::seconds(50);
   unsigned concurrency = 4;
-  /// Of all controllers only that of resource claims: enough for a benchmark of scheduling.
-  bool claims_only = false;
+  /// The accounts of those that run (controller_accounts()); empty: all. That of resource claims is
+  /// enough for a benchmark of scheduling.
+  std::vector<std::string> only = {};
   /// False: claims are nobody's business here (the gate DynamicResourceAllocation is off).
   bool claims = true;
   /// Who speaks for an account (controller_accounts()); they must outlive the controllers. An

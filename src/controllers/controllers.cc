@@ -41,6 +41,10 @@ constexpr Kind kKinds[] = {
     {"endpoint-controller", make_endpoints_controller},
     {"endpointslice-controller", make_endpoint_slice_controller},
     {"endpointslicemirroring-controller", make_slice_mirroring_controller},
+    {"pvc-protection-controller", make_claim_protection_controller},
+    {"pv-protection-controller", make_volume_protection_controller},
+    {"persistent-volume-binder", make_volume_binder},
+    {"ephemeral-volume-controller", make_ephemeral_volume_controller},
 };
 
 /// Everything that lives from one start() to the next stop().
@@ -69,7 +73,10 @@ struct Running {
   void make_all() {
     for (const Kind& kind : kKinds) {
       const bool of_claims = kind.make == make_resource_claim_controller;
-      if (of_claims ? !options.claims : options.claims_only) continue;
+      if (of_claims && !options.claims) continue;
+      const auto& only = options.only;
+      if (!only.empty() && std::find(only.begin(), only.end(), kind.account) == only.end())
+        continue;
       const auto own = options.clients.find(std::string_view(kind.account));
       auto part =
           std::make_unique<Part>(*this, own == options.clients.end() ? shared : *own->second);

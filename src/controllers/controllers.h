@@ -55,5 +55,9 @@ ControllerPtr make_endpoints_controller(Environment& environment);
 ControllerPtr make_endpoint_slice_controller(Environment& environment);
 ControllerPtr make_slice_mirroring_controller(Environment& environment);
 ControllerPtr make_pool_status_controller(Environment& environment);
+ControllerPtr make_claim_protection_controller(Environment& environment);
+ControllerPtr make_volume_protection_controller(Environment& environment);
+ControllerPtr make_volume_binder(Environment& environment);
+ControllerPtr make_ephemeral_volume_controller(Environment& environment);
 
 }  // namespace dibs::controllers

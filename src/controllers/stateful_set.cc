@@ -4,7 +4,9 @@
 
 #include "base/strings.h"
 #include "controllers/revisions.h"
+#include "controllers/stateful_claims.h"
 #include "controllers/stateful_plan.h"
+#include "controllers/volumes/volume_objects.h"
 #include "controllers/workload.h"
 #include "controllers/workload_objects.h"
 
@@ -17,7 +19,7 @@ class StatefulSetController : public Workload {
       : Workload(environment, {kStatefulSetResource, "StatefulSet", "statefulset-controller"}),
         pods_(watch_children(kPods)),
         revisions_(watch_children(kRevisionResource, false)),
-        volume_claims_(environment.informers.of(kVolumeClaimResource)) {}
+        volume_claims_(environment.informers.of(kVolumeClaims)) {}
 
  protected:
   Result<WorkOutcome> sync(const std::string& key, const Value& set) override {
@@ -35,6 +37,10 @@ class StatefulSetController : public Workload {
       if (name_of(revision) == set["status"]["currentRevision"].as_string())
         input.current_revision = revision;
     input.now = now();
+    if (!is_deleting(set)) {
+      // Before pods go: the claims of those scaled away go with them.
+      for (const Value& pod : input.pods) DIBS_CHECK(keep_claims(set, pod, revisions.current));
+    }
 
     const StatefulPlan plan = plan_stateful_set(input);
     std::optional<Error> error;
@@ -80,23 +86,30 @@ class StatefulSetController : public Workload {
               failed ? "failed" : "terminated", " Pod ", name_of(pod)));
   }
 
+  Result<> provide_claim(const Value& set, const Value& pod, const Value& volume_claim) {
+    if (const auto known = volume_claims_.get(client::key_of(volume_claim))) {
+      if (goes_with_former_pod(set, pod, *known) || is_deleting(*known))
+        return Error::conflict(cat("pvc ", name_of(volume_claim), " is being deleted"));
+      return success();
+    }
+    auto made =
+        environment_.client.create(kVolumeClaims, namespace_of(set), volume_claim, writing());
+    if (!made.ok() && made.error().code() == Code::already_exists) return success();
+    const std::string subject = cat("Create Claim ", name_of(volume_claim), " Pod ", name_of(pod),
+                                    " in StatefulSet ", name_of(set));
+    if (made.ok()) {
+      event(set, false, "SuccessfulCreate", cat(subject, " success"));
+      return success();
+    }
+    if (!is_namespace_ending(made.error()))
+      event(set, true, "FailedCreate", cat(subject, " failed error: ", made.error().message()));
+    return std::move(made).error();
+  }
+
   Result<> create(const std::string& key, const Value& set, const StatefulPod& wanted) {
     const std::string_view pod = name_of(wanted.pod);
-    for (const Value& volume_claim : wanted.volume_claims) {
-      if (volume_claims_.get(client::key_of(volume_claim))) continue;
-      auto made = environment_.client.create(kVolumeClaimResource, namespace_of(set), volume_claim,
-                                             writing());
-      if (!made.ok() && made.error().code() == Code::already_exists) continue;
-      const std::string subject = cat("Create Claim ", name_of(volume_claim), " Pod ", pod,
-                                      " in StatefulSet ", name_of(set));
-      if (made.ok()) {
-        event(set, false, "SuccessfulCreate", cat(subject, " success"));
-        continue;
-      }
-      if (!is_namespace_ending(made.error()))
-        event(set, true, "FailedCreate", cat(subject, " failed error: ", made.error().message()));
-      return std::move(made).error();
-    }
+    for (const Value& volume_claim : wanted.volume_claims)
+      DIBS_CHECK(provide_claim(set, wanted.pod, volume_claim));
     expectations_.expect_creations(key, 1, now());
     auto made = environment_.client.create(kPods, namespace_of(set), wanted.pod, writing());
     if (!made.ok()) {
@@ -107,6 +120,27 @@ class StatefulSetController : public Workload {
       return std::move(made).error();
     }
     tell(set, "Create", pod, nullptr);
+    return success();
+  }
+
+  /// The claims of a pod that is there: those that are missing, and who owns them.
+  Result<> keep_claims(const Value& set, const Value& pod, const Value& revision) {
+    const bool starts = pod["status"]["phase"].as_string() == "Pending" && !is_deleting(pod);
+    for (const Value& wanted : stateful_pod(set, revision, ordinal_of(set, pod)).volume_claims) {
+      const auto claim = volume_claims_.get(client::key_of(wanted));
+      if (!claim && starts) DIBS_CHECK(provide_claim(set, pod, wanted));
+      if (!claim) continue;
+      if (has_other_controller(set, pod, *claim)) {
+        event(set, true, "ConflictingController",
+              cat("PersistentVolumeClaim ", name_of(wanted),
+                  " has a conflicting OwnerReference that acts as a manging controller, the "
+                  "retention policy is ignored for this claim"));
+      }
+      const Value next = retained_claim(set, pod, *claim);
+      if (next == *claim) continue;
+      auto written = environment_.client.update(kVolumeClaims, namespace_of(set), next, writing());
+      if (!written && !is_gone(written.error())) return std::move(written).error();
+    }
     return success();
   }
 

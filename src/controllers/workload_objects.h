@@ -17,7 +17,6 @@
 
 namespace dibs::controllers {
 
-inline const Gvr kVolumeClaimResource{"", "v1", "persistentvolumeclaims"};
 inline const Gvr kReplicationControllerResource{"", "v1", "replicationcontrollers"};
 inline const Gvr kReplicaSetResource{"apps", "v1", "replicasets"};
 inline const Gvr kDeploymentResource{"apps", "v1", "deployments"};

@@ -8,6 +8,7 @@
 #include "controllers/job_plan.h"
 #include "controllers/rollout.h"
 #include "controllers/test_cluster.h"
+#include "controllers/volumes/volume_objects.h"
 #include "controllers/workload_objects.h"
 
 namespace dibs::controllers {
@@ -309,6 +310,40 @@ TEST_F(WorkloadsTest, job_counts_indexes) {
   EXPECT_FALSE(condition_in(status["conditions"], "Complete").is_null());
 }
 
+TEST_F(WorkloadsTest, stateful_set_keeps_claims_as_its_policy_says) {
+  const std::string claims =
+      ", 'volumeClaimTemplates': [{'metadata': {'name': 'data'}, 'spec': {'accessModes': "
+      "['ReadWriteOnce'], 'resources': {'requests': {'storage': '1Gi'}}}}], "
+      "'persistentVolumeClaimRetentionPolicy': ";
+  create(kStatefulSetResource, "db",
+         "'replicas': 3, 'podManagementPolicy': 'Parallel'" + claims +
+             "{'whenScaled': 'Delete', 'whenDeleted': 'Retain'}");
+  for (int i = 0; i < 3; ++i) all_ready();
+  ASSERT_THAT(cluster.names(kVolumeClaims, "a"),
+              ElementsAre("data-db-0", "data-db-1", "data-db-2"));
+  EXPECT_TRUE(controller_of(cluster.get(kVolumeClaims, "a", "data-db-2")).is_null());
+
+  cluster.patch(kStatefulSetResource, "a", "db", "{'spec': {'replicas': 1}}");
+  cluster.settle(std::chrono::seconds(20));
+  EXPECT_THAT(cluster.names(kVolumeClaims, "a"), ElementsAre("data-db-0"));
+
+  // What was scaled away comes again with a claim of its own.
+  cluster.patch(kStatefulSetResource, "a", "db", "{'spec': {'replicas': 2}}");
+  cluster.settle(std::chrono::seconds(20));
+  EXPECT_THAT(cluster.names(kPods, "a"), ElementsAre("db-0", "db-1"));
+  EXPECT_THAT(cluster.names(kVolumeClaims, "a"), ElementsAre("data-db-0", "data-db-1"));
+
+  cluster.patch(kStatefulSetResource, "a", "db",
+                "{'spec': {'persistentVolumeClaimRetentionPolicy': {'whenScaled': 'Retain', "
+                "'whenDeleted': 'Delete'}}}");
+  cluster.settle();
+  EXPECT_EQ(controller_of(cluster.get(kVolumeClaims, "a", "data-db-0"))["kind"].str(),
+            "StatefulSet");
+  cluster.remove(kStatefulSetResource, "a", "db");
+  cluster.settle(std::chrono::seconds(30));
+  EXPECT_THAT(cluster.names(kVolumeClaims, "a"), testing::IsEmpty());
+}
+
 TEST_F(WorkloadsTest, stateful_set_goes_in_order) {
   create(kStatefulSetResource, "db",
          "'replicas': 3, 'serviceName': 'db', 'volumeClaimTemplates': [{'metadata': {'name': "
@@ -317,7 +352,7 @@ TEST_F(WorkloadsTest, stateful_set_goes_in_order) {
   EXPECT_THAT(cluster.names(kPods, "a"), ElementsAre("db-0"));
   EXPECT_EQ(pods()[0]["spec"]["hostname"].as_string(), "db-0");
   EXPECT_EQ(label_of(pods()[0], "apps.kubernetes.io/pod-index"), "0");
-  EXPECT_THAT(cluster.names(kVolumeClaimResource, "a"), ElementsAre("data-db-0"));
+  EXPECT_THAT(cluster.names(kVolumeClaims, "a"), ElementsAre("data-db-0"));
   for (int i = 0; i < 3; ++i) all_ready();
   EXPECT_THAT(cluster.names(kPods, "a"), ElementsAre("db-0", "db-1", "db-2"));
   Value set = cluster.get(kStatefulSetResource, "a", "db");
