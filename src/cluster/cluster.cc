@@ -43,6 +43,7 @@ Result<> Cluster::open(Options options) {
   if (options.controllers) options.server.accounts = controllers::controller_accounts();
   if (options.nodes) {
     options.server.fleet = options.nodes->fleet;
+    options.server.local_path_class = options.controllers.has_value();
     options.nodes->elect = store_->shared();
     DIBS_TRY(options.server.drivers,
              driver_accounts(options.nodes->drivers, options.server.release));

@@ -45,6 +45,8 @@ constexpr Kind kKinds[] = {
     {"pv-protection-controller", make_volume_protection_controller},
     {"persistent-volume-binder", make_volume_binder},
     {"ephemeral-volume-controller", make_ephemeral_volume_controller},
+    // Its rights are just what provisioning needs.
+    {"persistent-volume-binder", make_local_path_provisioner},
 };
 
 /// Everything that lives from one start() to the next stop().

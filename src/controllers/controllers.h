@@ -59,5 +59,6 @@ ControllerPtr make_claim_protection_controller(Environment& environment);
 ControllerPtr make_volume_protection_controller(Environment& environment);
 ControllerPtr make_volume_binder(Environment& environment);
 ControllerPtr make_ephemeral_volume_controller(Environment& environment);
+ControllerPtr make_local_path_provisioner(Environment& environment);
 
 }  // namespace dibs::controllers

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "api/volumes/volumes.h"
 #include "base/finalizers.h"
 #include "base/ipv4.h"
 #include "base/log.h"
@@ -110,8 +111,25 @@ void add_own_parts(const Options& options, std::vector<Named>& out) {
   if (options.fleet) add_roles(auth::fleet_roles(kFleetUser));
 }
 
-std::vector<Named> wanted_objects(const Options& options) {
+/// The class of the provisioner that comes with the program, as the default.
+Value local_path_class() {
+  return Value::object(
+      {{"metadata", Value::object({{"name", "standard"},
+                                   {"annotations",
+                                    Value::object({{"storageclass.kubernetes.io/is-default-class",
+                                                    "true"}})}})},
+       {"provisioner", api::kLocalPathProvisioner},
+       {"reclaimPolicy", "Delete"},
+       {"volumeBindingMode", "WaitForFirstConsumer"}});
+}
+
+/// `first`: the cluster has no objects yet.
+std::vector<Named> wanted_objects(const Options& options, bool first) {
   std::vector<Named> out;
+  // Before the namespaces, so in one transaction with them: who deletes it later does not get it
+  // again by a restart.
+  if (first && options.local_path_class)
+    out.push_back({"storage.k8s.io", "StorageClass", local_path_class()});
   for (std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
     out.push_back({"", "Namespace", namespace_object(name)});
   }
@@ -166,7 +184,9 @@ Result<std::vector<store::Op>> missing(runtime::Runtime& runtime, const store::S
                                        const ResourceSet& set, const Options& options) {
   std::string now = format_rfc3339(runtime.clock.now());
   std::vector<store::Op> ops;
-  std::vector<Named> all = wanted_objects(options);
+  const ResourcePtr namespaces = set.find_kind("", "Namespace");
+  const bool first = namespaces && !store.get(namespaces->key("", "default"));
+  std::vector<Named> all = wanted_objects(options, first);
   if (set.find_kind("resource.k8s.io", "ResourcePoolStatusRequest")) {
     for (const Value& object : auth::pool_status_roles()) {
       all.push_back({"rbac.authorization.k8s.io", {}, object});

@@ -58,6 +58,8 @@ struct Options {
   std::vector<std::string> accounts = {};
   std::vector<DriverAccount> drivers = {};
   bool fleet = false;
+  /// A new cluster gets a default StorageClass whose volumes are folders on nodes.
+  bool local_path_class = false;
   /// Nodes in this process, and the host where they listen; others are reached at the address that
   /// they tell.
   std::vector<std::string> own_nodes = {};

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "api/volumes/volumes.h"
 #include "base/strings.h"
 #include "node/pods/node_paths.h"
 #include "node/pods/pod_admission.h"
@@ -245,6 +246,15 @@ PersistentVolumes::Outcome PersistentVolumes::mount_local(const Value& pod,
   const std::string path = node_path(facts_, volume["spec"]["local"]["path"].as_string());
   const std::string target = cat(pod_folder(facts_, uid_text(pod)), '/', kLocal, '/', name);
   Outcome out{{target, claimed.read_only}};
+  // A folder of the provisioner that comes with the program is made when it is first mounted; who
+  // may write there is a matter of who gets the claim.
+  if (api::annotation_of(volume, api::kProvisionedBy).as_string() == api::kLocalPathProvisioner &&
+      path == cat(api::kLocalPathFolder, '/', name)) {
+    if (auto folder = make_folder(path, 0777); !folder) {
+      out.failure = failure_of("MountVolume.SetUp failed", name, folder.error());
+      return out;
+    }
+  }
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     out.failure = failure_of("MountVolume.NewMounter initialization failed", name,

@@ -155,6 +155,11 @@ const std::vector<BuiltinName>& builtin_names() {
   return names;
 }
 
+const std::vector<BuiltinName>& builtin_own_name() {
+  static const std::vector<BuiltinName> name = {{cat(kBuiltinRepository, ":latest"), {"sh"}}};
+  return name;
+}
+
 Result<std::vector<BuiltinName>> builtin_aliases(const std::vector<std::string>& names) {
   std::vector<BuiltinName> out;
   for (const auto& name : names) {

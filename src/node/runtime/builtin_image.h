@@ -25,6 +25,8 @@ const std::vector<BuiltinName>& builtin_names();
 
 /// In front of the id where others show repository and digest: nobody takes it for the real image.
 inline constexpr const char* kBuiltinRepository = "dibs.dev/built-in";
+/// Under this name it is always there: dibs.dev/built-in:latest, for pods of the cluster's own.
+const std::vector<BuiltinName>& builtin_own_name();
 
 /// What `--image-alias` says: a name with a tag is that one, a name without one all tags that
 /// builtin_names() has of it, or :latest.

@@ -243,8 +243,8 @@ Result<std::optional<StoredImage>> ImageStore::find(const std::string& name) {
     }
   }
   // By id also what stood in for a name: a container is made from it by that.
-  for (const auto* names : {&options_.aliases, &builtin_names()}) {
-    if (names != &options_.aliases && !is_digest(name)) break;
+  for (const auto* names : {&options_.aliases, &builtin_own_name(), &builtin_names()}) {
+    if (names == &builtin_names() && !is_digest(name)) break;
     DIBS_TRY(const auto records, builtin_records(*names));
     for (std::size_t i = 0; i < records.size(); ++i) {
       const std::string& alias = (*names)[i].name;

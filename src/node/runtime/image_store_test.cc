@@ -307,6 +307,7 @@ TEST_F(ImageStoreTest, comes_with_images) {
   EXPECT_TRUE((*aliased.find("team/app:2")).has_value());
   EXPECT_FALSE((*aliased.find("team/app:3")).has_value());
   EXPECT_FALSE((*aliased.find("busybox:1.36")).has_value());
+  EXPECT_TRUE((*aliased.find("dibs.dev/built-in")).has_value());
   const std::string bin = (*found)->layers.at(0) + "/bin/";
   for (const char* name : {"sh", "bash", "printenv", "sleep", "env", "wc"}) {
     EXPECT_TRUE(fs::exists(bin + name)) << name;
