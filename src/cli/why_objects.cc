@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/kinds/resource/versions/conversion.h"
+#include "api/volumes/volumes.h"
 #include "base/strings.h"
 #include "client/resource_versions.h"
 #include "scheduler/pod_shapes.h"
@@ -58,6 +59,49 @@ bool has_named_resources(const Value& claim) {
                      [](const Value& handle) { return handle["structuredData"].is_object(); });
 }
 
+struct VolumeKind {
+  const char* kind;
+  client::Gvr gvr;
+};
+const VolumeKind kVolumeKinds[] = {
+    {"PersistentVolumeClaim", {"", "v1", "persistentvolumeclaims"}},
+    {"PersistentVolume", {"", "v1", "persistentvolumes"}},
+    {"StorageClass", {"storage.k8s.io", "v1", "storageclasses"}},
+    {"CSINode", {"storage.k8s.io", "v1", "csinodes"}},
+    {"CSIDriver", {"storage.k8s.io", "v1", "csidrivers"}},
+    {"CSIStorageCapacity", {"storage.k8s.io", "v1", "csistoragecapacities"}},
+    {"VolumeAttachment", {"storage.k8s.io", "v1", "volumeattachments"}},
+};
+
+bool is_about_volumes(std::string_view kind) {
+  return std::any_of(std::begin(kVolumeKinds), std::end(kVolumeKinds),
+                     [kind](const VolumeKind& one) { return kind == one.kind; });
+}
+
+Result<std::vector<Value>> list_volumes(client::Client& client, const std::vector<Value>& pods) {
+  std::vector<Value> made;
+  const bool wanted = std::any_of(pods.begin(), pods.end(),
+                                  [](const Value& pod) { return !api::pod_volumes(pod).empty(); });
+  if (!wanted) return made;
+  for (const VolumeKind& one : kVolumeKinds) {
+    DIBS_TRY(const std::vector<Value> found, list_known(client, one.gvr));
+    made.insert(made.end(), found.begin(), found.end());
+  }
+  return made;
+}
+
+void put_volume_object(scheduler::Volumes& volumes, const Value& object) {
+  const std::string_view kind = object["kind"].as_string();
+  if (kind == "PersistentVolumeClaim")
+    volumes.put_claim(object);
+  else if (kind == "PersistentVolume")
+    volumes.put_volume(object);
+  else if (kind == "StorageClass")
+    volumes.put_class(object);
+  else
+    volumes.put_other(object);
+}
+
 bool used_by_it_alone(const Value& claim, const Value& pod) {
   const Value& users = claim["status"]["reservedFor"];
   return users.size() == 1 && users[0]["uid"] == pod["metadata"]["uid"];
@@ -79,6 +123,7 @@ void WhyObjects::add(const Value& object) {
                            : kind == "PodSchedulingContext"    ? &contexts
                            : kind == "ResourceClaimParameters" ? &claim_parameters
                            : kind == "ResourceClassParameters" ? &class_parameters
+                           : is_about_volumes(kind)            ? &volumes
                            : kind == "Event"                   ? &events
                                                                : nullptr;
   if (to != nullptr) to->push_back(object);
@@ -106,6 +151,7 @@ Result<WhyObjects> fetch_objects(client::Client& client) {
   }
   // Last, so that a pod that is there has its claims above.
   DIBS_TRY(made.pods, list_all(client, {"", "v1", "pods"}));
+  DIBS_TRY(made.volumes, list_volumes(client, made.pods));
   return made;
 }
 
@@ -151,6 +197,8 @@ std::unique_ptr<WhyState> make_state(const WhyWorld& world, const Value* without
     made->devices.put_resource_class(object);
   }
   for (const Value& object : world.objects.contexts) made->devices.put_context(object);
+  for (const Value& object : world.objects.volumes)
+    put_volume_object(made->cluster.volumes(), object);
   scheduler::Parameters& parameters = made->devices.parameters();
   for (const Value& object : world.objects.claim_parameters) {
     parameters.put_claim_parameters(object);

@@ -29,6 +29,9 @@ struct WhyObjects {
   std::vector<json::Value> classes;
   std::vector<json::Value> slices;
   std::vector<json::Value> rules;  // DeviceTaintRules
+  /// PersistentVolumes, claims on them, StorageClasses and what drivers say; only where pods have
+  /// such volumes.
+  std::vector<json::Value> volumes;
   // Of the classic model alone.
   std::vector<json::Value> resource_classes;
   std::vector<json::Value> contexts;  // PodSchedulingContexts

@@ -213,7 +213,10 @@ class PodStory {
     }
     if (!found.obstacle().empty()) {
       const bool rejected = found.run.ready == DeviceRun::Ready::rejected;
-      pending(rejected ? "ClassMissing" : "ClaimNotReady", found.obstacle());
+      pending(!found.volumes.empty() ? "VolumesNotReady"
+              : rejected             ? "ClassMissing"
+                                     : "ClaimNotReady",
+              found.obstacle());
       return;
     }
     if (found.nodes == 0) {

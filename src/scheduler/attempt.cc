@@ -247,6 +247,12 @@ Decision Placer::place(const Pod& pod, const Profile& profile, Time now) {
     made.failure.plugins = ~PluginSet{0};
     return std::move(search.made);
   }
+  if (const VolumeRun* volumes = search.filters.volumes();
+      volumes != nullptr && !volumes->reason.empty()) {
+    made.failure.message = unavailable_message(count, volumes->reason);
+    made.failure.plugins = bit(volumes->plugin);
+    return std::move(search.made);
+  }
   if (made.run.ready == DeviceRun::Ready::failed) {
     made.failure.error = true;
     made.failure.message = cat("running PreFilter plugin \"DynamicResources\": ", made.run.reason);

@@ -136,6 +136,13 @@ void Binder::start(BindJob job) {
   for (std::size_t i = 0; i < run->job.claims.size(); ++i) write_claim(run, i);
 }
 
+void Binder::give_up(BindJob job, const std::string& failure) {
+  auto run = std::make_shared<Run>();
+  run->job = std::move(job);
+  ++running_;
+  finish(run, failure);
+}
+
 void Binder::write_claim(const std::shared_ptr<Run>& run, std::size_t index) {
   const ClaimWrite& write = run->job.claims[index];
   if (write.key.empty()) return create_claim(run, index);

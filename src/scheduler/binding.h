@@ -71,6 +71,8 @@ class Binder {
          client::EventRecorder& recorder, int release, Done done);
 
   void start(BindJob job);
+  /// What was reserved for it is given back, and its end told.
+  void give_up(BindJob job, const std::string& failure);
   /// Who waits for binding conditions looks again.
   void claim_changed(const std::string& key);
   /// Nobody needs to wait for this pod any more.

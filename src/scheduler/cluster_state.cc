@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "api/volumes/volumes.h"
 #include "base/strings.h"
+#include "client/client.h"
 
 namespace dibs::scheduler {
 namespace {
@@ -194,8 +196,25 @@ PodPtr ClusterState::counted(std::string_view key) const {
   return found != where_.end() ? found->second.pod : nullptr;
 }
 
+std::size_t ClusterState::volume_users(const std::string& claim) const {
+  const auto found = volume_users_.find(claim);
+  return found != volume_users_.end() ? found->second : 0;
+}
+
+void ClusterState::count_volumes(const Pod& pod, int sign) {
+  for (const api::PodVolume& volume : api::pod_volumes(pod.object)) {
+    const std::string key = client::key_of(pod.name_space, volume.claim);
+    if (sign > 0) {
+      ++volume_users_[key];
+    } else if (--volume_users_[key] == 0) {
+      volume_users_.erase(key);
+    }
+  }
+}
+
 void ClusterState::count(const Pod& pod, NodeInfo& info, int sign) {
   ++info.version;
+  if (pod.claims_volumes) count_volumes(pod, sign);
   if (sign > 0) {
     info.requested.add(pod.shape->requests);
     info.ports.insert(info.ports.end(), pod.shape->ports.begin(), pod.shape->ports.end());

@@ -22,6 +22,7 @@
 #include "alloc/node.h"
 #include "scheduler/node_row.h"
 #include "scheduler/pod.h"
+#include "scheduler/volumes.h"
 
 namespace dibs::scheduler {
 
@@ -104,6 +105,10 @@ class ClusterState {
   PodPtr counted(std::string_view key) const;
   std::size_t pod_count() const { return where_.size(); }
 
+  Volumes& volumes() { return volumes_; }
+  /// Assigned pods that have the claim ("namespace/name") as a volume.
+  std::size_t volume_users(const std::string& claim) const;
+
   /// Room that is kept for pods that wait for their victims to go.
   void nominate(const PodPtr& pod, std::string_view node);
   void drop_nomination(std::string_view key);
@@ -141,6 +146,7 @@ class ClusterState {
   /// Of status.images.
   void replace_images(const NodeInfo& node, const json::Value& before, const json::Value& after);
   void count(const Pod& pod, NodeInfo& node, int sign);
+  void count_volumes(const Pod& pod, int sign);
   void count_terms(const Pod& pod, const NodeInfo& node, int sign);
   void carry(const Pod& pod, const NodeInfo& node, int sign);
   void rebuild_tallies();
@@ -148,8 +154,10 @@ class ClusterState {
   std::unordered_map<std::string, std::unique_ptr<NodeInfo>> by_name_;
   std::vector<NodeInfo*> nodes_;
   std::vector<NodeRow> rows_;
-  std::unordered_map<std::string, NodeImage> images_;               // by name
-  std::unordered_map<std::string_view, Counted> where_;             // by the pod's own key
+  std::unordered_map<std::string, NodeImage> images_;    // by name
+  std::unordered_map<std::string_view, Counted> where_;  // by the pod's own key
+  Volumes volumes_;
+  std::unordered_map<std::string, std::size_t> volume_users_;       // by claim
   std::unordered_map<std::string, json::Value> namespaces_;         // labels
   std::unordered_map<std::string, std::vector<PodPtr>> nominated_;  // by node
   std::unordered_map<std::string, std::string> nominations_;        // node by pod

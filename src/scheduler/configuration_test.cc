@@ -81,8 +81,10 @@ TEST(Configuration, is_the_default_when_it_says_nothing) {
   for (std::size_t i = 0; i < kPlugins; ++i) {
     const PluginInfo& plugin = info(static_cast<Plugin>(i));
     const Score* score = find_score(plugin.name);
-    EXPECT_EQ(score != nullptr, plugin.here && (plugin.points & bit(Point::score)) != 0)
-        << plugin.name;
+    // Volumes would score by StorageCapacityScoring alone.
+    const bool scores = plugin.here && (plugin.points & bit(Point::score)) != 0 &&
+                        static_cast<Plugin>(i) != Plugin::volume_binding;
+    EXPECT_EQ(score != nullptr, scores) << plugin.name;
     EXPECT_EQ(standard.weight(plugin.name), score != nullptr ? score->weight : 0) << plugin.name;
   }
 }
@@ -302,8 +304,8 @@ TEST(Configuration, refuses_profiles_that_cannot_be_made) {
 TEST(Configuration, tells_what_has_no_effect) {
   EXPECT_THAT(
       parse(cat("parallelism: 4\nenableProfiling: false\nclientConnection: {qps: 5}\n",
-                profile("{filter: {disabled: [{name: Misspelled}]}, score: {enabled: [{name: "
-                        "VolumeBinding}]}, multiPoint: {enabled: [{name: NodeName, weight: 3}]}}",
+                profile("{filter: {disabled: [{name: Misspelled}]}, permit: {enabled: [{name: "
+                        "GangScheduling}]}, multiPoint: {enabled: [{name: NodeName, weight: 3}]}}",
                         "[{name: DynamicResources, args: {filterTimeout: 10s}}]")))
           .warnings,
       ElementsAre(
@@ -314,7 +316,20 @@ TEST(Configuration, tells_what_has_no_effect) {
           "profiles[0].plugins.multiPoint.enabled[0].weight has no effect: NodeName does not score",
           "profiles[0].plugins.filter.disabled[0] has no effect: plugin \"Misspelled\" does not "
           "exist",
-          "profiles[0].plugins.score.enabled[0] has no effect: VolumeBinding is not implemented"));
+          "profiles[0].plugins.permit.enabled[0] has no effect: GangScheduling is not "
+          "implemented"));
+}
+
+TEST(Configuration, has_a_timeout_for_volumes) {
+  const auto args = [](const char* text) {
+    return profile("{}", cat("[{name: VolumeBinding, args: {", text, "}}]"));
+  };
+  EXPECT_EQ(parse(args("bindTimeoutSeconds: 30")).profiles.front().volume_timeout,
+            std::chrono::seconds(30));
+  EXPECT_THAT(refusal(args("bindTimeoutSeconds: -1")),
+              testing::HasSubstr("invalid BindTimeoutSeconds, should not be a negative value"));
+  EXPECT_THAT(refusal(args("shape: [{utilization: 1, score: 2}]")),
+              testing::HasSubstr("unexpected field `shape`"));
 }
 
 TEST(Configuration, refuses_arguments_of_features_that_are_off) {

@@ -139,7 +139,21 @@ void Scheduler::Core::assume(const Queue::Popped& popped, Decision& decision) {
   }
   queue.next_of(job.group, now());
   wake_for_pod(*pod);
+  if (pod->claims_volumes) return bind_volumes(std::move(job), *profile_of(*pod), *decision.node);
   binder->start(std::move(job));
+}
+
+void Scheduler::Core::bind_volumes(BindJob job, const Profile& profile, const NodeInfo& node) {
+  const Volumes& volumes = state.volumes();
+  VolumePlan plan = volumes.plan(volumes.prepare(*job.pod, profile.filters()), node);
+  if (plan.empty()) return binder->start(std::move(job));
+  const PodPtr pod = job.pod;
+  const std::string name = job.node;
+  volume_binder->start(pod, name, std::move(plan), profile.volume_timeout,
+                       [this, job = std::move(job)](const std::string& failure) {
+                         if (failure.empty()) return binder->start(job);
+                         binder->give_up(job, failure);
+                       });
 }
 
 void Scheduler::Core::unplaced(const Queue::Popped& popped, const Profile& profile,
@@ -330,7 +344,7 @@ void Scheduler::Core::bound(const BindJob& job, const std::string& failure) {
       const std::string name = node->name;
       state.remove_pod(pod->key);
       if (NodeInfo* freed = state.find(name)) {
-        wake_for_node(bit(Plugin::resources_fit) | bit(Plugin::node_ports), *freed,
+        wake_for_node(bit(Plugin::resources_fit) | bit(Plugin::node_ports) | kVolumePlugins, *freed,
                       "AssignedPodDelete");
       }
     }

@@ -22,6 +22,7 @@
 #include "scheduler/preemption.h"
 #include "scheduler/queue.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/volume_binding.h"
 
 namespace dibs::scheduler {
 
@@ -51,6 +52,11 @@ struct Scheduler::Core : std::enable_shared_from_this<Scheduler::Core> {
   void on_claim(const json::Value& object);
   void on_claim_removed(const json::Value& object);
   void on_slice(const json::Value& object);
+  void on_volume_claim(const json::Value& object);
+  void on_volume(const json::Value& object);
+  void on_volume_fact(const json::Value& object);
+  /// Pods that use the claim as a volume look again.
+  void wake_users(const std::string& claim_key, const char* why);
   void on_budget(const json::Value& object);
   void on_resource_class(const json::Value& object);
   void on_context(const json::Value& object);
@@ -78,6 +84,8 @@ struct Scheduler::Core : std::enable_shared_from_this<Scheduler::Core> {
   void arm();
   void attempt(const Queue::Popped& popped);
   void assume(const Queue::Popped& popped, Decision& decision);
+  /// Volumes come before claims for devices and the pod itself.
+  void bind_volumes(BindJob job, const Profile& profile, const NodeInfo& node);
   void unplaced(const Queue::Popped& popped, const Profile& profile, Decision& decision);
   /// Proposes nodes to the drivers of the pod's claims, or waits for what they say.
   void negotiate(const Queue::Popped& popped, Decision& decision);
@@ -112,6 +120,7 @@ struct Scheduler::Core : std::enable_shared_from_this<Scheduler::Core> {
   Queue queue;
   Placer placer;
   std::unique_ptr<Binder> binder;
+  std::unique_ptr<VolumeBinder> volume_binder;
   std::unique_ptr<ContextWriter> contexts;
   std::optional<Metrics> metrics;
   std::map<std::string, DisruptionBudget> budgets;
@@ -120,6 +129,8 @@ struct Scheduler::Core : std::enable_shared_from_this<Scheduler::Core> {
   std::unordered_map<std::string, std::string> binding;  // uid of pods by key
   std::unordered_map<std::string, std::set<std::string>> users;  // pods by claim
   std::unordered_map<std::string, std::set<std::string>> used;   // claims by pod
+  // The same of claims that are volumes; only of pods that have such.
+  std::unordered_map<std::string, std::set<std::string>> volume_users;
   bool stepping = false;
   Duration armed{0};  // when the timer rings; 0: none
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "api/kinds/resource/versions/model.h"
+#include "api/volumes/volumes.h"
 #include "base/strings.h"
 #include "scheduler/core.h"
 
@@ -11,6 +12,10 @@ namespace {
 using json::Value;
 
 constexpr PluginSet kAboutPods = bit(Plugin::topology_spread) | bit(Plugin::inter_pod_affinity);
+/// What a pod that goes may have kept from others.
+constexpr PluginSet kFreedByPods = bit(Plugin::resources_fit) | bit(Plugin::node_ports) |
+                                   bit(Plugin::volume_restrictions) |
+                                   bit(Plugin::node_volume_limits) | kAboutPods;
 
 }  // namespace
 
@@ -35,6 +40,7 @@ void Scheduler::Core::wake_for_node(PluginSet plugins, const NodeInfo& node, con
         if (!pod.shape->spread.empty() && (plugins & bit(Plugin::topology_spread)) != 0) {
           return true;
         }
+        if (pod.claims_volumes && (plugins & bit(Plugin::volume_restrictions)) != 0) return true;
         if (!pod.shape->anti_affinity.empty() || !pod.shape->affinity.empty()) return true;
         FilterRun run(state, pod, *profile,
                       [this](std::string_view name) { return devices.serves(name); });
@@ -68,7 +74,8 @@ void Scheduler::Core::on_node(const Value& object) {
   PluginSet plugins = 0;
   if (change.added) plugins = ~PluginSet{0};
   if (change.labels) {
-    plugins |= bit(Plugin::node_affinity) | bit(Plugin::dynamic_resources) | kAboutPods;
+    plugins |= bit(Plugin::node_affinity) | bit(Plugin::dynamic_resources) | kAboutPods |
+               bit(Plugin::volume_binding) | bit(Plugin::volume_zone);
   }
   if (change.taints) {
     plugins |= bit(Plugin::taint_toleration) | bit(Plugin::node_unschedulable) |
@@ -108,6 +115,13 @@ void Scheduler::Core::leave(const PodPtr& pod) {
   queue.remove(pod->key);
   state.drop_nomination(pod->key);
   forget_users(pod->key);
+  if (!pod->claims_volumes) return;
+  for (const api::PodVolume& volume : api::pod_volumes(pod->object)) {
+    const auto found = volume_users.find(client::key_of(pod->name_space, volume.claim));
+    if (found == volume_users.end()) continue;
+    found->second.erase(pod->key);
+    if (found->second.empty()) volume_users.erase(found);
+  }
 }
 
 void Scheduler::Core::on_pod(const PodPtr& pod) {
@@ -119,8 +133,7 @@ void Scheduler::Core::on_pod(const PodPtr& pod) {
       const std::string name = node != nullptr ? node->name : "";
       if (!state.remove_pod(pod->key)) return;
       if (NodeInfo* freed = state.find(name)) {
-        wake_for_node(bit(Plugin::resources_fit) | bit(Plugin::node_ports) | kAboutPods, *freed,
-                      "AssignedPodDelete");
+        wake_for_node(kFreedByPods, *freed, "AssignedPodDelete");
       }
       return;
     }
@@ -169,6 +182,10 @@ void Scheduler::Core::enqueue(const PodPtr& pod) {
     users[key].insert(pod->key);
     used[pod->key].insert(key);
   }
+  if (pod->claims_volumes) {
+    for (const api::PodVolume& volume : api::pod_volumes(pod->object))
+      volume_users[client::key_of(pod->name_space, volume.claim)].insert(pod->key);
+  }
   const auto bound = binding.find(pod->key);
   if (bound != binding.end() && bound->second == pod->uid) return;
   std::string problem;
@@ -194,13 +211,13 @@ void Scheduler::Core::on_pod_removed(const PodPtr& pod) {
   const auto known = waiting.find(pod->key);
   if (known != waiting.end() && known->second->uid == pod->uid) leave(pod);
   binder->pod_gone(pod->key);
+  volume_binder->pod_gone(pod->key);
   NodeInfo* node = state.node_of(pod->key);
   if (node == nullptr || state.counted(pod->key)->uid != pod->uid) return;
   const std::string name = node->name;
   state.remove_pod(pod->key);
   if (NodeInfo* freed = state.find(name)) {
-    wake_for_node(bit(Plugin::resources_fit) | bit(Plugin::node_ports) | kAboutPods, *freed,
-                  "AssignedPodDelete");
+    wake_for_node(kFreedByPods, *freed, "AssignedPodDelete");
   }
 }
 
@@ -247,6 +264,37 @@ void Scheduler::Core::on_slice(const Value& object) {
   if (NodeInfo* node = state.find(node_name)) {
     wake_for_node(bit(Plugin::dynamic_resources), *node, "ResourceSliceUpdate");
   }
+}
+
+void Scheduler::Core::wake_users(const std::string& claim_key, const char* why) {
+  const auto found = volume_users.find(claim_key);
+  if (found == volume_users.end()) return;
+  const std::set<std::string> pods = found->second;
+  for (const std::string& pod : pods) queue.wake_pod(pod, now(), why);
+  kick();
+}
+
+void Scheduler::Core::on_volume_claim(const Value& object) {
+  state.volumes().put_claim(object);
+  volume_binder->changed();
+  wake_users(client::key_of(object), "PersistentVolumeClaimUpdate");
+}
+
+void Scheduler::Core::on_volume(const Value& object) {
+  state.volumes().put_volume(object);
+  volume_binder->changed();
+  const std::string claim = api::claim_key_of(object);
+  if (!claim.empty()) return wake_users(claim, "PersistentVolumeUpdate");
+  queue.wake(
+      kVolumePlugins, [&](const Pod& pod) { return state.volumes().may_help(object, pod); }, now(),
+      "PersistentVolumeUpdate");
+  kick();
+}
+
+void Scheduler::Core::on_volume_fact(const Value& object) {
+  const std::string why = cat(object["kind"].as_string(), "Update");
+  queue.wake(kVolumePlugins, nullptr, now(), why.c_str());
+  kick();
 }
 
 void Scheduler::Core::on_budget(const Value& object) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "api/volumes/volumes.h"
 #include "base/strings.h"
 #include "scheduler/scores/scores.h"
 
@@ -93,6 +94,12 @@ std::string spread_keys(const Pod& pod) {
   return join(made, ", ");
 }
 
+std::string volume_claims(const Pod& pod) {
+  std::vector<std::string> made;
+  for (const api::PodVolume& volume : api::pod_volumes(pod.object)) made.push_back(volume.claim);
+  return cat(made.size() > 1 ? "claims " : "claim ", join(made, ", "));
+}
+
 /// Asks every filter by itself.
 class Filters {
  public:
@@ -146,6 +153,12 @@ class Filters {
                            ? topology_keys(pod_.shape->affinity)
                            : topology_keys(pod_.shape->anti_affinity);
         break;
+      case Plugin::volume_restrictions:
+      case Plugin::node_volume_limits:
+      case Plugin::volume_binding:
+      case Plugin::volume_zone:
+        made.subject = volume_claims(pod_);
+        break;
       default:
         break;
     }
@@ -190,7 +203,9 @@ class Explainer {
     for (const std::size_t place : made_.run.asked) {
       made_.drivers.push_back(devices_.driver_of(made_.run.claims[place]));
     }
-    if (hopeless) return std::move(made_);
+    if (pod_.claims_volumes)
+      made_.volumes = state_.volumes().prepare(pod_, profile_.filters()).reason;
+    if (hopeless || !made_.volumes.empty()) return std::move(made_);
     look_at_nodes();
     if (!held_.empty()) hold_back();
     rank_able();
@@ -389,6 +404,19 @@ class Explainer {
         return only(cat("free the host port ", obstacle.subject), kWait);
       case Plugin::resources_fit:
         return ways_to_fit(obstacle, group);
+      case Plugin::volume_restrictions:
+        return only("wait until the other pod that has the claim is gone", kWait);
+      case Plugin::node_volume_limits:
+        return only("remove a pod with volumes from the node", kWait);
+      case Plugin::volume_binding:
+        if (obstacle.reason == words_of(Cause::no_volume)) {
+          return only(
+              cat("add a PersistentVolume for ", obstacle.subject, " that the node can reach"),
+              kRepair);
+        }
+        return obstacle.reason == words_of(Cause::no_storage)
+                   ? only("ask for less storage", kAskLess)
+                   : std::vector<Fix>();
       case Plugin::topology_spread:
         return only(cat("relax the pod's topology spread over ", obstacle.subject), kDropRule);
       case Plugin::inter_pod_affinity:

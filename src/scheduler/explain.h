@@ -71,6 +71,8 @@ struct Explanation {
   std::vector<std::string> empty_classes;
   /// Of the claims that drivers are asked about, in the order of run.asked.
   std::vector<std::string> drivers;
+  /// What the pod's volumes wait for, whatever the node. Empty: nothing.
+  std::string volumes;
   /// False: the profile leaves DynamicResources out, and the pod has claims.
   bool devices_enabled = true;
 
@@ -79,7 +81,7 @@ struct Explanation {
   /// The demand that the devices of a group are about.
   const alloc::Demand& demand(const NodeGroup& group) const;
   /// The same for every node: a claim or a class is missing. Empty: nothing of the kind.
-  const std::string& obstacle() const { return run.reason; }
+  const std::string& obstacle() const { return volumes.empty() ? run.reason : volumes; }
 };
 
 struct ExplainScope {

@@ -29,6 +29,15 @@ const char* words_of(Cause cause) {
       "node(s) didn't match Pod's node affinity/selector",
       "node(s) didn't have free ports for the requested pod ports",
       "",
+      "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access "
+      "mode",
+      "node(s) exceed max volume count",
+      "node(s) didn't match PersistentVolume's node affinity",
+      "node(s) didn't find available persistent volumes to bind",
+      "node(s) did not have enough free storage",
+      "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+      "node(s) had no available volume zone",
+      "node(s) wait for the pod's volumes",
       "node(s) didn't match pod topology spread constraints (missing required label)",
       "node(s) didn't match pod topology spread constraints",
       "node(s) didn't match pod affinity rules",
@@ -83,12 +92,14 @@ FilterRun::FilterRun(ClusterState& state, const Pod& pod, const Profile& profile
                  profile.has(Point::pre_filter, Plugin::node_affinity);
   if (!shape_.spread.empty() && on(Plugin::topology_spread)) count_spread();
   if (on(Plugin::inter_pod_affinity)) find_forbidden();
+  if (pod_.claims_volumes && (enabled_ & kVolumePlugins) != 0)
+    volumes_ = state_.volumes().prepare(pod_, enabled_);
   const bool by_node = shape_.names_nodes || shape_.node_selector.size() > 0 ||
                        shape_.has_node_affinity || !pod_.node_name.empty();
   const bool by_pods =
       on(Plugin::inter_pod_affinity) &&
       (!shape_.affinity.empty() || !shape_.anti_affinity.empty() || !forbidden_.empty());
-  is_particular_ = by_node || by_pods || !shape_.ports.empty() || !spread_.empty();
+  is_particular_ = by_node || by_pods || volumes_ || !shape_.ports.empty() || !spread_.empty();
 }
 
 void FilterRun::count_spread() {
@@ -209,6 +220,18 @@ bool FilterRun::fits_closely(const NodeInfo& node) {
   return false;
 }
 
+const Refused* FilterRun::against_volumes(const NodeInfo& node) {
+  if (!volumes_->reason.empty()) return refuse(volumes_->plugin, Cause::volumes, false);
+  if ((enabled_ & bit(Plugin::volume_restrictions)) != 0) {
+    for (const std::string& claim : volumes_->single) {
+      if (state_.volume_users(claim) > 0)
+        return refuse(Plugin::volume_restrictions, Cause::volume_in_use, true);
+    }
+  }
+  const auto against = state_.volumes().check(*volumes_, node);
+  return against ? refuse(against->plugin, against->cause, against->resolvable) : nullptr;
+}
+
 const Refused* FilterRun::against_spread(const NodeInfo& node) {
   for (const SpreadCounts& counts : spread_) {
     const json::Value* value = node.label(counts.constraint->topology_key);
@@ -275,6 +298,9 @@ const Refused* FilterRun::check_at(std::size_t index) {
   }
   if (on(Plugin::resources_fit) && !fits(index, row)) return &refused_;
   if (node == nullptr) return nullptr;
+  if (volumes_) {
+    if (const Refused* refused = against_volumes(*node)) return refused;
+  }
   if (const Refused* refused = against_spread(*node)) return refused;
   return on(Plugin::inter_pod_affinity) ? against_pods(*node) : nullptr;
 }

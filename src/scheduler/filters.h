@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -28,13 +29,21 @@ enum class Cause : std::uint8_t {
   affinity,
   ports,
   resources,  // which: see Refused
+  volume_in_use,
+  volume_limit,
+  volume_elsewhere,
+  no_volume,
+  no_storage,
+  volume_lost,
+  volume_zone,
+  volumes,  // the same for every node: see VolumeRun
   no_topology_label,
   spread,
   pod_affinity,
   pod_anti_affinity,
   existing_anti_affinity,
 };
-inline constexpr std::size_t kCauses = 12;
+inline constexpr std::size_t kCauses = 20;
 /// The words of a cause other than `resources`.
 const char* words_of(Cause cause);
 
@@ -83,6 +92,9 @@ class FilterRun {
   /// The same by its place among the nodes.
   const Refused* check_at(std::size_t index);
 
+  /// Null for a pod without claims as volumes.
+  const VolumeRun* volumes() const { return volumes_ ? &*volumes_ : nullptr; }
+
   /// Pods matching a constraint by domain, and what the smallest domain has; for scores too.
   struct SpreadCounts {
     const SpreadConstraint* constraint = nullptr;
@@ -96,6 +108,7 @@ class FilterRun {
   bool fits(std::size_t index, const NodeRow& row);
   /// Where more than the row counts: what nominated pods want, and other resources.
   bool fits_closely(const NodeInfo& node);
+  const Refused* against_volumes(const NodeInfo& node);
   const Refused* against_spread(const NodeInfo& node);
   const Refused* against_pods(const NodeInfo& node);
   void count_spread();
@@ -111,6 +124,8 @@ class FilterRun {
   bool tolerates_cordon_ = false;
   /// The pod names its nodes, and that counts.
   bool names_nodes_ = false;
+  /// Of a pod that has claims as volumes.
+  std::optional<VolumeRun> volumes_;
   /// The pod wants something of the node's name or labels, its ports, or the pods around it.
   bool is_particular_ = false;
   std::vector<SpreadCounts> spread_;

@@ -59,6 +59,20 @@ void read_devices(const Value& args, const Path& path, Profile& profile, FieldEr
   }
 }
 
+void read_volumes(const Value& args, const Path& path, Profile& profile, FieldErrors& found) {
+  const Value& timeout = args["bindTimeoutSeconds"];
+  profile.volume_timeout = std::chrono::seconds(timeout.as_int(600));
+  if (timeout.as_int() < 0) {
+    found.invalid(path.child("bindTimeoutSeconds"), timeout,
+                  "invalid BindTimeoutSeconds, should not be a negative value");
+  }
+  if (!args["shape"].is_null()) {
+    found.invalid(path.child("shape"), args["shape"],
+                  "unexpected field `shape`, remove it or turn on the feature gate "
+                  "StorageCapacityScoring");
+  }
+}
+
 void read_pod_affinity(const Value& args, const Path& path, Profile& profile, FieldErrors& found) {
   const Value& weight = args["hardPodAffinityWeight"];
   profile.hard_affinity_weight = weight.as_int(profile.hard_affinity_weight);
@@ -196,6 +210,7 @@ struct ArgsReader {
 constexpr std::array kReaders = {
     ArgsReader{Plugin::default_preemption, read_preemption},
     ArgsReader{Plugin::dynamic_resources, read_devices},
+    ArgsReader{Plugin::volume_binding, read_volumes},
     ArgsReader{Plugin::inter_pod_affinity, read_pod_affinity},
     ArgsReader{Plugin::node_affinity, read_node_affinity},
     ArgsReader{Plugin::topology_spread, read_spread},

@@ -198,6 +198,10 @@ std::shared_ptr<const Pod> Pod::read(const json::Value& object, PodShapes& shape
   pod->terminating = metadata["deletionTimestamp"].is_string();
   const std::string_view phase = pod->object["status"]["phase"].as_string();
   pod->finished = phase == "Succeeded" || phase == "Failed";
+  for (const json::Value& volume : spec["volumes"].items()) {
+    if (volume.contains("persistentVolumeClaim") || volume.contains("ephemeral"))
+      pod->claims_volumes = true;
+  }
   pod->shape = shapes.get(pod->name_space, pod->labels, counted_spec(pod->object));
   return pod;
 }
@@ -216,6 +220,8 @@ std::string Pod::signature() const {
   // through their anti-affinity.
   std::string out = shape->signature;
   json::write_to(out, labels);
+  // What its claims need is its own.
+  if (claims_volumes) append(out, '\n', key);
   return out;
 }
 

@@ -116,6 +116,7 @@ struct Pod {
   bool gated = false;
   bool terminating = false;
   bool finished = false;
+  bool claims_volumes = false;  // it has PersistentVolumeClaims as volumes
 
   Pod() = default;
   Pod(const Pod&) = delete;

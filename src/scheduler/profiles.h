@@ -71,6 +71,8 @@ struct Profile {
   std::int64_t victims_percentage = 0;
   std::int64_t victims_absolute = 100;
   Duration binding_timeout = std::chrono::seconds(600);
+  /// Of VolumeBinding: how long volumes may take to be bound.
+  Duration volume_timeout = std::chrono::seconds(600);
 
   /// All default plugins.
   static Profile standard();

@@ -73,6 +73,7 @@ void Scheduler::Core::start() {
   binder = std::make_unique<Binder>(
       client, runtime, posting, devices, recorder, options.release,
       [this](const BindJob& job, const std::string& failure) { bound(job, failure); });
+  volume_binder = std::make_unique<VolumeBinder>(client, runtime, posting, state);
   contexts = std::make_unique<ContextWriter>(client, runtime, posting, devices, options.release);
   post([this] { discover(); });
 }
@@ -137,6 +138,37 @@ void Scheduler::Core::add_informers(const Value& resources, const Value& classic
   add_informer(
       {"policy", "v1", "poddisruptionbudgets"}, [this](const Value& o) { on_budget(o); },
       [this](const Value& o) { budgets.erase(client::key_of(o)); });
+  add_informer(
+      kVolumeClaims, [this](const Value& o) { on_volume_claim(o); },
+      [this](const Value& o) {
+        state.volumes().remove_claim(o);
+        volume_binder->changed();
+      });
+  add_informer(
+      kVolumes, [this](const Value& o) { on_volume(o); },
+      [this](const Value& o) {
+        state.volumes().remove_volume(o);
+        volume_binder->changed();
+      });
+  add_informer(
+      {"storage.k8s.io", "v1", "storageclasses"},
+      [this](const Value& o) {
+        state.volumes().put_class(o);
+        on_volume_fact(o);
+      },
+      [this](const Value& o) { state.volumes().remove_class(o); });
+  for (const char* name : {"csinodes", "csidrivers", "csistoragecapacities", "volumeattachments"}) {
+    add_informer(
+        {"storage.k8s.io", "v1", name},
+        [this](const Value& o) {
+          state.volumes().put_other(o);
+          on_volume_fact(o);
+        },
+        [this](const Value& o) {
+          state.volumes().remove_other(o);
+          on_volume_fact(o);
+        });
+  }
   const auto served = [](const Value& list, std::string_view name) {
     const auto& all = list.items();
     return std::any_of(all.begin(), all.end(),
