@@ -27,7 +27,7 @@ set(DIBS_LAYERS
   "server: base json runtime net store api calls server/auth"
   "client: base json runtime net api/kinds/resource/versions calls"
   "dns: base json runtime net client"
-  "proxy: base json runtime net client"
+  "proxy: base json runtime net api/schema api/kinds client"
   "alloc: base json cel api/schema api/merge api/devices"
   "scheduler: base json runtime api/schema api/merge api/volumes api/kinds/resource/versions client alloc"
   "controllers: base json runtime cel api/merge api/volumes api/kinds/resource/versions api/kinds client"

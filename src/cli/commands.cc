@@ -317,7 +317,10 @@ Flags node_flags(NodeFlags& flags) {
           {"--service-cluster-ip-range", &flags.service_range,
            "CIDR of the cluster's Service addresses (default: 256 addresses around that of the "
            "Service kubernetes)"},
-          {"--cluster-dns", &flags.cluster_dns, "Name servers that pods are told of", kCommas},
+          {"--cluster-dns", &flags.cluster_dns,
+           "Name servers that pods are told of (default: the tenth address of Services, served "
+           "here)",
+           kCommas},
           cluster_domain(flags.cluster_domain),
           cdi_newest(flags.cdi_newest),
           unsafe_sysctls(flags.allowed_unsafe_sysctls),

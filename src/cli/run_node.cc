@@ -12,12 +12,15 @@
 #include "cli/node_names.h"
 #include "cli/process.h"
 #include "client/https_transport.h"
+#include "dns/cluster_dns.h"
 #include "dns/zone.h"
 #include "drivers/net/cni/plugins.h"
 #include "node/agent.h"
+#include "node/pods/container_config_dns.h"
 #include "node/pods/node_lease.h"
 #include "node/runtime/machine_network.h"
 #include "node/runtime/pick_runtime.h"
+#include "proxy/policy_keeper.h"
 #include "proxy/proxy.h"
 #include "runtime/files.h"
 #include "runtime/real_runtime.h"
@@ -60,7 +63,7 @@ Result<node::AgentOptions> agent_options(const NodeFlags& flags, runtime::Files&
   out.node_ip = flags.node_ip;
   out.release = flags.release;
   out.feature_gates = flags.feature_gates;
-  out.cluster_dns = flags.cluster_dns;
+  if (!flags.cluster_dns.empty()) out.cluster_dns = flags.cluster_dns;
   if (const auto domain = dns::Zone::parse_domain(flags.cluster_domain); !domain) {
     return domain.error().within("--cluster-domain");
   }
@@ -141,16 +144,40 @@ Result<node::MachineRanges> claim_addresses(const NodeFlags& flags, const std::s
   return ranges;
 }
 
+/// Names of the cluster for this machine's pods.
+Result<std::unique_ptr<dns::ClusterDns>> start_dns(
+    const NodeFlags& flags, const node::MachineRanges& ranges, const std::string& address,
+    client::Client& client, runtime::Runtime& runtime, runtime::Files& files) {
+  dns::ClusterDnsOptions how;
+  how.domain = flags.cluster_domain;
+  how.host = ranges.gateway;
+  how.service_address = address;
+  how.services = ranges.services;
+  how.pods = ranges.pods;
+  how.servers = [&files] { return node::host_name_servers(files); };
+  return dns::ClusterDns::start(std::move(how), client, runtime);
+}
+
 /// The node's half of Services. Null where containers are simulated, or somebody else does it.
 struct NodeServices {
+  std::unique_ptr<dns::ClusterDns> dns;
   std::unique_ptr<proxy::Applier> applier = proxy::make_machine_applier();
   std::unique_ptr<proxy::Proxy> proxy;
+  std::unique_ptr<proxy::Applier> policy_applier = proxy::make_machine_applier();
+  std::unique_ptr<proxy::PolicyKeeper> policies;
+
+  void stop() {
+    proxy->stop();
+    policies->stop();
+    dns->stop();
+  }
 };
 
 Result<std::unique_ptr<NodeServices>> start_services(const NodeFlags& flags,
-                                                     const node::AgentOptions& options,
+                                                     node::AgentOptions& options,
                                                      client::Client& client,
-                                                     runtime::Runtime& runtime) {
+                                                     runtime::Runtime& runtime,
+                                                     runtime::Files& files) {
   if (!flags.service_proxy || !node::would_run_processes(options.runtime)) {
     return std::unique_ptr<NodeServices>();
   }
@@ -162,7 +189,22 @@ Result<std::unique_ptr<NodeServices>> start_services(const NodeFlags& flags,
   how.services = ranges.services;
   how.reads_only_own_node = true;
   auto out = std::make_unique<NodeServices>();
+  how.dns_address = flags.cluster_dns.empty()
+                        ? Ipv4Range::parse(ranges.services)->address(kDnsServiceIndex)
+                        : flags.cluster_dns.front();
+  if (flags.cluster_dns.empty()) options.cluster_dns = {how.dns_address};
+  DIBS_TRY(out->dns, start_dns(flags, ranges, how.dns_address, client, runtime, files));
+  how.local_dns = out->dns->address();
+  proxy::PolicyOptions kept;
+  kept.table = node::policy_table(ranges.bridge);
+  kept.bridge = ranges.bridge;
+  kept.nodes = how.nodes;
+  kept.dns_address = how.dns_address;
+  kept.local_dns = how.local_dns;
   DIBS_TRY(out->proxy, proxy::Proxy::start(std::move(how), client, runtime, *out->applier));
+  out->policies =
+      std::make_unique<proxy::PolicyKeeper>(std::move(kept), client, runtime, *out->policy_applier);
+  out->policies->start();
   return out;
 }
 
@@ -183,7 +225,7 @@ Result<> run_until_signal(const NodeFlags& flags) {
   const std::string name = options.name;
   DIBS_TRY(options.agent, agent_of(files, options.root, runtime.runtime().random));
   DIBS_CHECK(check_name(client, name, options.agent, runtime.runtime().clock));
-  DIBS_TRY(const auto services, start_services(flags, options, client, runtime.runtime()));
+  DIBS_TRY(const auto services, start_services(flags, options, client, runtime.runtime(), files));
   DIBS_TRY(auto agent, node::Agent::open(std::move(options), client, runtime.runtime(), files));
   DIBS_CHECK(agent->start());
   std::printf("node %s: %s; port %d\n", name.c_str(), agent->runtime_explanation().c_str(),
@@ -191,7 +233,7 @@ Result<> run_until_signal(const NodeFlags& flags) {
   std::fflush(stdout);
   wait_for_end();
   agent->stop();
-  if (services) services->proxy->stop();
+  if (services) services->stop();
   return success();
 }
 

@@ -26,8 +26,8 @@ struct NodeFlags {
   std::string client_ca_file;
   std::string tls_cert_file;
   std::string tls_key_file;
-  std::vector<std::string> labels;  // key=value
-  std::vector<std::string> cluster_dns = {"10.0.0.10"};
+  std::vector<std::string> labels;       // key=value
+  std::vector<std::string> cluster_dns;  // none: the tenth address of Services
   std::string cluster_domain = "cluster.local";
   bool service_proxy = true;
   std::string service_range;  // "": 256 addresses around that of the Service kubernetes

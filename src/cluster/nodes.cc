@@ -10,6 +10,7 @@
 #include "drivers/drivers.h"
 #include "node/agent.h"
 #include "node/pods/container_config_dns.h"
+#include "proxy/policy_keeper.h"
 #include "proxy/proxy.h"
 #include "rpc/memory_network.h"
 
@@ -144,12 +145,8 @@ struct Nodes::State {
   std::unique_ptr<client::Client> proxy_client;
   std::unique_ptr<proxy::Applier> applier;
   std::unique_ptr<proxy::Proxy> proxy;  // one for all nodes: they share a machine
-
-  /// The machine's own name servers.
-  std::vector<std::string> name_servers() const {
-    const auto text = files.read(node::NodeFacts().resolv_conf);
-    return text ? node::parse_resolv_conf(*text).servers : std::vector<std::string>();
-  }
+  std::unique_ptr<proxy::Applier> policy_applier;
+  std::unique_ptr<proxy::PolicyKeeper> policies;
 
   Result<> start_dns() {
     dns_transport = connect(account_identity(dns_account().account));
@@ -160,7 +157,7 @@ struct Nodes::State {
     how.service_address = options.dns_address();
     how.services = options.machine->services;
     how.pods = options.machine->pods;
-    how.servers = [this] { return name_servers(); };
+    how.servers = [this] { return node::host_name_servers(files); };
     DIBS_TRY(dns, dns::ClusterDns::start(std::move(how), *dns_client, runtime));
     return success();
   }
@@ -193,10 +190,20 @@ struct Nodes::State {
     how.services = machine.services;
     how.dns_address = options.dns_address();
     how.local_dns = dns->address();
+    proxy::PolicyOptions kept;
+    kept.table = node::policy_table(machine.bridge);
+    kept.bridge = machine.bridge;
+    kept.nodes = how.nodes;
+    kept.dns_address = how.dns_address;
+    kept.local_dns = how.local_dns;
     proxy_transport = connect({"system:kube-proxy", {}});
     proxy_client = std::make_unique<client::Client>(*proxy_transport);
     applier = proxy::make_machine_applier();
     DIBS_TRY(proxy, proxy::Proxy::start(std::move(how), *proxy_client, runtime, *applier));
+    policy_applier = proxy::make_machine_applier();
+    policies = std::make_unique<proxy::PolicyKeeper>(std::move(kept), *proxy_client, runtime,
+                                                     *policy_applier);
+    policies->start();
     return success();
   }
 
@@ -297,6 +304,7 @@ struct Nodes::State {
     }
     for (auto& half : cluster_halves) half.running = {};
     if (proxy) proxy->stop();
+    if (policies) policies->stop();
     if (pods) pods->stop();
     if (services) services->stop();
     if (dns) dns->stop();

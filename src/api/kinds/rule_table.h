@@ -16,7 +16,7 @@ void add_pod_rules(RuleTable& table);   // Pod, PodTemplate
 void add_node_rules(RuleTable& table);  // Node
 void add_core_rules(
     RuleTable& table);  // Namespace, ConfigMap, Secret, ServiceAccount, LimitRange, …
-void add_service_rules(RuleTable& table);    // Service, Endpoints, EndpointSlice
+void add_service_rules(RuleTable& table);    // Service, Endpoints, EndpointSlice, NetworkPolicy
 void add_storage_rules(RuleTable& table);    // PersistentVolume(Claim), storage.k8s.io
 void add_workload_rules(RuleTable& table);   // apps, ReplicationController
 void add_job_rules(RuleTable& table);        // batch

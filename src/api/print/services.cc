@@ -105,6 +105,12 @@ void print_endpoint_slice(Row& row) {
   row.age();
 }
 
+void print_network_policy(Row& row) {
+  row.name();
+  row.add(selector_text(row.object["spec"]["podSelector"]));
+  row.age();
+}
+
 }  // namespace
 
 void add_services(Printers& printers) {
@@ -123,6 +129,9 @@ void add_services(Printers& printers) {
                 text_column("Ports", "Ports of the endpoints"),
                 text_column("Endpoints", "Addresses of the endpoints"), age_column()},
                print_endpoint_slice);
+  printers.add("networking.k8s.io", "NetworkPolicy",
+               {name_column(), text_column("Pod-Selector", "Which pods it is for"), age_column()},
+               print_network_policy);
 }
 
 }  // namespace dibs::api::print

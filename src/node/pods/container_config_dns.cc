@@ -94,6 +94,11 @@ DnsSettings parse_resolv_conf(std::string_view text) {
   return out;
 }
 
+std::vector<std::string> host_name_servers(runtime::Files& files) {
+  const auto text = files.read(NodeFacts().resolv_conf);
+  return text ? parse_resolv_conf(*text).servers : std::vector<std::string>();
+}
+
 DnsSettings pod_dns(const Value& pod, const NodeFacts& facts, const DnsSettings& host,
                     Notes& notes) {
   const Value& spec = pod["spec"];

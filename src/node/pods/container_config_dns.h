@@ -8,6 +8,7 @@
 
 #include "json/value.h"
 #include "node/pods/node_facts.h"
+#include "runtime/files.h"
 
 namespace dibs::node {
 
@@ -20,6 +21,9 @@ struct DnsSettings {
 
 /// Reads a resolv.conf.
 DnsSettings parse_resolv_conf(std::string_view text);
+
+/// The machine's own name servers, as of now.
+std::vector<std::string> host_name_servers(runtime::Files& files);
 
 /// `host` is the host's. What had to be left out or replaced is told in `notes` as {reason, note}.
 DnsSettings pod_dns(const json::Value& pod, const NodeFacts& facts, const DnsSettings& host,

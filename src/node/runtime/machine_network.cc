@@ -234,6 +234,8 @@ NetworkOptions network_of_folder(NetworkOptions options) {
   return options;
 }
 
+std::string policy_table(const std::string& bridge) { return bridge + "-policy"; }
+
 std::string bridge_name(const std::string& network) { return cat("dibs-", short_digest(network)); }
 
 std::vector<Ipv4Range> routes_of(std::string_view text, std::string_view except) {
@@ -383,6 +385,7 @@ void remove_machine_network(const NetworkOptions& options) {
     run_quietly({"iptables", "--wait", "5", "-D", "FORWARD", way, bridge, "-j", "ACCEPT"});
   }
   run_quietly({"nft", "delete", "table", "inet", bridge});
+  run_quietly({"nft", "delete", "table", "inet", policy_table(bridge)});
   run_quietly({"ip", "link", "delete", bridge});
   std::error_code failed;
   fs::remove_all(options.state, failed);

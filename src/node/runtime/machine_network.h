@@ -49,6 +49,8 @@ struct MachineRanges {
 
 /// The bridge of the network with this name; also the name of whatever else it has on the machine.
 std::string bridge_name(const std::string& network);
+/// The table of nftables with the NetworkPolicies of its pods.
+std::string policy_table(const std::string& bridge);
 
 /// What is wrong with these addresses for Services of this network. Changes nothing. Errors name
 /// --service-cluster-ip-range and what to do.

@@ -215,9 +215,12 @@ std::vector<Value> service_roles() {
   std::vector<Value> objects;
   read_into(objects,
             "cluster-role dibs:services\n"
-            "  list,watch core pods\n"
+            "  list,watch core namespaces,pods\n"
+            "  list,watch networking.k8s.io networkpolicies\n"
             "cluster-role dibs:node-services\n"
+            "  list,watch core namespaces,pods\n"
             "  list,watch discovery.k8s.io endpointslices\n"
+            "  list,watch networking.k8s.io networkpolicies\n"
             "cluster-binding dibs:services = user:system:kube-proxy\n"
             "cluster-binding dibs:node-services = group:system:nodes\n",
             DeviceModels::both);

@@ -29,8 +29,8 @@ std::vector<json::Value> account_roles(std::string_view account, const json::Val
 std::vector<json::Value> pool_status_roles();
 /// Of `user`, who watches pods and services for all nodes of a fleet.
 std::vector<json::Value> fleet_roles(std::string_view user);
-/// What programs Services on machines reads besides: which pods are where, and, of nodes in
-/// processes of their own, endpoints.
+/// What programs Services and policies on machines reads besides: which pods are where, and who may
+/// speak to whom; of nodes in processes of their own also endpoints.
 std::vector<json::Value> service_roles();
 
 }  // namespace dibs::server::auth

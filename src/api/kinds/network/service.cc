@@ -561,6 +561,7 @@ void add_service_rules(RuleTable& table) {
   table[{"", "Service"}] = std::move(rules);
   table[{"", "Endpoints"}] = endpoints_rules();
   table[{"discovery.k8s.io", "EndpointSlice"}] = endpoint_slice_rules();
+  table[{"networking.k8s.io", "NetworkPolicy"}] = network_policy_rules();
 }
 
 }  // namespace dibs::api

@@ -13,5 +13,7 @@ void validate_non_special_ip(std::string_view ip, const Path& path, FieldErrors&
 /// Endpoints, EndpointSlice. endpoints.cc
 KindRules endpoints_rules();
 KindRules endpoint_slice_rules();
+/// network_policy.cc
+KindRules network_policy_rules();
 
 }  // namespace dibs::api
