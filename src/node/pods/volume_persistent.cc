@@ -46,6 +46,18 @@ std::vector<std::string> options_of(const Value& volume, bool read_only) {
   return out;
 }
 
+/// A folder of the provisioner that comes with the program is made when it is first mounted; who
+/// may write there is a matter of who gets the claim.
+Result<> make_provisioned(const Value& volume, const std::string& path) {
+  // As the volume names it: `path` is where that lies on this machine.
+  const std::string own = cat(api::kLocalPathFolder, '/', client::name_of(volume));
+  if (api::annotation_of(volume, api::kProvisionedBy).as_string() != api::kLocalPathProvisioner ||
+      volume["spec"]["local"]["path"].as_string() != own) {
+    return success();
+  }
+  return make_folder(path, 0777);
+}
+
 /// Files and folders in it; none where it is not there.
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> out;
@@ -246,14 +258,9 @@ PersistentVolumes::Outcome PersistentVolumes::mount_local(const Value& pod,
   const std::string path = node_path(facts_, volume["spec"]["local"]["path"].as_string());
   const std::string target = cat(pod_folder(facts_, uid_text(pod)), '/', kLocal, '/', name);
   Outcome out{{target, claimed.read_only}};
-  // A folder of the provisioner that comes with the program is made when it is first mounted; who
-  // may write there is a matter of who gets the claim.
-  if (api::annotation_of(volume, api::kProvisionedBy).as_string() == api::kLocalPathProvisioner &&
-      path == cat(api::kLocalPathFolder, '/', name)) {
-    if (auto folder = make_folder(path, 0777); !folder) {
-      out.failure = failure_of("MountVolume.SetUp failed", name, folder.error());
-      return out;
-    }
+  if (auto made = make_provisioned(volume, path); !made) {
+    out.failure = failure_of("MountVolume.SetUp failed", name, made.error());
+    return out;
   }
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
@@ -262,6 +269,7 @@ PersistentVolumes::Outcome PersistentVolumes::mount_local(const Value& pod,
     return out;
   }
   const auto made = [&]() -> Result<> {
+    DIBS_CHECK(check_node_path(facts_, volume["spec"]["local"]["path"].as_string()));
     if (!S_ISDIR(info.st_mode)) {
       return Error::invalid(cat("path ", quoted(path),
                                 " is no folder; this node mounts folders, and hands block devices "

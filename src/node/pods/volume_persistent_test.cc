@@ -9,6 +9,7 @@
 #include "client/transport.h"
 #include "json/parse.h"
 #include "node/plugins/fake_csi_driver.h"
+#include "node/pods/node_paths.h"
 #include "node/pods/volume_test_support.h"
 #include "node/pods/volumes.h"
 #include "runtime/sim_runtime.h"
@@ -280,6 +281,24 @@ TEST_F(PersistentVolumesTest, a_local_folder_is_mounted_given_to_the_group_and_k
   EXPECT_EQ(tear_down("u1"), "");
   EXPECT_THAT(mounts_below(root.path()), IsEmpty());
   EXPECT_TRUE(fs::exists(data.path() + "/file"));
+}
+
+TEST_F(PersistentVolumesTest, a_provisioned_folder_is_made_in_the_folder_of_the_node) {
+  if (!can_mount()) GTEST_SKIP() << "needs root to mount";
+  facts.places = node_places(root.path(), root.path() + "/logs");
+  put_claim("data", "pv");
+  put_volume("pv", "data", "'local': {'path': '/var/lib/kubelet/local-path/pv'}");
+  EXPECT_THAT(error(claimer("u1")), HasSubstr("does not exist"));
+  Value volume = *api.get("/api/v1/persistentvolumes/pv");
+  volume.mut("metadata")
+      .set("annotations", from_text("{'pv.kubernetes.io/provisioned-by': 'dibs.io/local-path'}"));
+  api.put("/api/v1/persistentvolumes/pv", volume);
+  ASSERT_THAT(set_up(claimer("u1")), IsEmpty());
+  struct stat info {};
+  ASSERT_EQ(::stat((root.path() + "/local-path/pv").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0777U);
+  EXPECT_EQ(tear_down("u1"), "");
+  EXPECT_TRUE(fs::exists(root.path() + "/local-path/pv"));
 }
 
 TEST_F(PersistentVolumesTest, wrong_options_leave_nothing_mounted) {
