@@ -15,33 +15,18 @@
 
 #include "base/strings.h"
 #include "controllers/controllers.h"
+#include "controllers/volumes/volume_objects.h"
 
 namespace dibs::controllers {
 namespace {
 
-const Gvr kVolumes{"", "v1", "persistentvolumes"};
-const Gvr kVolumeClaims{"", "v1", "persistentvolumeclaims"};
 const Gvr kAttachments{"storage.k8s.io", "v1", "volumeattachments"};
 const Gvr kDrivers{"storage.k8s.io", "v1", "csidrivers"};
 constexpr const char* kByVolume = "persistent-volume";
-constexpr const char* kByVolumeClaim = "volume-claim";
 constexpr const char* kComponent = "attachdetach-controller";
 constexpr const char* kManaged = "volumes.kubernetes.io/controller-managed-attach-detach";
 constexpr Duration kUnmountPatience = std::chrono::minutes(6);
 constexpr Duration kLookAgain = std::chrono::seconds(10);
-
-/// "namespace/name" of the claims that a pod has as volumes.
-std::vector<std::string> index_by_volume_claim(const Value& pod) {
-  std::vector<std::string> out;
-  for (const Value& volume : pod["spec"]["volumes"].items()) {
-    std::string claim = volume["persistentVolumeClaim"]["claimName"].str();
-    if (volume["ephemeral"].is_object()) {
-      claim = cat(name_of(pod), '-', volume["name"].as_string());
-    }
-    if (!claim.empty()) out.push_back(client::key_of(namespace_of(pod), claim));
-  }
-  return out;
-}
 
 std::vector<std::string> index_by_attached_volume(const Value& attachment) {
   const auto name = attachment["spec"]["source"]["persistentVolumeName"].as_string();
