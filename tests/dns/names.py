@@ -210,16 +210,16 @@ def policies_of_dns(suite):
     """What pods are told, by their dnsPolicy."""
     prepare(suite)
     read = ["sh", "-c", "cat /etc/resolv.conf"]
-    cluster_first = ("nameserver %s" % suite.dns,
-                     "search default.svc.cluster.local svc.cluster.local cluster.local example.test", "options ndots:5")
-    host = ("nameserver " + OTHERS, "search example.test")
+    cluster_first = ("search default.svc.cluster.local svc.cluster.local cluster.local example.test", "nameserver %s" % suite.dns,
+                     "options ndots:5")
+    host = ("search example.test", "nameserver " + OTHERS)
     given = {"nameservers": ["10.1.2.3"], "searches": ["my.test"], "options": [{"name": "ndots", "value": "2"}]}
     cases = {
         "first": ({}, cluster_first),
         "first-on-host": ({"hostNetwork": True}, host),
         "with-host-net": ({"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}, cluster_first),
         "default": ({"dnsPolicy": "Default"}, host),
-        "none": ({"dnsPolicy": "None", "dnsConfig": given}, ("nameserver 10.1.2.3", "search my.test", "options ndots:2"))}
+        "none": ({"dnsPolicy": "None", "dnsConfig": given}, ("search my.test", "nameserver 10.1.2.3", "options ndots:2"))}
     for name, (spec, lines) in cases.items():
         text = output(suite.client, pod(name, read, **spec))
         if text.split("\n") != list(lines) + [""]:
@@ -239,8 +239,8 @@ def names_of_stateful_pods(suite):
 
     def ready():
         pods = [client.get(PODS + "/peer-%d" % i).json for i in range(2)]
-        conditions = [{c["type"]: c["status"] for c in p.get("status", {}).get("conditions", [])} for p in pods]
-        return [p["status"]["podIP"] for p in pods] if all(c.get("Ready") == "True" for c in conditions) else None
+        conditions = [{c["type"]: c["status"] for c in p["status"].get("conditions", [])} for p in pods if p["kind"] == "Pod"]
+        return [p["status"]["podIP"] for p in pods] if [c.get("Ready") for c in conditions] == ["True", "True"] else None
     addresses = cluster.wait_for(ready, PATIENCE, "the pods of a StatefulSet", interval=0.1)
 
     def told():
