@@ -205,7 +205,7 @@ Result<std::vector<store::Op>> missing(runtime::Runtime& runtime, const store::S
       if (!next.is_null()) ops.push_back({key, share(encode_stored(next)), record->modified});
       continue;
     }
-    if (kind == "Service") {
+    if (object["spec"]["clusterIP"].is_string()) {
       DIBS_TRY(const bool taken, is_taken(store, *resource, object));
       if (taken) continue;
     }
