@@ -146,7 +146,7 @@ def egress_is_denied_and_allowed(suite):
         {"to": [{"podSelector": {"matchLabels": {"app": "web"}}}], "ports": [{"port": "http"}, {"port": 79, "endPort": 80}]}]})
     expect(suite, {("friend", "web", 80): True, ("friend", "web", 8080): True, ("friend", "foe", 80): False})
     policy(suite, "host", {"podSelector": friend, "policyTypes": ["Egress"], "egress": [
-        {"to": [{"ipBlock": {"cidr": host[0] + "/32"}}]}]})
+        {"to": [{"ipBlock": {"cidr": host[0] + "/32"}}], "ports": [{"port": host[1]}]}]})
     expect(suite, {("friend",) + host: True, ("friend", "foe", 80): False})
 
 
