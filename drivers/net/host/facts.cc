@@ -14,8 +14,8 @@ constexpr int kEthernet = 1;
 constexpr int kInfiniband = 32;
 constexpr int kLoopback = 772;
 /// What makes up the network of pods has such names.
-constexpr std::string_view kPlumbing[] = {"cni", "flannel", "veth", "docker",
-                                          "br-", "virbr",   "tun",  "tap"};
+constexpr std::string_view kPlumbing[] = {"cni",   "flannel", "veth", "docker", "br-",
+                                          "virbr", "tun",     "tap",  "dibs-"};
 /// Open vSwitch's datapath itself, which is no bridge.
 constexpr std::string_view kOvsDatapath = "ovs-system";
 

@@ -28,7 +28,7 @@ struct FactsOptions {
   std::string node_name = {};
   HostRoots roots = {};
   /// Patterns (`*`, `?`, `[...]`) of interfaces that count though their names are those of pods'
-  /// plumbing: cni…, flannel…, veth…, docker…, br-…, virbr…, tun…, tap….
+  /// plumbing: cni…, flannel…, veth…, docker…, br-…, virbr…, tun…, tap…, dibs-….
   std::vector<std::string> include_interfaces = {};
   std::vector<std::string> exclude_interfaces = {};
   PoolsConfig pools = {};

@@ -276,7 +276,7 @@ TEST_F(FactsTest, sees_what_is_plugged_in_and_out) {
 }
 
 TEST_F(FactsTest, skips_the_plumbing_of_pods_unless_told) {
-  for (const char* name : {"lo", "veth12", "cni0", "docker0", "br-12", "tap1", "eth0"}) {
+  for (const char* name : {"lo", "veth12", "cni0", "docker0", "br-12", "tap1", "dibs-1", "eth0"}) {
     host.link(json::Value::object(
         {{"ifname", name}, {"link_type", std::string(name) == "lo" ? "loopback" : "ether"}}));
   }
