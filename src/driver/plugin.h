@@ -3,9 +3,10 @@
 //
 // Life: start() cleans up after a predecessor, listens on the service socket and then on the
 // registration socket, which the agent watches. Devices are published once the agent has said that
-// the driver is registered: one that starts takes slices of drivers that it does not know for left
-// over. stop() takes the sockets away, which is how the agent learns of it. Slices and prepared
-// claims stay: the next instance goes on where this one stopped.
+// the driver is registered, or after ten seconds where none does: one that starts takes slices of
+// drivers that it does not know for left over. stop() takes the sockets away, which is how the
+// agent learns of it. Slices and prepared claims stay: the next instance goes on where this one
+// stopped.
 //
 // Clock, threads, files, API and sockets come from outside. Thread-safe.
 

@@ -126,6 +126,15 @@ TEST_F(PluginTest, registers_and_publishes) {
   EXPECT_EQ(world.slices().size(), 1u);
 }
 
+TEST_F(PluginTest, publishes_without_an_agent_too_but_later) {
+  world.has_agent = false;
+  auto plugin = start();
+  world.settle(std::chrono::seconds(8));
+  EXPECT_THAT(world.slices(), IsEmpty());
+  world.settle(std::chrono::seconds(3));
+  EXPECT_EQ(world.slices().size(), 1u);
+}
+
 TEST_F(PluginTest, publishes_at_once_when_an_agent_that_deleted_all_knows_it_again) {
   PluginOptions options = TestWorld::options(kDriver);
   options.pod_uid = "p";  // whose slices are put right late: another instance may have its reasons

@@ -26,6 +26,8 @@ constexpr Duration kSyncPoll = std::chrono::milliseconds(5);
 constexpr Duration kLongestSyncPoll = std::chrono::milliseconds(500);
 /// A node that is not there yet is about to be.
 constexpr Duration kLongestNodeWait = std::chrono::seconds(5);
+/// How long the node's agent has to register the driver.
+constexpr Duration kHold = std::chrono::seconds(10);
 
 struct WantedPool {
   std::int64_t generation = 0;
@@ -56,6 +58,7 @@ struct Publisher::State {
   std::set<std::string> unfinished DIBS_GUARDED_BY(mutex);  // pools
   bool updated DIBS_GUARDED_BY(mutex) = false;
   bool held DIBS_GUARDED_BY(mutex) = options.held;
+  const Duration held_until = runtime.clock.steady() + kHold;
   std::map<std::string, Duration> healed DIBS_GUARDED_BY(mutex);  // pools, when, at once
   std::set<std::string> removing DIBS_GUARDED_BY(mutex);          // uids
   std::set<std::string> gone DIBS_GUARDED_BY(mutex);              // uids, since the last look
@@ -72,6 +75,8 @@ struct Publisher::State {
   std::unique_ptr<client::Informer> informer;
   std::unique_ptr<client::WorkQueue> queue;
 
+  /// How long nothing may be written yet.
+  Duration still_held();
   WorkOutcome work(const std::string& pool);
   Result<bool> get_ready();
   void removed(const Value& slice);
@@ -99,11 +104,15 @@ void Publisher::State::fail(const Error& error) const {
   if (options.failed) options.failed(error);
 }
 
+Duration Publisher::State::still_held() {
+  const MutexLock lock(mutex);
+  const Duration left = held_until - runtime.clock.steady();
+  held = held && left.count() > 0;
+  return held ? left : Duration(0);
+}
+
 WorkOutcome Publisher::State::work(const std::string& pool) {
-  {
-    const MutexLock lock(mutex);
-    if (held) return WorkOutcome::done();
-  }
+  if (const Duration wait = still_held(); wait.count() > 0) return WorkOutcome::again_after(wait);
   auto ready = get_ready();
   if (!ready) {
     fail(ready.error());

@@ -25,7 +25,7 @@ struct PublisherOptions {
   std::string driver_name = {};
   /// Whose devices they are; the node owns the slices. "": slices for a whole cluster.
   std::string node_name = {};
-  /// Nothing is written before begin().
+  /// Nothing is written before begin(), or for ten seconds: a driver may have no agent at all.
   bool held = false;
   Duration heal_after = std::chrono::seconds(30);
   /// Another instance may publish beside this one and mean what it deletes: then that, too, is put

@@ -48,7 +48,8 @@ class TestWorld : public cluster::test::TestCluster {
   void register_plugins() {
     pluginregistration::RegistrationStatus taken;
     taken.set_plugin_registered(true);
-    for (const auto& path : network.paths("/node/plugins_registry")) {
+    for (const auto& path : network.paths("")) {
+      if (path.find("/plugins_registry/") == std::string::npos) continue;
       network.connect(path)->call("/pluginregistration.Registration/NotifyRegistrationStatus",
                                   taken.SerializeAsString(), std::chrono::seconds(1));
     }
