@@ -278,6 +278,14 @@ def a_flood_leaves_the_api_alone(suite):
         suite.client.request("DELETE", PODS + "/flood")
 
 
+def pods_end(suite):
+    """Containers outlive the server: none may be left to whoever comes next."""
+    suite.client.request("DELETE", "/apis/apps/v1/namespaces/default/statefulsets/peer")
+    suite.client.expect(200, "DELETE", PODS)
+    cluster.wait_for(lambda: not suite.client.expect(200, "GET", PODS)["items"], PATIENCE, "the end of pods", interval=0.1)
+    cluster.wait_for(lambda: not cluster.containers_of(suite.server.folder), PATIENCE, "the end of containers", interval=0.1)
+
+
 def main():
     if os.geteuid() != 0:
         print("SKIPPED: only root has real containers")
@@ -301,7 +309,7 @@ def main():
     def begin(suite):
         suite.others = others
     return run([begin, names_by_glibc, names_by_musl, policies_of_dns, names_of_stateful_pods, other_names_go_to_the_machines_servers,
-                a_flood_leaves_the_api_alone], flags=["--nodes", "1"], command="up")
+                a_flood_leaves_the_api_alone, pods_end], flags=["--nodes", "1"], command="up")
 
 
 if __name__ == "__main__":

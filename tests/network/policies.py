@@ -154,6 +154,10 @@ def names_are_asked_for_by_who_may(suite):
     prepare(suite)
     address = suite.client.expect(200, "GET", "/api/v1/namespaces/kube-system/services/kube-dns")["spec"]["clusterIP"]
     friend = {"matchLabels": {"role": "friend"}}
+    # Nothing of an earlier check: who may reach the machine itself reaches its DNS.
+    clear(suite)
+    policy(suite, "deny", {"podSelector": friend, "policyTypes": ["Egress"]})
+    expect(suite, {("friend", "web", 80): False})
 
     def asks(sender):
         ask = "nslookup kubernetes.default.svc.cluster.local %s > /dev/null && echo answered" % address
@@ -166,6 +170,8 @@ def names_are_asked_for_by_who_may(suite):
                 "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}}],
         "ports": [{"port": 53, "protocol": "UDP"}, {"port": 53}]}]})
     cluster.wait_for(lambda: asks("friend"), PATIENCE, "an answer that the policy allows")
+    expect(suite, {("friend", "web", 80): False})
+    clear(suite)
 
 
 def policies_outlive_a_crash(suite):
@@ -178,6 +184,15 @@ def policies_outlive_a_crash(suite):
     expect(suite, {("foe", "web", 80): False, ("web", "foe", 80): True})
     clear(suite)
     expect(suite, {("foe", "web", 80): True, ("friend", "foe", 80): True})
+
+
+def pods_end(suite):
+    """Containers outlive the server: none may be left to whoever comes next."""
+    for space in ("default", "other"):
+        path = "/api/v1/namespaces/%s/pods" % space
+        suite.client.expect(200, "DELETE", path)
+        cluster.wait_for(lambda: not suite.client.expect(200, "GET", path)["items"], PATIENCE, "the end of pods", interval=0.1)
+    cluster.wait_for(lambda: not cluster.containers_of(suite.server.folder), PATIENCE, "the end of containers", interval=0.1)
 
 
 def main():
@@ -195,7 +210,7 @@ def main():
         return SKIPPED
     return run([all_reach_all_without_policies, ingress_is_denied_but_for_the_host_and_itself,
                 ingress_is_allowed_by_pods_namespaces_ports_and_blocks, egress_is_denied_and_allowed, names_are_asked_for_by_who_may,
-                policies_outlive_a_crash], flags=["--nodes", "1"], command="up")
+                policies_outlive_a_crash, pods_end], flags=["--nodes", "1"], command="up")
 
 
 if __name__ == "__main__":

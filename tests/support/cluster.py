@@ -89,6 +89,20 @@ def has_containers():
         return wait_for(lambda: "containers:" in server.said(), 20, "what runs containers") and "real containers" in server.said()
 
 
+def containers_of(folder):
+    """Processes that hold containers of a server with this folder."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                words = f.read().split(b"\0")
+        except OSError:
+            continue
+        if os.path.basename(words[0]) == b"conmon" and any(folder.encode() in word for word in words):
+            found.append(int(pid))
+    return found
+
+
 def wait_for(condition, seconds, what, interval=0.02):
     """The first true value of condition(), or a Failure after so many seconds."""
     end = time.monotonic() + seconds
