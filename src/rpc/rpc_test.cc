@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -125,6 +126,26 @@ TEST_F(Rpc, a_path_that_no_socket_can_have_is_refused) {
 
   EXPECT_THAT(serve_unix(path, {}).error().message(), HasSubstr("longer than 107 bytes"));
   EXPECT_EQ(connect_unix(path)->call("/t.Echo/Same", "", 5s).status.code, Code::unavailable);
+}
+
+TEST_F(Rpc, a_socket_is_reached_where_its_path_is_too_long_for_an_address) {
+  const std::string deep = folder_ + "/" + std::string(110, 'd');
+  ASSERT_EQ(::mkdir(deep.c_str(), 0700), 0);
+  const int folder = ::open(deep.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_GE(folder, 0);
+  const auto channel = connect_unix(deep + "/s");
+  const Reply early = channel->call("/t.Echo/Same", "x", 5s);
+  EXPECT_EQ(early.status.code, Code::unavailable);
+  EXPECT_THAT(early.status.message, HasSubstr("dial unix " + deep + "/s: "));
+  Methods methods;
+  methods.unary["/t.Echo/Same"] = [](std::string_view bytes) {
+    return Reply{{}, std::string(bytes)};
+  };
+  auto server = serve_unix("/proc/self/fd/" + std::to_string(folder) + "/s", std::move(methods));
+  ASSERT_TRUE(server.ok()) << server.error().message();
+  EXPECT_EQ(channel->call("/t.Echo/Same", "x", 5s).bytes, "x");
+  (*server)->stop();
+  ::close(folder);
 }
 
 TEST_F(Rpc, any_path_will_do) {

@@ -1,9 +1,11 @@
+#include <fcntl.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/completion_queue.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <thread>
@@ -121,18 +123,22 @@ class StreamHandle : public Stream {
 
 class UnixChannel : public Channel {
  public:
-  explicit UnixChannel(const std::string& path) : path_(path) {}
+  explicit UnixChannel(const std::string& path) : path_(path), dialled_(path) {
+    if (path.size() > internal::kMaxPath) shorten();
+  }
 
   ~UnixChannel() override {
     if (watch_) StateWatcher::end(*watch_);
+    channel_.reset();
+    if (folder_ >= 0) ::close(folder_);
   }
 
   Reply call(const std::string& method, std::string_view request, Duration deadline) override {
-    if (path_.size() > internal::kMaxPath) return unreachable(probe_socket(path_));
+    if (dialled_.size() > internal::kMaxPath) return unreachable(probe_socket(dialled_));
     const auto until = deadline_after(deadline);
     Reply reply = call_once(method, request, until, false);
     if (reply.status.code != Code::unavailable) return reply;
-    if (const std::string why = probe_socket(path_); !why.empty()) return unreachable(why);
+    if (const std::string why = probe(); !why.empty()) return unreachable(why);
     // Somebody listens: the channel was waiting out an earlier failure.
     if (reply.status.message.find("failed to connect") == std::string::npos) return reply;
     grpc::experimental::ChannelResetConnectionBackoff(channel().get());
@@ -156,6 +162,23 @@ class UnixChannel : public Channel {
   }
 
  private:
+  /// A socket that was made in a container, by a shorter way, may lie deeper here than an address
+  /// has room for: it is dialled through its folder.
+  void shorten() {
+    const std::size_t slash = path_.rfind('/');
+    if (slash == std::string::npos) return;
+    folder_ = ::open(path_.substr(0, slash).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder_ < 0) return;
+    dialled_ = cat("/proc/self/fd/", folder_, path_.substr(slash));
+  }
+
+  /// As probe_socket(), with the path that others know.
+  std::string probe() const {
+    std::string why = probe_socket(dialled_);
+    const std::size_t at = dialled_ == path_ ? std::string::npos : why.find(dialled_);
+    return at == std::string::npos ? why : why.replace(at, dialled_.size(), path_);
+  }
+
   static Reply unreachable(const std::string& why) {
     return {{Code::unavailable,
              cat("connection error: desc = \"transport: Error while dialing: ", why, "\"")},
@@ -208,12 +231,14 @@ class UnixChannel : public Channel {
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-    channel_ = grpc::CreateCustomChannel(internal::unix_target(path_),
+    channel_ = grpc::CreateCustomChannel(internal::unix_target(dialled_),
                                          grpc::InsecureChannelCredentials(), arguments);
     return channel_;
   }
 
   const std::string path_;
+  std::string dialled_;
+  int folder_ = -1;
   Mutex mutex_;
   std::shared_ptr<grpc::Channel> channel_ DIBS_GUARDED_BY(mutex_);
   SharedWatch watch_;
