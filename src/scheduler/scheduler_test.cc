@@ -206,10 +206,10 @@ TEST(Scheduler, a_selector_that_fails_on_one_node_holds_the_pod_until_it_is_mend
   EXPECT_THAT(
       cluster.condition("p"),
       testing::StartsWith("SchedulerError: running \"DynamicResources\" filter plugin: class "
-                          "gpu: selector #0 on device x.io/a/gpu-0: CEL runtime error: no "
-                          "such key: speed"));
+                          "gpu: selector #0 on device gpu.example.com/a/gpu-0: CEL runtime error: "
+                          "no such key: speed"));
   cluster.add_class("fast",
-                    "'selectors':[{'cel':{'expression':'device.attributes[\'x.io\'].?speed."
+                    "'selectors':[{'cel':{'expression':'device.attributes[\\'x.io\\'].?speed."
                     "orValue(0) > 1'}}]");
   cluster.add_claim("d", 1, "fast");
   cluster.add_claim_pod("q", "d");
