@@ -26,9 +26,9 @@ namespace dibs::proxy {
 struct ProxyOptions {
   /// Of this machine.
   std::vector<std::string> nodes = {};
-  std::string bridge = {};    // the name of the table, too
-  std::string pods = {};      // ranges
-  std::string services = {};  // "": the table refuses nothing but what it knows
+  std::string bridge = {};       // the name of the table, too
+  std::string pods = {};         // ranges
+  std::string services = {};     // "": the table refuses nothing but what it knows
   std::string dns_address = {};  // of the cluster
   std::string local_dns = {};    // ADDRESS:PORT of the machine's own DNS; "": none
   /// Of the server's nodes only those are read that it may: a node reads itself.

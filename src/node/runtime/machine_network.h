@@ -69,9 +69,9 @@ Result<MachineRanges> claim_pod_range(const NetworkOptions& options);
 Result<> make_bridge(const MachineRanges& ranges);
 /// Keeps a pod's port from others of the bridge: what pods send each other is routed, so that rules
 /// see both ways of a connection. Without it an answer to a pod that asked a Service would take the
-/// short way, past the rules that know whom it was for. Where the kernel shows rules what is bridged
-/// (bridge-nf-call-iptables), they see it anyway, and an isolated port would be cut off from
-/// Services: there it is let go. make_bridge() does this for all ports that are there.
+/// short way, past the rules that know whom it was for. Where the kernel shows rules what is
+/// bridged (bridge-nf-call-iptables), they see it anyway, and an isolated port would be cut off
+/// from Services: there it is let go. make_bridge() does this for all ports that are there.
 Result<> isolate_port(const std::string& interface);
 /// Takes all of it away.
 void remove_machine_network(const NetworkOptions& options);
