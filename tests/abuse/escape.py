@@ -128,8 +128,6 @@ def fields_that_cannot_be_honoured(suite):
             "AppArmor", "Cannot enforce AppArmor", "spec.securityContext.appArmorProfile")
     refused(suite, body("labels", container={"securityContext": {"seLinuxOptions": {"level": "s0:c1,c2"}}}),
             "PodFeatureUnsupported", "spec.containers[0].securityContext.seLinuxOptions")
-    refused(suite, body("whole", resources={"limits": {"memory": "64Mi"}}),
-            "PodLevelResourcesNotSupported", "spec.resources.limits")
 
 
 def through_the_first_process(suite):
