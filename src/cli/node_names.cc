@@ -30,7 +30,7 @@ Duration left_of(const Value& lease, const NodeName& name) {
 
 Result<std::string> agent_of(runtime::Files& files, const std::string& folder,
                              runtime::Random& random) {
-  const std::string path = cat(folder, "/agent");
+  const std::string path = cat(folder, "/.agent");
   if (files.exists(path)) return files.read(path);
   DIBS_CHECK(files.make_dirs(folder));
   std::string made = cat(host_name(), "_", runtime::make_uuid(random));

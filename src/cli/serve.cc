@@ -257,7 +257,9 @@ Result<std::unique_ptr<store::Store>> open_store(const ServeFlags& flags, const 
 Result<> claim_names(cluster::NodesOptions& nodes, const store::Store& store,
                      cluster::World& world) {
   if (nodes.count == 0) return success();
-  DIBS_TRY(nodes.agent, agent_of(world.files, nodes.folder, world.runtime.random));
+  DIBS_TRY(nodes.agent, agent_of(world.files, nodes.folder + "/nodes", world.runtime.random));
+  // A store of its own has no other `dibs up`, and a restored one must not wait for its past.
+  if (!store.shared()) return success();
   for (unsigned i = 0; i < nodes.count; ++i) {
     const std::string node = nodes.name_of(i);
     const auto lease = [&]() -> Result<json::Value> {
