@@ -166,6 +166,8 @@ def replay_transcript(file, name):
             _, command, source, expected = block
             number += 1
             got = [line for line in transcripts.run(command, source, environment, place) if not KLOG.match(line)]
+            # Which range of Services a cluster has is the machine's to say; DNS is its tenth address.
+            got = [re.sub(r"^nameserver \d+\.\d+\.\d+\.10$", "nameserver 10.0.0.10", line) for line in got]
             if len(expected) == 1 and expected[0].startswith("~ "):
                 same = re.fullmatch(expected[0][2:], "\n".join(got), re.S) is not None
             else:
