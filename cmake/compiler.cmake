@@ -25,10 +25,11 @@ if(DIBS_SANITIZE)
   endif()
 endif()
 
+# A result is good for every clone of the same sources: paths below the project's folder are no part of what it is found by.
 find_program(DIBS_CCACHE ccache)
 if(DIBS_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros ${DIBS_CCACHE})
+      CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${DIBS_CCACHE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(dibs_compiler INTERFACE -fpch-preprocess)
   endif()

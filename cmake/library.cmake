@@ -34,7 +34,9 @@ function(dibs_library name)
     dibs_with_testing(test_libraries ${name} ${ARG_TEST_LIBS})
     target_link_libraries(${name}_tests PRIVATE ${ARG_PRIVATE} ${test_libraries} dibs_test_pch)
     target_precompile_headers(${name}_tests REUSE_FROM dibs_test_pch)
-    gtest_discover_tests(${name}_tests TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST PROPERTIES LABELS fast TIMEOUT 120)
+    # One process for all of them: starting one for each test would take longer than the tests.
+    add_test(NAME unit.${name} COMMAND ${name}_tests --gtest_brief=1)
+    set_tests_properties(unit.${name} PROPERTIES LABELS fast TIMEOUT 900 ENVIRONMENT "DIBS_SOURCE=${CMAKE_SOURCE_DIR}")
   endif()
 endfunction()
 

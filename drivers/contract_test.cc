@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <set>
 
+#include "base/plug_points.h"
 #include "base/strings.h"
 #include "driver/test_world.h"
 #include "drivers/drivers.h"
+#include "drivers/nvidia/fake/testing/fake_machine.h"
+#include "drivers/nvidia/nvidia_driver.h"
 #include "examples/driver/lamps.h"
 #include "proto/plugin_registration.pb.h"
 
@@ -36,11 +39,26 @@ Result<driver::Running> start_lamps(driver::Environment environment, const Place
                               std::move(environment), options);
 }
 
+/// As the table starts it, on a machine that is made up.
+Result<driver::Running> start_on_fake_machine(driver::Environment environment, const Place& place) {
+  static const nvidia::fake::FakeMachine machine("h200");
+  static const std::string root = machine.lay_out();
+  Tuning tuning;
+  tuning.nvidia = [](nvidia::NvidiaDriverOptions& options) { options.driver_root = root; };
+  Place there = place;
+  there.tuning = &tuning;
+  return find_named(driver_kinds(), "nvidia")->start(std::move(environment), there);
+}
+
 std::vector<DriverKind> kinds() {
   std::vector<DriverKind> out;
   for (const DriverKind& kind : driver_kinds()) {
     // What the network driver has depends on the machine.
-    if (kind.name != "net") out.push_back(kind);
+    if (kind.name == "nvidia") {
+      out.push_back({kind.name, kind.driver, kind.description, start_on_fake_machine});
+    } else if (kind.name != "net") {
+      out.push_back(kind);
+    }
   }
   out.push_back({"lamps", lamps::kName, "the example of examples/driver", start_lamps});
   return out;

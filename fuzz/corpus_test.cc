@@ -59,11 +59,11 @@ INSTANTIATE_TEST_SUITE_P(
     All, FuzzCorpus,
     testing::Values(Corpus{"json", fuzz_json}, Corpus{"yaml", fuzz_yaml},
                     Corpus{"patch", fuzz_patch}, Corpus{"quantity", fuzz_quantity},
-                    Corpus{"http", fuzz_http}, Corpus{"websocket", fuzz_websocket},
-                    Corpus{"spdy", fuzz_spdy}, Corpus{"protobuf", fuzz_protobuf},
-                    Corpus{"selectors", fuzz_selectors}, Corpus{"strategic", fuzz_strategic},
-                    Corpus{"apply", fuzz_apply}, Corpus{"structural", fuzz_structural},
-                    Corpus{"cel_compile", fuzz_cel_compile},
+                    Corpus{"http", fuzz_http}, Corpus{"http2", fuzz_http2},
+                    Corpus{"websocket", fuzz_websocket}, Corpus{"spdy", fuzz_spdy},
+                    Corpus{"protobuf", fuzz_protobuf}, Corpus{"selectors", fuzz_selectors},
+                    Corpus{"strategic", fuzz_strategic}, Corpus{"apply", fuzz_apply},
+                    Corpus{"structural", fuzz_structural}, Corpus{"cel_compile", fuzz_cel_compile},
                     Corpus{"cel_evaluate", fuzz_cel_evaluate}, Corpus{"cdi", fuzz_cdi},
                     Corpus{"image", fuzz_image}, Corpus{"cni", fuzz_cni},
                     Corpus{"plugin", fuzz_plugin}, Corpus{"driver", fuzz_driver},
@@ -71,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Corpus{"backup", fuzz_backup}, Corpus{"net_objects", fuzz_net_objects},
                     Corpus{"net_addresses", fuzz_net_addresses}, Corpus{"net_host", fuzz_net_host},
                     Corpus{"net_cni", fuzz_net_cni}, Corpus{"etcd", fuzz_etcd},
-                    Corpus{"dns", fuzz_dns}),
+                    Corpus{"dns", fuzz_dns}, Corpus{"html", fuzz_html},
+                    Corpus{"figures", fuzz_figures}, Corpus{"identity", fuzz_identity}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -14,6 +14,7 @@ int fuzz_yaml(const std::uint8_t* data, std::size_t size);
 int fuzz_patch(const std::uint8_t* data, std::size_t size);
 int fuzz_quantity(const std::uint8_t* data, std::size_t size);
 int fuzz_http(const std::uint8_t* data, std::size_t size);
+int fuzz_http2(const std::uint8_t* data, std::size_t size);
 int fuzz_websocket(const std::uint8_t* data, std::size_t size);
 int fuzz_spdy(const std::uint8_t* data, std::size_t size);
 int fuzz_protobuf(const std::uint8_t* data, std::size_t size);
@@ -37,6 +38,9 @@ int fuzz_backup(const std::uint8_t* data, std::size_t size);
 int fuzz_stored(const std::uint8_t* data, std::size_t size);
 int fuzz_dns(const std::uint8_t* data, std::size_t size);
 int fuzz_etcd(const std::uint8_t* data, std::size_t size);
+int fuzz_html(const std::uint8_t* data, std::size_t size);
+int fuzz_figures(const std::uint8_t* data, std::size_t size);
+int fuzz_identity(const std::uint8_t* data, std::size_t size);
 
 inline void require(bool holds, const char* what) {
   if (holds) return;

@@ -40,6 +40,8 @@ GpuDriverOptions options_of(const Value& flags, const std::string& profile,
   options.cdi_root = "/node/cdi";
   options.pod_uid = kPodUid;
   options.create_class = false;
+  options.faults =
+      false;  // with them it says how well devices are, which the recorded one does not
   for (std::size_t i = 0; i < flags.size(); ++i) {
     const std::string flag = flags[i].str();
     const auto number = [&] { return static_cast<unsigned>(std::stoul(flags[++i].str())); };

@@ -47,7 +47,9 @@ driver::PluginOptions plugin_options(const GpuDriverOptions& options) {
   out.checkpoint_api_version = "checkpoint.internal.example.com/v1";
   out.metrics_prefix = "dra_example_driver";
   out.named_resources = options.named_resources;
+  out.classic = options.old_agents;
   out.metadata = options.device_metadata;
+  out.faults = options.faults;
   return out;
 }
 

@@ -42,9 +42,13 @@ struct GpuDriverOptions {
   unsigned cpus_per_numa_node = 4;
   /// Make the class that has the driver's name, where there is none.
   bool create_class = true;
+  /// `dibs device` can give devices faults: see driver/faults.h.
+  bool faults = true;
   /// As in release 1.30: the node's agent publishes the devices as named resources
   /// (resource.k8s.io/v1alpha2), and the class is a ResourceClass with structured parameters.
   bool named_resources = false;
+  /// Agents of releases 1.26 to 1.31, too.
+  bool old_agents = false;
   /// Pods may ask for a device of the class by this resource, too; "": they may not.
   std::string extended_resource = {};
 };

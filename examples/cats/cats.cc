@@ -12,35 +12,43 @@ namespace {
 namespace driver = dibs::driver;
 
 /// Flags of both halves.
-struct Flags {
+struct Own {
   std::string cats = cats::kSomeCats;
   bool structured = false;
 
-  std::vector<driver::Flag> list() {
-    return {{"cats", "CATS", "Which cats live where: NODE=COLOR/SIZE,…;NODE=…, * for all others",
-             &cats},
-            {"structured", "STRUCTURED",
+  driver::Flags flags() {
+    return {{"--cats",
+             &cats,
+             "Which cats live where: NODE=COLOR/SIZE,…;NODE=…, * for all others",
+             {.env = "CATS"}},
+            {"--structured",
+             &structured,
              "The scheduler gives the cats away, as release 1.30 can (structuredParameters)",
-             nullptr, nullptr, &structured}};
+             {.env = "STRUCTURED"}}};
   }
-  std::string check() const {
-    const auto parsed = cats::Inventory::parse(cats);
-    return parsed ? "" : parsed.error().message();
+  dibs::Result<cats::Inventory> inventory() const {
+    auto parsed = cats::Inventory::parse(cats);
+    if (parsed) return parsed;
+    return dibs::Error::bad_request("--cats: " + parsed.error().message());
+  }
+  dibs::Result<> check() const {
+    const auto parsed = inventory();
+    return parsed ? dibs::success() : dibs::Result<>(parsed.error());
   }
 };
 
 int run_controller(int argc, char** argv) {
-  Flags flags;
+  Own own;
   driver::ControllerOptions options;
   options.driver_name = cats::kName;
   options.lease_namespace = "cats-driver";
   driver::Program program;
   program.driver_name = options.driver_name;
-  program.flags = driver::controller_flags(options);
-  for (const auto& flag : flags.list()) program.flags.push_back(flag);
-  program.check = [&] { return flags.check(); };
+  program.flags = own.flags();
+  program.check = [&] { return own.check(); };
+  program.standard_flags = driver::controller_flags(options);
   program.begin = [&](const driver::Environment& environment) -> dibs::Result<driver::Running> {
-    if (flags.structured) {
+    if (own.structured) {
       driver::GeneratedParametersOptions from;
       from.driver_name = cats::kName;
       from.kind = cats::kParameters;
@@ -48,7 +56,7 @@ int run_controller(int argc, char** argv) {
           cats::parameters_for_scheduler, environment, std::move(from));
       return driver::Running{std::move(kept), nullptr};
     }
-    auto inventory = cats::Inventory::parse(flags.cats);
+    auto inventory = own.inventory();
     if (!inventory) return inventory.error();
     return driver::start_controller(
         std::make_unique<cats::Shelter>(std::move(inventory).value(), environment.api), environment,
@@ -58,22 +66,20 @@ int run_controller(int argc, char** argv) {
 }
 
 int run_plugin(int argc, char** argv) {
-  Flags flags;
+  Own own;
   driver::PluginOptions options;
   options.driver_name = cats::kName;
   options.publish = false;  // nobody but the controller needs to know the cats
   options.classic = true;
   driver::Program program;
   program.driver_name = options.driver_name;
-  program.flags = driver::plugin_flags(options);
-  for (const auto& flag : flags.list()) program.flags.push_back(flag);
-  program.check = [&] {
-    return options.node_name.empty() ? "--node-name is required" : flags.check();
-  };
+  program.flags = own.flags();
+  program.check = [&] { return own.check(); };
+  program.standard_flags = driver::plugin_flags(options);
   program.begin = [&](const driver::Environment& environment) -> dibs::Result<driver::Running> {
-    auto inventory = cats::Inventory::parse(flags.cats);
+    auto inventory = own.inventory();
     if (!inventory) return inventory.error();
-    options.named_resources = flags.structured;
+    options.named_resources = own.structured;
     return driver::start_driver(
         std::make_unique<cats::Carrier>(std::move(inventory).value(), options.node_name),
         environment, options);

@@ -18,7 +18,7 @@ class Lamps : public driver::Driver {
 
   Result<std::vector<driver::Pool>> devices() override {
     std::vector<driver::Device> lamps;
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < kLamps; ++i) {
       driver::Device lamp("lamp-" + std::to_string(i));
       lamp.attribute("index", i).attribute("dimmable", i % 2 == 0).capacity("lumens", "800");
       lamps.push_back(lamp);
@@ -31,8 +31,13 @@ class Lamps : public driver::Driver {
     if (!configs) return configs.error();
     std::vector<driver::PreparedDevice> out;
     for (const auto& lamp : claim.devices) {
+      if (!is_lamp(lamp.device)) return Error::not_found("there is no lamp " + lamp.device);
       std::string colour = "white";
       if (const auto* config = driver::config_for(*configs, lamp.request)) {
+        // Whoever mistypes a word shall hear of it, and not get a white lamp.
+        for (const auto& [name, value] : config->parameters.members()) {
+          if (name != "colour") return Error::invalid("no such parameter: " + std::string(name));
+        }
         colour = config->parameters["colour"].as_string("white");
       }
       if (colour == "invisible") return Error::invalid("no lamp shines " + colour);
@@ -45,6 +50,15 @@ class Lamps : public driver::Driver {
   Result<> unprepare(const driver::ClaimName&) override { return dibs::success(); }
 
  private:
+  static constexpr int kLamps = 4;
+
+  static bool is_lamp(const std::string& name) {
+    for (int i = 0; i < kLamps; ++i) {
+      if (name == "lamp-" + std::to_string(i)) return true;
+    }
+    return false;
+  }
+
   std::string node_;
 };
 

@@ -22,6 +22,9 @@ inline constexpr std::string_view kJobFinalizer = "batch.kubernetes.io/job-track
 inline constexpr std::string_view kVolumeClaimFinalizer = "kubernetes.io/pvc-protection";
 inline constexpr std::string_view kVolumeFinalizer = "kubernetes.io/pv-protection";
 
+/// Of a group of pods: its pods go first.
+inline constexpr std::string_view kPodGroupFinalizer = "scheduling.k8s.io/podgroup-protection";
+
 /// Those that the API knows without a domain.
 constexpr bool is_plain_finalizer(std::string_view name) {
   return name == kNamespaceFinalizer || name == kOrphanFinalizer || name == kForegroundFinalizer;

@@ -86,9 +86,13 @@ class FamilyBase {
         bounds_(std::move(bounds)) {}
 
   Type type() const { return type_; }
-  void set_function(std::function<double()> function) {
+  void set_function(Samples function) {
     const WriterLock lock(mutex_);
     function_ = std::move(function);
+  }
+  void clear_gauges() {
+    const ReaderLock lock(mutex_);
+    for (const auto& [key, child] : children_) child->gauge->set(0);
   }
 
   Child& child(LabelValues values) {
@@ -115,7 +119,13 @@ class FamilyBase {
     append(out, "\n# TYPE ", name_, ' ', type_name(type_), '\n');
     // Called without the lock: it may ask for anything.
     if (const auto function = this->function()) {
-      sample(out, "", {}, "", function());
+      std::vector<Sample> samples = function();
+      std::sort(samples.begin(), samples.end(),
+                [](const Sample& a, const Sample& b) { return a.labels < b.labels; });
+      for (const Sample& one : samples) {
+        assert(one.labels.size() == labels_.size());
+        sample(out, "", one.labels, "", one.value);
+      }
       return;
     }
     const ReaderLock lock(mutex_);
@@ -129,7 +139,7 @@ class FamilyBase {
   }
 
  private:
-  std::function<double()> function() const {
+  Samples function() const {
     const ReaderLock lock(mutex_);
     return function_;
   }
@@ -190,10 +200,12 @@ class FamilyBase {
   const std::vector<double> bounds_;
   mutable SharedMutex mutex_;
   std::unordered_map<std::string, std::unique_ptr<Child>> children_ DIBS_GUARDED_BY(mutex_);
-  std::function<double()> function_ DIBS_GUARDED_BY(mutex_);
+  Samples function_ DIBS_GUARDED_BY(mutex_);
 };
 
 }  // namespace internal
+
+void Gauge::add(double delta) { add_to(value_, delta); }
 
 void Counter::add(std::uint64_t n) {
   cells_[shard_of_thread()].count.fetch_add(n, std::memory_order_relaxed);
@@ -248,6 +260,11 @@ Gauge& Family<Gauge>::with(LabelValues values) {
 }
 
 template <>
+void Family<Gauge>::clear() {
+  base_->clear_gauges();
+}
+
+template <>
 Histogram& Family<Histogram>::with(LabelValues values) {
   return *base_->child(values).histogram;
 }
@@ -290,7 +307,19 @@ HistogramFamily Registry::histogram(std::string_view name, std::string_view help
 
 void Registry::gauge_function(std::string_view name, std::string_view help,
                               std::function<double()> value) {
-  state_->family(Type::gauge, name, help, {}, {}).set_function(std::move(value));
+  gauge_function(name, help, {}, [value = std::move(value)] {
+    return std::vector<Sample>{{{}, value()}};
+  });
+}
+
+void Registry::gauge_function(std::string_view name, std::string_view help,
+                              std::vector<std::string> labels, Samples samples) {
+  state_->family(Type::gauge, name, help, std::move(labels), {}).set_function(std::move(samples));
+}
+
+void Registry::counter_function(std::string_view name, std::string_view help,
+                                std::vector<std::string> labels, Samples samples) {
+  state_->family(Type::counter, name, help, std::move(labels), {}).set_function(std::move(samples));
 }
 
 std::string Registry::expose() const {

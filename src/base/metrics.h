@@ -11,6 +11,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -18,6 +19,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/time.h"
 
 namespace dibs::metrics {
 
@@ -38,6 +41,7 @@ class Counter {
 class Gauge {
  public:
   void set(double value) { value_.store(value, std::memory_order_relaxed); }
+  void add(double delta);
   double value() const { return value_.load(std::memory_order_relaxed); }
 
  private:
@@ -49,6 +53,8 @@ class Histogram {
   /// Bounds rise; the bucket for everything above the last is implied.
   explicit Histogram(std::vector<double> bounds);
   void observe(double value);
+  /// In seconds.
+  void observe(Duration took) { observe(std::chrono::duration<double>(took).count()); }
   std::uint64_t count() const;
   double sum() const;
   /// Observations up to and including each bound, then all of them.
@@ -77,6 +83,8 @@ class Family {
   Metric& with(LabelValues values);
   /// The child of a family without labels.
   Metric& one() { return with({}); }
+  /// Of gauges: all children are 0, because who kept them has ended.
+  void clear();
 
  private:
   friend class Registry;
@@ -87,6 +95,13 @@ class Family {
 using CounterFamily = Family<Counter>;
 using GaugeFamily = Family<Gauge>;
 using HistogramFamily = Family<Histogram>;
+
+/// A child of a family that is asked for.
+struct Sample {
+  std::vector<std::string> labels;
+  double value = 0;
+};
+using Samples = std::function<std::vector<Sample>()>;
 
 class Registry {
  public:
@@ -104,6 +119,12 @@ class Registry {
                             std::vector<double> bounds, std::vector<std::string> labels = {});
   /// A gauge without labels whose value is asked for at each exposition.
   void gauge_function(std::string_view name, std::string_view help, std::function<double()> value);
+  /// Families whose children are asked for at each exposition, by any thread; a later function
+  /// takes the place of the first. None of its samples may have the labels of another.
+  void gauge_function(std::string_view name, std::string_view help, std::vector<std::string> labels,
+                      Samples samples);
+  void counter_function(std::string_view name, std::string_view help,
+                        std::vector<std::string> labels, Samples samples);
 
   /// Families by name, children by label values.
   std::string expose() const;

@@ -76,6 +76,43 @@ TEST(Metrics, no_increment_is_lost_between_threads) {
   EXPECT_EQ(histogram.one().count(), 4000u);
 }
 
+TEST(Metrics, children_may_be_asked_for) {
+  Registry registry;
+  int asked = 0;
+  registry.gauge_function("g", "G.", {"a", "b"}, [&] {
+    return std::vector<Sample>{{{"2", "x\""}, 0.5}, {{"1", "y"}, static_cast<double>(++asked)}};
+  });
+  registry.counter_function("c_total", "C.", {}, [] { return std::vector<Sample>{{{}, 7}}; });
+  registry.gauge_function("none", "N.", {"a"}, [] { return std::vector<Sample>{}; });
+  for (int i = 1; i <= 2; ++i) {
+    const std::string text = registry.expose();
+    EXPECT_THAT(text, testing::HasSubstr("# TYPE c_total counter\nc_total 7\n"));
+    EXPECT_THAT(text, testing::HasSubstr("# TYPE g gauge\ng{a=\"1\",b=\"y\"} " + std::to_string(i) +
+                                         "\ng{a=\"2\",b=\"x\\\"\"} 0.5\n"));
+    EXPECT_THAT(text, testing::HasSubstr("# TYPE none gauge\n"));
+  }
+  registry.gauge_function("none", "N.", {"a"}, [] { return std::vector<Sample>{{{"z"}, 1}}; });
+  EXPECT_THAT(registry.expose(), testing::HasSubstr("none{a=\"z\"} 1\n"));
+}
+
+TEST(Metrics, gauges_go_up_and_down_and_are_cleared) {
+  Registry registry;
+  auto gauge = registry.gauge("g", "G.", {"k"});
+  gauge.with({"a"}).add(3);
+  gauge.with({"a"}).add(-1);
+  gauge.with({"b"}).set(5);
+  EXPECT_EQ(gauge.with({"a"}).value(), 2);
+  gauge.clear();
+  EXPECT_EQ(gauge.with({"a"}).value() + gauge.with({"b"}).value(), 0);
+}
+
+TEST(Metrics, durations_are_seconds) {
+  Histogram histogram({0.01, 0.1});
+  histogram.observe(std::chrono::milliseconds(50));
+  EXPECT_THAT(histogram.cumulative(), testing::ElementsAre(0, 1, 1));
+  EXPECT_DOUBLE_EQ(histogram.sum(), 0.05);
+}
+
 TEST(Metrics, large_and_special_numbers) {
   Registry registry;
   registry.gauge("a", "A.").one().set(INFINITY);

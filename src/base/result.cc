@@ -89,6 +89,17 @@ std::string_view reason(Code code) {
   return "";
 }
 
+int http_status(const Error& error) {
+  const ErrorDetails* details = error.details();
+  return details != nullptr && details->status != 0 ? details->status : http_status(error.code());
+}
+
+std::string_view reason(const Error& error) {
+  const ErrorDetails* details = error.details();
+  return details != nullptr && details->status != 0 ? std::string_view(details->reason)
+                                                    : reason(error.code());
+}
+
 Error Error::within(std::string_view context) const {
   Error error(*this);
   error.message_ = cat(context, ": ", message_);

@@ -39,6 +39,10 @@ enum class Code : std::uint8_t {
 /// The HTTP status and the API reason of a code ("" for Code::plain).
 int http_status(Code code);
 std::string_view reason(Code code);
+class Error;
+/// The same of an error, which may have its own.
+int http_status(const Error& error);
+std::string_view reason(const Error& error);
 
 /// One entry of Status.details.causes.
 struct Cause {
@@ -55,6 +59,10 @@ struct ErrorDetails {
   std::string uid;
   std::vector<Cause> causes;
   int retry_after_seconds = 0;
+  /// Of a refusal that somebody outside has worded: his HTTP status and reason, instead of those of
+  /// the code. 0: the code's.
+  int status = 0;
+  std::string reason = {};
 };
 
 class Error {

@@ -1,8 +1,10 @@
 #include "base/time.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
+#include "base/moment.h"
 #include "base/strings.h"
 
 namespace dibs {
@@ -14,11 +16,6 @@ constexpr std::string_view kLayout = "2006-01-02T15:04:05Z07:00";
 constexpr std::string_view kMicroLayout = "2006-01-02T15:04:05.000000Z07:00";
 
 /// A moment of any year from 0 to 9999, which int64 nanoseconds cannot hold.
-struct Moment {
-  std::int64_t seconds = 0;
-  std::int64_t nanoseconds = 0;
-};
-
 struct Date {
   std::int64_t year;
   int month;
@@ -57,34 +54,6 @@ void append_padded(std::string& out, std::int64_t number, std::size_t width) {
   std::string digits = std::to_string(number);
   if (digits.size() < width) out.append(width - digits.size(), '0');
   out += digits;
-}
-
-std::string format_moment(Moment moment, bool micro) {
-  std::int64_t days = moment.seconds / 86400;
-  std::int64_t rest = moment.seconds % 86400;
-  if (rest < 0) {
-    rest += 86400;
-    --days;
-  }
-  Date date = date_from_days(days);
-  std::string out;
-  append_padded(out, date.year, 4);
-  out += '-';
-  append_padded(out, date.month, 2);
-  out += '-';
-  append_padded(out, date.day, 2);
-  out += 'T';
-  append_padded(out, rest / 3600, 2);
-  out += ':';
-  append_padded(out, rest / 60 % 60, 2);
-  out += ':';
-  append_padded(out, rest % 60, 2);
-  if (micro) {
-    out += '.';
-    append_padded(out, moment.nanoseconds / 1000, 6);
-  }
-  out += 'Z';
-  return out;
 }
 
 Moment to_moment(Time time) {
@@ -241,16 +210,50 @@ std::int64_t Time::seconds() const {
   return nanoseconds % kNano < 0 ? whole - 1 : whole;
 }
 
+std::string format_moment(Moment moment, bool micro) {
+  std::int64_t days = moment.seconds / 86400;
+  std::int64_t rest = moment.seconds % 86400;
+  if (rest < 0) {
+    rest += 86400;
+    --days;
+  }
+  Date date = date_from_days(days);
+  std::string out;
+  append_padded(out, date.year, 4);
+  out += '-';
+  append_padded(out, date.month, 2);
+  out += '-';
+  append_padded(out, date.day, 2);
+  out += 'T';
+  append_padded(out, rest / 3600, 2);
+  out += ':';
+  append_padded(out, rest / 60 % 60, 2);
+  out += ':';
+  append_padded(out, rest % 60, 2);
+  if (micro) {
+    out += '.';
+    append_padded(out, moment.nanoseconds / 1000, 6);
+  }
+  out += 'Z';
+  return out;
+}
+
 std::string format_rfc3339(Time time) { return format_moment(to_moment(time), false); }
 std::string format_rfc3339_micro(Time time) { return format_moment(to_moment(time), true); }
 
+Result<Moment> parse_moment(std::string_view text, bool micro) {
+  DIBS_TRY(Moment moment, Parser(text, micro).parse());
+  moment.seconds = std::clamp(moment.seconds, Moment::kFirst, Moment::kLast);
+  return moment;
+}
+
 Result<Time> parse_rfc3339(std::string_view text) {
-  DIBS_TRY(Moment moment, Parser(text, false).parse());
+  DIBS_TRY(Moment moment, parse_moment(text, false));
   return to_time(moment);
 }
 
 Result<Time> parse_rfc3339_micro(std::string_view text) {
-  DIBS_TRY(Moment moment, Parser(text, true).parse());
+  DIBS_TRY(Moment moment, parse_moment(text, true));
   return to_time(moment);
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/moment.h"
+
 namespace dibs {
 namespace {
 
@@ -26,6 +28,24 @@ TEST(Time, of_the_first_and_last_moment_can_be_formatted) {
   ASSERT_TRUE(first.ok() && last.ok());
   EXPECT_EQ(format_rfc3339_micro(*first), "1677-09-21T00:12:43.145224Z");
   EXPECT_EQ(format_rfc3339_micro(*last), "2262-04-11T23:47:16.854775Z");
+}
+
+TEST(Moment, keeps_times_that_lie_far_away) {
+  for (const char* text : {"0000-01-01T00:00:00.000000Z", "0001-01-01T00:00:02.000000Z",
+                           "2026-01-02T03:04:05.678901Z", "9999-12-31T23:59:59.999999Z"}) {
+    const auto moment = parse_moment(text, true);
+    ASSERT_TRUE(moment.ok()) << text;
+    EXPECT_EQ(format_moment(*moment, true), text);
+  }
+  EXPECT_EQ(parse_moment("0000-01-01T00:00:00Z", false)->seconds, Moment::kFirst);
+  EXPECT_EQ(parse_moment("9999-12-31T23:59:59Z", false)->seconds, Moment::kLast);
+}
+
+TEST(Moment, stays_within_the_years_that_can_be_spelled) {
+  EXPECT_EQ(format_moment(*parse_moment("0000-01-01T00:00:00+01:00", false), false),
+            "0000-01-01T00:00:00Z");
+  EXPECT_EQ(format_moment(*parse_moment("9999-12-31T23:30:00-01:00", false), false),
+            "9999-12-31T23:59:59Z");
 }
 
 TEST(Time, complains_in_the_words_of_go) {

@@ -33,7 +33,15 @@ std::size_t Environment::variable(std::string name, Type type) {
 }
 
 void Environment::object(std::string type_name, std::map<std::string, Type> fields) {
-  objects_[std::move(type_name)] = std::move(fields);
+  constructible(std::move(type_name), ObjectType{.fields = std::move(fields)});
+}
+
+void Environment::constructible(std::string type_name, ObjectType type) {
+  objects_[std::move(type_name)] = std::move(type);
+}
+
+void Environment::object_family(std::string type_name, ObjectType type) {
+  families_[std::move(type_name)] = std::move(type);
 }
 
 void Environment::function(std::string_view name, std::vector<Declaration> overloads) {
@@ -77,9 +85,14 @@ const Type* Environment::find_type(const std::string& name) const {
   return base_ == nullptr ? nullptr : base_->find_type(name);
 }
 
-const std::map<std::string, Type>* Environment::find_object(const std::string& type_name) const {
+const ObjectType* Environment::find_object(const std::string& type_name) const {
   const auto found = objects_.find(type_name);
   if (found != objects_.end()) return &found->second;
+  for (const auto& [name, type] : families_) {
+    if (type_name.starts_with(name) &&
+        (type_name.size() == name.size() || type_name[name.size()] == '.'))
+      return &type;
+  }
   return base_ == nullptr ? nullptr : base_->find_object(type_name);
 }
 

@@ -33,6 +33,7 @@ namespace dibs::cel {
 struct StandardOptions {
   bool mixed_order = true;      // 1 < 2u and 1 < 2.5 are declared
   bool matches_counts = false;  // matches(a, b) costs what a.matches(b) does
+  bool affix_counts = false;    // startsWith and endsWith cost by what is looked for, not where
 };
 
 struct EnvironmentOptions {
@@ -63,6 +64,12 @@ struct Compilation {
   std::uint64_t estimated_cost = 0;
 };
 
+struct ObjectType {
+  std::map<std::string, Type> fields = {};
+  bool open = false;              // has every other field, too, of type dyn
+  Construct construct = nullptr;  // for Name{field: value}; null: expressions cannot make one
+};
+
 class Environment {
  public:
   /// The standard library and macros.
@@ -80,6 +87,10 @@ class Environment {
   std::size_t variable(std::string name, Type type);
   /// Fields of an object type.
   void object(std::string type_name, std::map<std::string, Type> fields);
+  /// An object type that expressions may make.
+  void constructible(std::string type_name, ObjectType type);
+  /// The same of it, and of all whose names begin with its name and a dot.
+  void object_family(std::string type_name, ObjectType type);
   void function(std::string_view name, std::vector<Declaration> overloads);
   void overload(std::string_view name, Overload overload);
   /// What a function, or every function so far, costs goes by the overload; see Function.
@@ -102,7 +113,7 @@ class Environment {
   const std::string& variable_name(std::size_t index) const { return variable_names_[index]; }
   std::size_t variables() const { return variable_types_.size(); }
   const Type* find_type(const std::string& name) const;
-  const std::map<std::string, Type>* find_object(const std::string& type_name) const;
+  const ObjectType* find_object(const std::string& type_name) const;
   /// The names that a name may stand for, seen from the container, best first.
   std::vector<std::string> candidates(std::string_view name) const;
 
@@ -115,7 +126,8 @@ class Environment {
   std::vector<Type> variable_types_;
   std::vector<std::string> variable_names_;
   std::unordered_map<std::string, Type> types_;
-  std::unordered_map<std::string, std::map<std::string, Type>> objects_;
+  std::unordered_map<std::string, ObjectType> objects_;
+  std::map<std::string, ObjectType> families_;
 };
 
 }  // namespace dibs::cel

@@ -83,4 +83,7 @@ struct Declaration {
 
 Overload make_overload(const Declaration& declaration);
 
+/// Makes a value of an object type: `fields` are names and values in turn, none of them an error.
+using Construct = Value (*)(const std::string& type, const Value* fields, std::size_t count);
+
 }  // namespace dibs::cel

@@ -1,5 +1,10 @@
 #include "cel/json_value.h"
 
+#include "base/strings.h"
+#include "cel/calendar.h"
+#include "cel/libraries/patches.h"
+#include "cel/operations.h"
+
 namespace dibs::cel {
 
 namespace {
@@ -70,6 +75,71 @@ Value json_value(const json::Value& tree) {
       return Value::map(static_cast<const Map*>(new JsonMap(tree)));
   }
   return Value::null();
+}
+
+namespace {
+
+std::string key_text(const Value& key) {
+  return key.is(Kind::string) ? std::string(key.text()) : show_key(key);
+}
+
+Result<json::Value> json_of_list(const List& list) {
+  json::Value made = json::Value::array();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    DIBS_TRY(json::Value item, to_json(list.at(i)));
+    made.push(std::move(item));
+  }
+  return made;
+}
+
+Result<json::Value> json_of_map(const Map& map) {
+  json::Value made = json::Value::object();
+  for (std::size_t i = 0; i < map.size(); ++i) {
+    DIBS_TRY(json::Value value, to_json(map.value_at(i)));
+    made.set(key_text(map.key_at(i)), std::move(value));
+  }
+  return made;
+}
+
+}  // namespace
+
+Result<json::Value> to_json(const Value& value) {
+  switch (value.kind()) {
+    case Kind::null:
+      return json::Value();
+    case Kind::boolean:
+      return json::Value(value.as_boolean());
+    case Kind::integer:
+      return json::Value(value.as_integer());
+    case Kind::uinteger:
+      return json::Value(value.as_uinteger());
+    case Kind::real:
+      return json::Value(value.as_real());
+    case Kind::string:
+      return json::Value(value.text());
+    case Kind::bytes:
+      return json::Value(base64_encode(value.text()));
+    case Kind::timestamp:
+      return json::Value(show_timestamp(value.timestamp_seconds(), value.timestamp_nanos()));
+    case Kind::duration:
+      return json::Value(show_duration(value.as_duration()));
+    case Kind::list:
+      return json_of_list(value.as_list());
+    case Kind::map:
+      return json_of_map(value.as_map());
+    default:
+      break;
+  }
+  if (const MadeObject* object = made_object(value)) {
+    json::Value made = json::Value::object();
+    for (const auto& [name, field] : object->fields()) {
+      DIBS_TRY(json::Value converted, to_json(field));
+      made.set(name, std::move(converted));
+    }
+    return made;
+  }
+  return Error::bad_request(
+      cat("type conversion error from '", value.type_name(), "' to '*structpb.Value'"));
 }
 
 }  // namespace dibs::cel

@@ -226,6 +226,46 @@ TEST(Kubernetes, answers_as_it_does_there) {
     EXPECT_EQ(answer(kNewestRelease, test.expression), test.wanted) << test.expression;
 }
 
+std::uint64_t cost_of(int minor, std::string_view source) {
+  const Compilation made = release(minor).compile(source);
+  return made.program == nullptr ? 0 : made.program->evaluate({}).cost;
+}
+
+TEST(Kubernetes, affixes_cost_by_what_is_looked_for_since_1_37) {
+  constexpr std::string_view kLong = "'01234567890123456789'.startsWith('0' + '1')";
+  EXPECT_EQ(cost_of(36, kLong), 1u + 2);
+  EXPECT_EQ(cost_of(37, kLong), 1u + 1);
+  EXPECT_EQ(cost_of(37, "'0'.endsWith('012345678901')"), 2u);
+}
+
+TEST(Kubernetes, new_expressions_behave_as_the_release_that_runs) {
+  const Environment made = kubernetes_environment(36, 37);
+  const Compilation compiled = made.compile("'abc'.indexOf('', 7) == 7");
+  ASSERT_NE(compiled.program, nullptr);
+  EXPECT_TRUE(compiled.program->evaluate({}).value.is_false());
+  EXPECT_EQ(made.compile("[1].includes(1)").program, nullptr) << "it came with 1.37";
+}
+
+TEST(Kubernetes, what_fails_costs_what_it_costs_there) {
+  for (const Cost& test : {
+           // Loops go on after an error.
+           Cost{"[1, 2, 3].filter(x, x / 0 == 1).size() == 1", 3 * 3 + 1 + 2},
+           Cost{"[1, 2, 3].map(x, x / 0).size() == 1", 3 * 14 + 1 + 2},
+           Cost{"[0, 1, 2].exists_one(x, 1 / x == 1)", 3 + 3 + 2 + 3 + 2},
+           Cost{"[1, 2].transformMap(i, v, v / 0) == {}", 5 + 1 + 1},
+           Cost{"{1: 2, 3: 4}.transformMap(k, v, k / 0 == 1, v) == {}", 3 + 3 + 1},
+           Cost{"{1: 2, 3: 4}.transformMapEntry(k, v, {v: k / 0}) == {}", 2 * 35 + 1},
+           // So does an index that fails count as a step.
+           Cost{"[7][1 / 0] == 7", 1 + 1 + 1 + 1},
+           Cost{"string(1 / 0) + 'abcdefghijklmnop' == ''", 1 + 1 + 2},
+           // A test that is a branch is no test any more.
+           Cost{"true ? has({'a': 1}.a) : true", 1},
+           Cost{"has({'a': 1}.a)", 1},
+       }) {
+    EXPECT_EQ(cost_of(kNewestRelease, test.expression), test.cost) << test.expression;
+  }
+}
+
 TEST(Kubernetes, answers_changed_in_1_37) {
   const struct {
     std::string_view expression;

@@ -4,6 +4,7 @@
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "client/https_transport.h"
+#include "client/refusals.h"
 
 namespace dibs::cli {
 namespace {
@@ -116,7 +117,8 @@ Result<std::unique_ptr<AccountClients>> AccountClients::open(
     auto account = std::make_shared<Account>(root, runtime, name);
     client::HttpsOptions https;
     https.user_agent = cat("kube-controller-manager/", name);
-    DIBS_TRY(account->inner, client::make_https_transport(access, files, runtime, https));
+    DIBS_TRY(auto connection, client::make_https_transport(access, files, runtime, https));
+    account->inner = client::warn_of_refusals(std::move(connection), runtime);
     if (auto begun = account->begin(); !begun.ok()) {
       return begun.error().within(
           cat("--use-service-account-credentials: ", kNamespace, "/", name));

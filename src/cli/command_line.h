@@ -5,34 +5,20 @@
 // it goes. The default is what stands there; help shows it, unless the text says "(default: …)".
 
 #include <functional>
+#include <set>
 #include <string>
-#include <variant>
+#include <string_view>
 #include <vector>
 
-#include "base/time.h"
+#include "base/flags.h"
+#include "base/result.h"
 
 namespace dibs::cli {
 
-struct Flag {
-  using Target = std::variant<std::string*, std::vector<std::string>*, bool*, int*, unsigned*,
-                              double*, Duration*>;
-  struct Form {
-    const char* type = "";  // word for the value in help; "": by the target
-    std::vector<std::string> one_of = {};
-    std::string env = {};  // variable that may give it instead
-    bool required = false;
-    bool hidden = false;     // from help
-    bool has_value = false;  // of a bool; else it is true when named
-    bool commas = false;     // of a list: between its items
-    bool last_wins = false;  // may be given again
-  };
+using flags::Flag;
+using flags::Flags;
 
-  std::string name;  // "--bind", "-o,--output"; "FILE" is known by its place
-  Target target;     // must outlive the parsing
-  std::string help;
-  Form form = {};
-};
-using Flags = std::vector<Flag>;
+struct CommandLine;
 
 struct Command {
   std::string path;  // "up", "driver gpu"
@@ -40,6 +26,10 @@ struct Command {
   Flags flags;
   std::function<int()> run;  // the exit status
   std::string footer = {};
+  /// Instead of `run`, of a command that tells of all others.
+  std::function<int(const CommandLine&)> tell = {};
+  /// Before `run`: may set flags that were not given. Those that were are named as by name_of().
+  std::function<Result<>(const Flags&, const std::set<std::string>& given)> complete = {};
 };
 
 /// The first word of the paths of several commands.
@@ -56,8 +46,22 @@ struct CommandLine {
   std::vector<Command> commands;  // in the order of help
 };
 
+/// Null: there is none.
+const Command* find_command(const CommandLine& line, std::string_view path);
+const CommandGroup* find_group(const CommandLine& line, std::string_view name);
+/// The commands and groups that stand behind `group`, which is "" for those that stand first.
+std::vector<std::string> words_after(const CommandLine& line, std::string_view group);
+
+/// What `--help` prints.
+std::string help_of_all(const CommandLine& line);
+std::string help_of_group(const CommandLine& line, const CommandGroup& group);
+std::string help_of_command(const CommandLine& line, const Command& command);
+
+/// `dibs: unknown command "upp"; did you mean "up"? ("dibs help" lists all)`, on standard error; 2.
+int refuse_command(const CommandLine& line, std::string_view group, std::string_view word);
+
 /// Returns the exit status of the command that is named; 2 when the command line is wrong, which is
-/// then told with the help.
+/// then told in one line, with the name that may have been meant.
 int run(const CommandLine& line, int argc, char** argv);
 
 }  // namespace dibs::cli

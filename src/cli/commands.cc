@@ -1,336 +1,42 @@
 #include "cli/commands.h"
-#include "bench/allocator.h"
-#include "bench/scheduler.h"
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 
-#include "base/plug_points.h"
-#include "cdi/spec.h"
+#include "base/strings.h"
+#include "bench/allocator.h"
+#include "bench/scheduler.h"
 #include "cli/backup.h"
-#include "cli/command_line.h"
+#include "cli/clusters.h"
+#include "cli/common_flags.h"
+#include "cli/device.h"
+#include "cli/driver_flags.h"
 #include "cli/etcd_flags.h"
 #include "cli/image.h"
+#include "cli/join.h"
+#include "cli/manual.h"
+#include "cli/open.h"
+#include "cli/part_flags.h"
 #include "cli/pki.h"
+#include "cli/plan.h"
 #include "cli/process.h"
-#include "cli/run_controllers.h"
-#include "cli/run_driver.h"
-#include "cli/run_node.h"
-#include "cli/run_scheduler.h"
+#include "cli/run_trial.h"
 #include "cli/select.h"
-#include "cli/serve.h"
 #include "cli/store_commands.h"
+#include "cli/token.h"
+#include "cli/top.h"
+#include "cli/up_config.h"
+#include "cli/usage.h"
+#include "cli/version.h"
 #include "cli/why.h"
-#include "drivers/drivers.h"
-#include "drivers/gpu/profile.h"
 #include "drivers/net/cni/plugins.h"
-#include "node/runtime/pick_runtime.h"
-#include "store/stores.h"
 
 namespace dibs::cli {
 namespace {
-
-constexpr const char* kVersion = "dibs 0.1.0";
-
-const Flag::Form kFile = {.type = "FILE"};
-const Flag::Form kRequired = {.required = true};
-const Flag::Form kHidden = {.hidden = true};
-const Flag::Form kHasValue = {.has_value = true};
-const Flag::Form kCommas = {.commas = true};
-const Flag::Form kLastWins = {.last_wins = true};
-Flag::Form env(const char* variable) { return {.env = variable}; }
-Flag::Form one_of(std::vector<std::string> words) { return {.one_of = std::move(words)}; }
-
-Flags both(Flags flags, const Flags& more) {
-  flags.insert(flags.end(), more.begin(), more.end());
-  return flags;
-}
-
-// Flags that several commands have.
-
-Flag kubeconfig(std::string& file) {
-  return {"--kubeconfig", &file, "How to reach the API server (default: as kubectl does)", kFile};
-}
-
-Flag context(std::string& name) {
-  return {"--context", &name, "Context of the kubeconfig (default: its current one)"};
-}
-
-Flag data_dir(std::string& folder) {
-  return {"--data-dir", &folder, "Folder for everything that lasts (default: ~/.local/share/dibs)",
-          env("DIBS_DATA_DIR")};
-}
-
-Flag runtime(std::string& name) {
-  return {"--runtime", &name, described("What runs containers", node::runtime_kinds()),
-          one_of(names_of(node::runtime_kinds()))};
-}
-
-Flag images(std::string& folder) {
-  return {"--images", &folder, "Folder of images (default: as `dibs image`)", env("DIBS_IMAGES")};
-}
-
-Flag image_alias(std::vector<std::string>& names) {
-  return {"--image-alias", &names,
-          "Names under which the image that comes with dibs is there, with commas between them",
-          kCommas};
-}
-
-Flag insecure_registries(std::vector<std::string>& registries) {
-  return {"--insecure-registries", &registries,
-          "HOST:PORT of registries to ask without TLS, or whatever their certificate is", kCommas};
-}
-
-Flags disk_flags(node::DiskOptions& disk) {
-  return {
-      {"--eviction-hard", &disk.eviction_hard,
-       "SIGNAL<AMOUNT or SIGNAL<PERCENT%, with commas between them: with less room on its disk a "
-       "node sends pods away; signals: nodefs.available, nodefs.inodesFree, imagefs.available, "
-       "imagefs.inodesFree"},
-      {"--eviction-pressure-transition-period", &disk.pressure_transition,
-       "How long a disk must have had room again before the node takes pods"},
-      {"--image-gc-high-threshold", &disk.image_gc_high,
-       "Percentage of their disk in use above which unused images are removed; 100: never"},
-      {"--image-gc-low-threshold", &disk.image_gc_low, "Percentage at which that ends"},
-      {"--container-log-max-size", &disk.log_max_size,
-       "Size at which a container's log is rotated"},
-      {"--container-log-max-files", &disk.log_max_files, "Log files that a container has at most"},
-      {"--local-storage-capacity-isolation", &disk.isolation,
-       "Enforce emptyDir.sizeLimit and limits of ephemeral-storage", kHasValue},
-  };
-}
-
-Flag network_namespaces(std::vector<std::string>& names) {
-  return {"--network-namespaces", &names,
-          "Namespaces whose network attachment definitions every pod may name, with commas between "
-          "them; * stands for all",
-          kCommas};
-}
-
-Flag cluster_domain(std::string& domain) {
-  return {"--cluster-domain", &domain, "Domain that names of Services and pods end in"};
-}
-
-Flag cdi_newest(std::string& version) {
-  Flag flag = {"--cdi-newest-version", &version,
-               "Latest version of CDI files that containers may use (default: all there are)"};
-  flag.form.one_of = cdi::versions();
-  return flag;
-}
-
-Flag unsafe_sysctls(std::vector<std::string>& patterns) {
-  return {"--allowed-unsafe-sysctls", &patterns,
-          "Kernel settings that pods may have besides the safe ones, with commas between them; a "
-          "* at the end stands for any",
-          kCommas};
-}
-
-Flag store(std::string& name) {
-  return {"--store", &name, described("Where objects are kept", store::store_kinds()),
-          one_of(names_of(store::store_kinds()))};
-}
-
-Flag feature_gates(std::string& gates) {
-  return {"--feature-gates", &gates, "GATE=true|false, with commas between them"};
-}
-
-Flag release_of_gates(std::string& release) {
-  return {
-      "--release", &release,
-      "Kubernetes release whose feature gates and ways count (default: the gates of 1.37, the ways "
-      "with classic claims of the server)"};
-}
-
-Flag grace_period(Duration& period) {
-  return {"--node-monitor-grace-period", &period,
-          "How long a node may be silent before it counts as unreachable"};
-}
-
-Flag explain_events(bool& explain) {
-  return {"--explain-events", &explain,
-          "For a pod without a node, a second event that says what every node lacks"};
-}
-
-Flag log_level(std::string& level) {
-  return {"--log-level", &level, "What to log", one_of({"debug", "info", "warn", "error", "off"})};
-}
-
-Flags election_flags(ElectionFlags& flags) {
-  return {
-      {"--leader-elect", &flags.elect, "Run only while this process leads", kHasValue},
-      {"--leader-elect-lease-duration", &flags.lease_duration,
-       "How long others wait for a leader that is silent (default: 15s)"},
-      {"--leader-elect-renew-deadline", &flags.renew_deadline,
-       "How long a leader tries to renew its lease before it stops (default: 10s)"},
-      {"--leader-elect-retry-period", &flags.retry_period,
-       "Time between two tries to get or to renew it (default: 2s)"},
-      {"--leader-elect-resource-name", &flags.name,
-       "Name of the lease (default: that of upstream's component)"},
-      {"--leader-elect-resource-namespace", &flags.name_space,
-       "Its namespace (default: kube-system)"},
-      {"--leader-elect-resource-lock", &flags.lock, "What the lease is", one_of({"leases"})},
-  };
-}
-
-// Flags command by command.
-
-Flags serving_flags(ServeFlags& flags) {
-  return {
-      data_dir(flags.data_dir),
-      {"--bind", &flags.bind, "HOST:PORT to listen on; port 0 picks a free one"},
-      {"--advertise-address", &flags.advertise_address,
-       "IP address by which other machines reach this server (default: the host of --bind)"},
-      {"--tls-san", &flags.tls_sans,
-       "More names and addresses of this server, for its certificate, with commas between them",
-       kCommas},
-      {"--kubeconfig-out", &flags.kubeconfig_out,
-       "Where to write the kubeconfig (default: kubeconfig in the data folder)"},
-      store(flags.store),
-      {"--emulate-release", &flags.release,
-       "Kubernetes release to answer as: 1.27, 1.30, 1.32, 1.34, 1.36 or 1.37 (default: 1.37, with "
-       "the older versions of resource.k8s.io beside it)"},
-      feature_gates(flags.feature_gates),
-      {"--runtime-config", &flags.runtime_config,
-       "GROUP/VERSION[/RESOURCE]=true|false, api/all|ga|beta|alpha=…, with commas between them"},
-      {"--enable-admission-plugins", &flags.enabled_plugins, "Admission plugins to run (all do)",
-       kCommas},
-      {"--disable-admission-plugins", &flags.disabled_plugins, "Admission plugins to leave out",
-       kCommas},
-      {"--admission-control-config-file", &flags.admission_config_file,
-       "An AdmissionConfiguration (apiserver.config.k8s.io/v1); PodSecurity takes one", kFile},
-      {"--max-requests-inflight", &flags.max_requests,
-       "Seats of requests that are worked on at once, with those of the next flag", kLastWins},
-      {"--max-mutating-requests-inflight", &flags.max_mutating_requests,
-       "More of them: all are shared by priority, not by verb", kLastWins},
-      {"--token-auth-file", &flags.token_auth_file,
-       "CSV file of static bearer tokens: token,user,uid,\"group,group\""},
-      {"--audit-log-path", &flags.audit_log_path,
-       "File for the audit log, a line of JSON for each event; - is standard output"},
-      {"--audit-policy-file", &flags.audit_policy_file,
-       "Policy of audit.k8s.io/v1 that says what the audit log tells"},
-      {"--audit-log-maxsize", &flags.audit_log_maxsize,
-       "Megabytes at which the audit log's file is moved aside; 0: never"},
-      {"--audit-log-maxage", &flags.audit_log_maxage,
-       "Days that files moved aside are kept; 0: for ever"},
-      {"--audit-log-maxbackup", &flags.audit_log_maxbackup,
-       "Files moved aside that are kept; 0: all"},
-      {"--encryption-provider-config", &flags.encryption_provider_config,
-       "EncryptionConfiguration of apiserver.config.k8s.io/v1: which resources are encrypted on "
-       "the "
-       "disk, and how"},
-      {"--service-cluster-ip-range", &flags.service_range,
-       "CIDR of Service addresses, for the cluster's life; 10.0.0.0/24, or another where that is "
-       "not free on this machine"},
-      {"--service-account-issuer", &flags.issuer, "Issuer of service account tokens"},
-      {"--shutdown-delay-duration", &flags.shutdown_delay,
-       "How long it goes on serving after SIGTERM while /readyz says that it ends"},
-      log_level(flags.log_level),
-      {"--threads", &flags.threads, "Threads that serve connections (default: one per core)"},
-  };
-}
-
-Flags server_flags(ServeFlags& flags) { return both(serving_flags(flags), etcd_flags(flags.etcd)); }
-
-Flags up_flags(ServeFlags& flags) {
-  return both(
-      both(server_flags(flags), disk_flags(flags.disk)),
-      {
-          {"--nodes", &flags.nodes, "Nodes in this process: node-0, node-1, …", kLastWins},
-          {"--node-prefix", &flags.node_prefix, "What their names begin with (default: node-)"},
-          {"--drivers", &flags.drivers,
-           described("Device drivers of each node, with commas between them",
-                     drivers::driver_kinds()),
-           kCommas},
-          {"--node-address", &flags.node_address,
-           "Address where the agents of nodes listen (default: the host of --bind)"},
-          cluster_domain(flags.cluster_domain),
-          runtime(flags.runtime),
-          images(flags.images),
-          image_alias(flags.image_aliases),
-          insecure_registries(flags.insecure_registries),
-          cdi_newest(flags.cdi_newest),
-          unsafe_sysctls(flags.allowed_unsafe_sysctls),
-          network_namespaces(flags.network_namespaces),
-          grace_period(flags.node_monitor_grace_period),
-          explain_events(flags.explain_events),
-          {"--scheduler-config", &flags.scheduler_config,
-           "A KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)", kFile},
-      });
-}
-
-Flags controllers_flags(ControllersFlags& flags) {
-  return both(
-      {
-          kubeconfig(flags.kubeconfig),
-          context(flags.context),
-          {"--use-service-account-credentials", &flags.use_accounts,
-           "Let each controller act as its own service account of kube-system"},
-          grace_period(flags.grace_period),
-          log_level(flags.log_level),
-      },
-      election_flags(flags.election));
-}
-
-Flags scheduler_flags(SchedulerFlags& flags) {
-  return both(
-      {
-          kubeconfig(flags.kubeconfig),
-          context(flags.context),
-          {"--config", &flags.config,
-           "A KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)", kFile},
-          release_of_gates(flags.release),
-          feature_gates(flags.feature_gates),
-          explain_events(flags.explain_events),
-          log_level(flags.log_level),
-      },
-      election_flags(flags.election));
-}
-
-Flags node_flags(NodeFlags& flags) {
-  return both(
-      {
-          kubeconfig(flags.kubeconfig),
-          context(flags.context),
-          {"--name", &flags.name, "Name of the node (default: the host's)"},
-          {"--root-dir", &flags.root_dir, "Folder for pods, plugins and checkpoints"},
-          runtime(flags.runtime),
-          images(flags.images),
-          image_alias(flags.image_aliases),
-          insecure_registries(flags.insecure_registries),
-          {"--cdi-dirs", &flags.cdi_dirs, "Folders of CDI files (default: /etc/cdi,/var/run/cdi)"},
-          {"--log-dir", &flags.log_dir,
-           "Folder of containers' logs (default: logs in the root folder)"},
-          {"--address", &flags.address, "Address to serve logs, exec and the like on"},
-          {"--port", &flags.port, "Port for that; 0 picks a free one, -1 has none"},
-          {"--node-ip", &flags.node_ip,
-           "Address that the node says it has (default: that of the default route)"},
-          {"--client-ca-file", &flags.client_ca_file,
-           "PEM of the CA whose certificates may use the port", kFile},
-          {"--tls-cert-file", &flags.tls_cert_file,
-           "Certificate of the port (default: one of its own)", kFile},
-          {"--tls-private-key-file", &flags.tls_key_file, "Key of that certificate", kFile},
-          {"--node-labels", &flags.labels, "KEY=VALUE, with commas between them", kCommas},
-          {"--service-proxy", &flags.service_proxy,
-           "Program Services on this machine; false where kube-proxy does", kHasValue},
-          {"--service-cluster-ip-range", &flags.service_range,
-           "CIDR of the cluster's Service addresses (default: 256 addresses around that of the "
-           "Service kubernetes)"},
-          {"--cluster-dns", &flags.cluster_dns,
-           "Name servers that pods are told of (default: the tenth address of Services, served "
-           "here)",
-           kCommas},
-          cluster_domain(flags.cluster_domain),
-          cdi_newest(flags.cdi_newest),
-          unsafe_sysctls(flags.allowed_unsafe_sysctls),
-          network_namespaces(flags.network_namespaces),
-          {"--release", &flags.release, "Kubernetes release to behave as"},
-          feature_gates(flags.feature_gates),
-          log_level(flags.log_level),
-      },
-      disk_flags(flags.disk));
-}
 
 Flags select_flags(SelectFlags& flags) {
   return {
@@ -352,8 +58,12 @@ Flags select_flags(SelectFlags& flags) {
 
 Flags why_flags(WhyFlags& flags) {
   return {
-      {"WHAT", &flags.what, "pod/NAME or claim/NAME", kRequired},
+      {"WHAT", &flags.what,
+       "KIND/NAME, of pod, claim, deployment, replicaset, statefulset, daemonset, job, cronjob, "
+       "node, driver (default: all that waits)"},
+      {"NAME", &flags.name, "The name, where it does not stand behind a slash"},
       {"-n,--namespace", &flags.name_space, "Namespace (default: that of the context)"},
+      {"-A,--all-namespaces", &flags.all_namespaces, "All that waits, in every namespace"},
       kubeconfig(flags.kubeconfig),
       context(flags.context),
       {"-o,--output", &flags.output, "How to print the answer (docs/why.md)",
@@ -365,129 +75,79 @@ Flags why_flags(WhyFlags& flags) {
   };
 }
 
-/// Each can be given by a variable of its name in capitals, as those of upstream's driver can.
-Flags with_variables(Flags flags) {
-  for (Flag& flag : flags) {
-    flag.form.env = to_upper(flag.name.substr(2));
-    std::replace(flag.form.env.begin(), flag.form.env.end(), '-', '_');
-  }
-  return flags;
+Flags clusters_flags(ListFlags& flags) {
+  return {{"-o,--output", &flags.output, "How to print them", one_of({"table", "json", "name"})}};
 }
 
-Flags driver_flags(DriverFlags& flags) {
-  auto& driver = flags.driver;
-  auto& process = flags.process;
-  return both(
-      with_variables({
-          {"--node-name", &driver.node_name, "Node whose devices these are", kRequired},
-          {"--kube-api-qps", &flags.api_qps, "Accepted, but not needed", kHidden},
-          {"--kube-api-burst", &flags.api_burst, "Accepted, but not needed", kHidden},
-          {"--device-profile", &driver.profile,
-           cat("What the devices are: ", any_name_of(drivers::profile_kinds()))},
-          {"--driver-name", &driver.driver_name,
-           "Name of the driver (default: PROFILE.example.com)"},
-          {"--num-devices", &driver.devices, "How many GPUs or network interfaces"},
-          {"--gpu-partitions", &driver.gpu_partitions, "Parts that each GPU can be divided into"},
-          {"--gpu-pcie-roots", &driver.gpu_pcie_roots,
-           "PCIe roots of the GPUs in turn, such as pci0000:80, with commas between them (default: "
-           "they do not say)",
-           kCommas},
-          {"--gpu-allow-multiple-allocations", &driver.gpu_allow_multiple_allocations,
-           "Let claims share a GPU by memory and compute"},
-          {"--gpu-device-status", &driver.gpu_device_status,
-           "Write uuid, model and driver version into the status of claims"},
-          {"--device-metadata", &driver.device_metadata,
-           "Let containers read what their devices are, from files that the API names"},
-          {"--binding-conditions", &driver.binding_conditions,
-           "Pods wait until their device says that it can be bound"},
-          {"--cpu-numa-nodes", &driver.cpu_numa_nodes, "NUMA nodes of the cpu profile"},
-          {"--cpus-per-numa-node", &driver.cpus_per_numa_node, "CPUs of each of them"},
-          {"--kubelet-registrar-directory-path", &driver.registry_dir,
-           "Where the node's agent finds plugins"},
-          {"--kubelet-plugins-directory-path", &driver.plugins_dir,
-           "Folder for folders of plugins"},
-          {"--cdi-root", &driver.cdi_root, "Folder for CDI files"},
-          {"--pod-uid", &driver.pod_uid, "Uid of the driver's pod, for rolling updates"},
-          {"--healthcheck-port", &process.healthcheck_port,
-           "Port of the gRPC health service; below 0: none"},
-          {"--metrics-port", &process.metrics_port, "Port of /metrics; below 0: none"},
-      }),
-      {
-          kubeconfig(process.kubeconfig),
-          context(process.context),
-          {"--binding-controller", &driver.binding_controller,
-           "With --binding-conditions: let this process say so", kHasValue},
-          {"--create-class", &driver.create_class, "Make the driver's class where there is none",
-           kHasValue},
-          {"--named-resources", &driver.named_resources,
-           "Let the node's agent publish the devices, as in release 1.30 (v1alpha2)"},
-          {"--extended-resource", &driver.extended_resource,
-           "Extended resource that pods may ask for instead of a claim, such as example.com/gpu"},
-          log_level(process.log_level),
-      });
+Flags down_flags(DownFlags& flags) {
+  return {
+      {"NAME", &flags.name, "Its name, where it has one"},
+      data_dir(flags.data_dir),
+      {"--keep", &flags.keep, "End its process only, as Ctrl-C does: data and containers stay"},
+      {"--keep-data", &flags.keep_data,
+       "End process and containers: objects and the files of volumes stay"},
+  };
 }
 
-Flags net_driver_flags(NetDriverFlags& flags) {
-  auto& node = flags.node;
-  auto& control = flags.control;
-  auto& process = flags.process;
-  auto& selection = flags.ipam.selection;
-  return both(
-      with_variables({
-          {"--node-name", &node.node_name, "Node whose interfaces these are (needed for a node)"},
-          {"--kubelet-registrar-directory-path", &node.registry_dir,
-           "Where the node's agent finds plugins"},
-          {"--kubelet-plugins-directory-path", &node.plugins_dir, "Folder for folders of plugins"},
-          {"--cdi-root", &node.cdi_root, "Folder for CDI files"},
-          {"--host-device-path", &node.host_device_path,
-           "Library that containers get for rdmaAcc (default: none)"},
-          {"--ipam-socket", &node.ipam_socket, "Where CNI plugins of the node ask for addresses"},
-          {"--network-devices", &node.network_devices,
-           "Where the node's agent looks for devices that interfaces of pods are to be"},
-          {"--sysfs-root", &node.roots.sysfs, "Where the hardware is described"},
-          {"--dev-root", &node.roots.dev, "Where the files of RDMA devices are"},
-          {"--recorded-links", &node.recorded_links,
-           "Interfaces as `ip -j -d address show` prints them, in a file (default: the kernel's)"},
-          {"--resource-pools", &node.resource_pools,
-           "File that says which devices make up which resources (default: none)"},
-          {"--include-interfaces", &node.include_interfaces,
-           "Patterns of interfaces that count although they look like those of pods", kCommas},
-          {"--exclude-interfaces", &node.exclude_interfaces,
-           "Patterns of interfaces that do not count", kCommas},
-          {"--pod-uid", &node.pod_uid, "Uid of the driver's pod, for rolling updates"},
-          {"--leader-election", &control.election.leader_election,
-           "With --controller: several instances may run, one of them works"},
-          {"--leader-election-namespace", &control.election.lease_namespace,
-           "Where their lease is"},
-          {"--healthcheck-port", &process.healthcheck_port,
-           "Port of the gRPC health service; below 0: none"},
-          {"--metrics-port", &process.metrics_port, "Port of /metrics; below 0: none"},
-      }),
-      {
-          {"--install-namespace", &selection.install_namespace,
-           "Namespace of SpiderMultusConfigs where none is said"},
-          {"--cluster-network", &selection.cluster_network,
-           "NAMESPACE/NAME of the network of eth0 where a pod names none (default: the node's)"},
-          {"--subnet-match", &flags.subnet_match,
-           "Whether a pool's subnet must be one of the interface on the node",
-           one_of({"auto", "strict", "off"})},
-          {"--multus-name-selects", &selection.multus_name_selects,
-           "Choose a pool for the networks that it names where nothing else chooses one",
-           kHasValue},
-          {"--enable-ipv4", &selection.ipv4, "Give IPv4 addresses", kHasValue},
-          {"--enable-ipv6", &selection.ipv6, "Give IPv6 addresses", kHasValue},
-          {"--enable-spidersubnet", &selection.subnets,
-           "Let pods name subnets, which make pools for them", kHasValue},
-          {"--enable-statefulset", &flags.ipam.stateful_sets,
-           "Let pods of a StatefulSet keep their addresses", kHasValue},
-          {"--controller", &flags.controller,
-           "Run the half for the whole cluster, not that of a node"},
-          {"--allow-immediate", &control.allow_immediate,
-           "With --controller: allocate classic claims that wait for no pod, too"},
-          kubeconfig(process.kubeconfig),
-          context(process.context),
-          log_level(process.log_level),
-      });
+Flags top_flags(TopFlags& flags) {
+  return {
+      {"WHAT",
+       &flags.what,
+       "What to show",
+       {.one_of = {"devices", "claims", "nodes"}, .required = true}},
+      {"-n,--namespace", &flags.name_space,
+       "Claims of this namespace, devices that they have (default: claims of the context's "
+       "namespace, all devices)"},
+      {"-A,--all-namespaces", &flags.all_namespaces, "Claims of every namespace"},
+      {"-l,--selector", &flags.selector, "Labels of nodes: only these, and devices on them"},
+      {"--driver", &flags.driver, "Only what is of this driver"},
+      {"-o,--output", &flags.output, "How to print it (docs/top.md)",
+       one_of({"table", "wide", "json", "yaml"})},
+      {"-w,--watch", &flags.watch, "Show it again and again, until Ctrl-C"},
+      {"--interval", &flags.interval, "With --watch: how often"},
+      kubeconfig(flags.kubeconfig),
+      context(flags.context),
+  };
+}
+
+Flags usage_flags(UsageFlags& flags) {
+  return {
+      {"--since", &flags.since, "How far back: 90m, 12h, 7d (default: 1h)"},
+      {"--from", &flags.from, "Instead, from this time on: 2026-01-02T15:04:05Z"},
+      {"--to", &flags.to, "Until this time (default: now)"},
+      {"--by", &flags.by,
+       "What a row is of: namespace, class, pod, device, or several with commas"},
+      {"--step", &flags.step, "Rows for every 5m, 1h, 1d, instead of one for all of the time"},
+      {"-n,--namespace", &flags.name_space,
+       "Claims of this namespace (default: the context's namespace)"},
+      {"-A,--all-namespaces", &flags.all_namespaces, "Claims of every namespace"},
+      {"-o,--output", &flags.output, "How to print it", one_of({"table", "csv", "json"})},
+      kubeconfig(flags.kubeconfig),
+      context(flags.context),
+  };
+}
+
+Flags plan_flags(PlanFlags& flags) {
+  return {
+      {"-f,--filename",
+       &flags.files,
+       "Objects in YAML or JSON: files, folders, or - for standard input",
+       {.type = "FILE", .required = true}},
+      {"-n,--namespace", &flags.name_space,
+       "Namespace of objects that name none (default: that of the context)"},
+      kubeconfig(flags.kubeconfig),
+      context(flags.context),
+      {"-o,--output", &flags.output, "How to print the answer (docs/plan.md)",
+       one_of({"text", "json"})},
+      {"--config", &flags.config, "The scheduler's KubeSchedulerConfiguration, where it has one",
+       kFile},
+      release_of_gates(flags.release),
+      feature_gates(flags.feature_gates),
+  };
+}
+
+Flags open_flags(OpenFlags& flags) {
+  return {kubeconfig(flags.kubeconfig), context(flags.context)};
 }
 
 Flag image_folder(ImageFlags& flags) {
@@ -495,10 +155,20 @@ Flag image_folder(ImageFlags& flags) {
           env("DIBS_IMAGES")};
 }
 
-Flags import_flags(ImageFlags& flags) {
+Flags pull_flags(ImageFlags& flags) {
   return {
       image_folder(flags),
-      {"FILE", &flags.file, "docker archive, OCI archive, or folder of an OCI layout", kRequired},
+      {"NAME", &flags.names, "Names of images", kRequired},
+      insecure_registries(flags.insecure_registries),
+      {"--authfile", &flags.logins, "Logins to registries, as `docker login` writes them", kFile},
+  };
+}
+
+Flags load_flags(ImageFlags& flags) {
+  return {
+      image_folder(flags),
+      {"FILE", &flags.file,
+       "docker archive, OCI archive, folder of an OCI layout, or - for standard input", kRequired},
       {"NAME", &flags.name, "Name to give it, where it has none or another one is wanted"},
   };
 }
@@ -582,6 +252,16 @@ Flags pki_kubeconfig_flags(PkiFlags& flags) {
   };
 }
 
+Flags token_flags(TokenFlags& flags) {
+  return {
+      kubeconfig(flags.kubeconfig),
+      context(flags.context),
+      {"--server", &flags.server,
+       "URL by which the other machine reaches the server (default: that of the kubeconfig)"},
+      {"--ttl", &flags.life, "How long the token is good; 0: until it is removed"},
+  };
+}
+
 using Files = std::vector<std::string>;
 
 Flags bench_allocator_flags(Files& files) {
@@ -625,42 +305,95 @@ int bench_scheduler(const bench::SchedulerOptions& options) {
 /// `table` names the flags, `run` takes what they were set to.
 template <typename Values, typename Run>
 Command command(const char* path, const char* about, Flags (*table)(Values&), Run run,
-                const char* footer = "") {
+                std::string footer = "") {
   const auto values = std::make_shared<Values>();
-  return {path, about, table(*values), [values, run] { return run(*values); }, footer};
+  return {path, about, table(*values), [values, run] { return run(*values); }, std::move(footer)};
 }
 
-int up(ServeFlags& flags) {
-  flags.whole_cluster = true;
-  return serve(flags, "up");
+int show_top(const TopFlags& flags) {
+  return print(top(flags, [](const TopOutcome& outcome) {
+    // A terminal shows the newest alone; a file has one after the other.
+    if (isatty(STDOUT_FILENO) != 0) std::cout << "\x1b[H\x1b[2J";
+    print(outcome);
+    if (isatty(STDOUT_FILENO) == 0) std::cout << std::endl;
+  }));
+}
+
+Command up_command() {
+  const auto values = std::make_shared<ServeFlags>();
+  values->whole_cluster = true;
+  Command out{"up", "Run a cluster on this machine, until Ctrl-C", up_flags(*values),
+              [values] { return serve(*values, "up"); }};
+  out.complete = [values](const Flags& table, const std::set<std::string>& given) -> Result<> {
+    DIBS_CHECK(read_up_config(*values, table, given));
+    values->idle = idle_flags(*values, given);
+    // A cluster that answers as a release writes the events of that release.
+    if (!given.contains(kExplainEvents) && !values->places.contains(kExplainEvents)) {
+      values->explain_events = values->release.empty();
+    }
+    return success();
+  };
+  return out;
 }
 
 Command cni_command(const std::string& name, const char* about) {
   return {cat("cni ", name), about, {}, [name] { return drivers::net::run_cni_plugin(name); }};
 }
 
+std::string version_text() {
+  const BuildInfo built = build_info();
+  return cat("dibs ", built.version, " (commit ", built.commit, ", ", built.date, ")");
+}
+
 std::vector<Command> all_commands() {
   return {
-      command("up", "Run a cluster on this machine, until Ctrl-C", up_flags, up),
+      up_command(),
+      command("list", "Show the clusters of this machine", clusters_flags, list_clusters),
+      command("down", "End a cluster, and take away all of it", down_flags, take_down,
+              "Exit status: 0 it is gone, 1 there is none, or something cannot be taken away."),
       command("apiserver", "Run the API server alone", server_flags,
               [](const ServeFlags& flags) { return serve(flags, "apiserver"); }),
       command("controllers", "Run the controllers of a cluster alone", controllers_flags,
               run_controllers),
       command("scheduler", "Run the scheduler of a cluster alone", scheduler_flags, run_scheduler),
-      command("node", "Run the agent of a node alone", node_flags, run_node),
+      command("node", "Run the agent of a node alone", node_flags, run_node,
+              "`dibs node join` makes this machine a node of a cluster in one step."),
+      command("node join", "Make this machine a node of a cluster that runs elsewhere", join_flags,
+              join_node,
+              "Run again it goes on with what it has; then it needs neither server nor token "
+              "(docs/several-machines.md)."),
+      command("token create", "Print the command by which another machine joins the cluster",
+              token_flags, create_token),
       command(
           "select", "Show which devices an expression chooses", select_flags,
           [](const SelectFlags& flags) { return print(select(flags, std::cin)); },
           "Exit status: 0 a device matched, 1 none did, 2 wrong usage, expression or input.\n"
           "With --cases: 0 all are the same, 1 some differ, 2 a file cannot be read."),
       command(
-          "why", "Say why a pod is not placed, or why there; what a claim waits for", why_flags,
-          [](const WhyFlags& flags) { return print(why(flags)); },
-          "Exit status: 0 placed or allocated, 1 not found or an error, 2 pending."),
+          "why", "Say what a pod, claim, workload, node or driver waits for, or all that waits",
+          why_flags, [](const WhyFlags& flags) { return print(why(flags)); },
+          "Exit status: 0 nothing is wanting, 1 not found or an error, 2 something waits."),
+      command("top", "Show which devices are where and who has them", top_flags, show_top,
+              "Exit status: 0, 1 the cluster cannot be asked, 2 wrong usage."),
+      command(
+          "usage", "Show how long devices were held, by whom", usage_flags,
+          [](const UsageFlags& flags) { return print(usage(flags)); },
+          "Exit status: 0, 1 the cluster cannot be asked, 2 wrong usage."),
+      command(
+          "plan", "Say where the pods of these files would go, without doing it", plan_flags,
+          [](const PlanFlags& flags) { return print(plan(flags, std::cin)); },
+          "Exit status: 0 all would run, 1 something would wait or cannot be applied, 2 wrong "
+          "usage."),
+      command("open", "Print a link to the server's page, for a browser on its machine", open_flags,
+              open_page, "The link is good once, within two minutes (docs/page.md)."),
       command("driver gpu", "Make-believe GPUs, network interfaces or CPUs", driver_flags,
               run_gpu_driver),
       command("driver net", "Interfaces and addresses of the machines' networks, as Spiderpool",
               net_driver_flags, run_net_driver),
+      command("driver nvidia", "NVIDIA's GPUs, and MIG instances made for claims",
+              nvidia_driver_flags, run_nvidia_driver),
+      command("driver test", "Try a driver of your own without a cluster", trial_flags, run_trial,
+              trial_footer()),
       cni_command("spiderpool", "CNI plugin: addresses from pools"),
       cni_command("coordinator", "CNI plugin: ways to the host, routes of several interfaces"),
       cni_command("ifacer", "CNI plugin: bonds and VLAN devices of the host"),
@@ -673,10 +406,12 @@ std::vector<Command> all_commands() {
       command("backup", "Write all objects of a cluster to a file", backup_flags, take_backup),
       command("restore", "Make a cluster of what `dibs backup` wrote", restore_flags,
               restore_backup),
-      command("image import", "Take images from an archive or an OCI layout", import_flags,
-              import_image),
+      command("image pull", "Take images from their registries", pull_flags, pull_images),
+      command("image load", "Take images from an archive or an OCI layout", load_flags, load_image),
+      command("image import", "The same as load", load_flags, load_image),
       command("image list", "Show what is there", list_flags, list_images),
-      command("image rm", "Remove images", remove_flags, remove_images),
+      command("image remove", "Remove images", remove_flags, remove_images),
+      command("image rm", "The same as remove", remove_flags, remove_images),
       command("pki export", "Print the keys that all servers of a cluster share, into a pipe",
               pki_flags, export_pki),
       command("pki import", "Take them, before this machine's first server starts", pki_flags,
@@ -698,6 +433,25 @@ std::vector<Command> all_commands() {
 
 }  // namespace
 
+CommandLine dibs_command_line() {
+  CommandLine line = {
+      "dibs",
+      "Dynamic Resource Allocation for Kubernetes, in one binary.",
+      version_text(),
+      {{"driver", "Run a device driver of a node, or try one"},
+       {"cni", "What CNI runtimes call as a plugin, by a link of that name"},
+       {"token", "By which other machines join a cluster"},
+       {"store", "Where the objects of a cluster are kept"},
+       {"image", "Images that containers on this machine can run"},
+       {"pki", "Keys of the cluster, for more machines"},
+       {"bench", "Compare with recorded answers, and measure"}},
+      all_commands(),
+  };
+  add_device_commands(line);
+  add_manual_commands(line);
+  return line;
+}
+
 int run(int argc, char** argv) {
   // Under the name of a plugin it is that plugin.
   const std::string called = std::filesystem::path(argc > 0 ? argv[0] : "").filename();
@@ -705,19 +459,7 @@ int run(int argc, char** argv) {
   if (std::find(plugins.begin(), plugins.end(), called) != plugins.end()) {
     return drivers::net::run_cni_plugin(called);
   }
-  const CommandLine line = {
-      "dibs",
-      "Dynamic Resource Allocation for Kubernetes, in one binary.",
-      kVersion,
-      {{"driver", "Run a device driver of a node"},
-       {"cni", "What CNI runtimes call as a plugin, by a link of that name"},
-       {"store", "Where the objects of a cluster are kept"},
-       {"image", "Images that containers on this machine can run"},
-       {"pki", "Keys of the cluster, for more machines"},
-       {"bench", "Compare with recorded answers, and measure"}},
-      all_commands(),
-  };
-  return run(line, argc, argv);
+  return run(dibs_command_line(), argc, argv);
 }
 
 }  // namespace dibs::cli

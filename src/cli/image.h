@@ -8,12 +8,15 @@ namespace dibs::cli {
 
 struct ImageFlags {
   std::string folder = {};              // "": the machine's own
-  std::string file = {};                // to import
-  std::string name = {};                // of what is imported; "": the names in it
-  std::vector<std::string> names = {};  // to remove
+  std::string file = {};                // to load; "-": standard input
+  std::string name = {};                // of what is loaded; "": the names in it
+  std::vector<std::string> names = {};  // to pull, to remove
+  std::vector<std::string> insecure_registries = {};
+  std::string logins = {};  // file
 };
 
-int import_image(const ImageFlags& flags);
+int load_image(const ImageFlags& flags);
+int pull_images(const ImageFlags& flags);
 int list_images(const ImageFlags& flags);
 int remove_images(const ImageFlags& flags);
 

@@ -18,8 +18,6 @@
 namespace dibs::cli {
 namespace {
 
-constexpr std::size_t kGroupChanges = 100;
-constexpr std::size_t kGroupBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostOfError = 64 * 1024;
 /// Others' writes wait, but one that was on its way may come in after the first reading.
 constexpr int kPasses = 10;
@@ -245,8 +243,8 @@ Result<> LiveRestore::put(const std::vector<Put>& puts) {
 }
 
 Result<> LiveRestore::add_change(const std::string& key, const std::string* value) {
-  if (changes_ == kGroupChanges ||
-      (changes_ > 0 && value != nullptr && body_.size() + value->size() > kGroupBytes)) {
+  if (changes_ == store::kGroupOps ||
+      (changes_ > 0 && value != nullptr && body_.size() + value->size() > store::kGroupBytes)) {
     DIBS_CHECK(flush());
   }
   body_ += "{\"key\":";

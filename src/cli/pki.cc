@@ -8,6 +8,7 @@
 
 #include "base/names.h"
 #include "base/strings.h"
+#include "cli/clusters.h"
 #include "cli/process.h"
 #include "client/kubeconfig.h"
 #include "runtime/files.h"
@@ -73,7 +74,7 @@ Result<> write_part_kubeconfig(const PkiFlags& flags) {
   DIBS_TRY(const std::string ca, server::authority_of(files, folder));
   DIBS_TRY(const auto client, server::issue_client(files, runtime.runtime().clock, folder,
                                                    identity.user, identity.groups));
-  const std::string text = server::make_kubeconfig(ca, identity.user, client, server);
+  const std::string text = server::make_kubeconfig(ca, context_of(""), client, server);
   if (flags.out.empty()) return print_secret(text, "name a file with --out, or pipe it");
   const auto written = files.write(flags.out, text, 0600);
   if (!written.ok()) return written.error().within("--out");

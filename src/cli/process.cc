@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "base/log.h"
 #include "base/strings.h"
@@ -64,22 +65,33 @@ void give_memory_back() {
   }
 }
 
-void wait_for_end() {
+int wait_for_end() {
   const sigset_t ends = end_signals();
   int signal_number = 0;
   sigwait(&ends, &signal_number);
   log::info("stopping", {{"signal", signal_number}});
   pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+  return signal_number;
 }
 
+std::unique_ptr<runtime::LastMoment> hurry(int signal, Duration more, std::function<void()> last) {
+  constexpr Duration kMoment = std::chrono::milliseconds(700);
+  if (signal != SIGINT) return nullptr;
+  return std::make_unique<runtime::LastMoment>(kMoment + more, 0, std::move(last));
+}
+
+void end_from_within() { kill(getpid(), SIGTERM); }
+
 Result<client::Access> find_access(const std::string& kubeconfig, const std::string& context) {
-  const char* variable = std::getenv("KUBECONFIG");
-  const char* home = std::getenv("HOME");
-  const auto paths =
-      client::Kubeconfig::paths(kubeconfig, variable ? variable : "", home ? home : "");
-  runtime::Files& files = runtime::system_files();
-  DIBS_TRY(const auto config, client::Kubeconfig::load(files, paths));
-  return config.resolve(files, context);
+  auto found =
+      client::find_access(runtime::system_files(), kubeconfig, context, [](const char* name) {
+        const char* value = std::getenv(name);
+        return std::string(value != nullptr ? value : "");
+      });
+  if (found.ok() || found.error().code() != Code::not_found || !kubeconfig.empty()) return found;
+  return Error::not_found(cat(found.error().message(),
+                              ": name one by --kubeconfig or KUBECONFIG; `dibs up --merge` puts "
+                              "its cluster into yours, `dibs list` shows those of this machine"));
 }
 
 std::string host_name() {
@@ -95,11 +107,15 @@ Result<std::string> data_folder(const std::string& flag) {
   return cat(home, "/.local/share/dibs");
 }
 
+Error as_usage(const Error& error, std::string_view flag) {
+  return Error::bad_request(error.message()).within(flag);
+}
+
 int exit_status(std::string_view command, const Result<>& ran) {
   if (ran.ok()) return 0;
   std::fprintf(stderr, "dibs %.*s: %s\n", static_cast<int>(command.size()), command.data(),
                ran.error().message().c_str());
-  return 1;
+  return ran.error().code() == Code::bad_request ? 2 : 1;
 }
 
 }  // namespace dibs::cli

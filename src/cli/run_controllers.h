@@ -4,8 +4,10 @@
 
 #include <string>
 
+#include "base/result.h"
 #include "base/time.h"
 #include "cli/run_elected.h"
+#include "controllers/controller.h"
 
 namespace dibs::cli {
 
@@ -13,11 +15,22 @@ struct ControllersFlags {
   std::string kubeconfig;
   std::string context;
   Duration grace_period = std::chrono::seconds(50);
+  controllers::AutoscalerOptions autoscaler;
+  /// PEM files; "": nobody signs.
+  std::string account_key_file = {};
+  std::string signing_certificate_file = {};
+  std::string signing_key_file = {};
   /// Each controller as its own service account, not all as who the kubeconfig says.
   bool use_accounts = false;
+  std::string release = {};  // whose gates; "": the newest
+  std::string feature_gates = {};
   ElectionFlags election = {};
+  std::string metrics_address = {};  // "": nowhere
   std::string log_level = "info";
 };
+
+/// Errors: bad_request, naming the flag.
+Result<> check_autoscaler(const controllers::AutoscalerOptions& options);
 
 /// Returns the exit status.
 int run_controllers(const ControllersFlags& flags);

@@ -1,10 +1,12 @@
 #include "cli/run_elected.h"
 
+#include <atomic>
 #include <utility>
 
 #include "base/strings.h"
 #include "cli/process.h"
 #include "client/https_transport.h"
+#include "client/refusals.h"
 
 namespace dibs::cli {
 namespace {
@@ -36,13 +38,25 @@ Result<> run_elected(const client::LeaderElectionOptions& election,
   client::HttpsOptions https;
   https.user_agent = std::move(user_agent);
   https.timeout = election.renew_deadline / 2;
-  DIBS_TRY(const auto transport, client::make_https_transport(access, files, runtime, https));
+  DIBS_TRY(auto connection, client::make_https_transport(access, files, runtime, https));
+  const auto transport = client::warn_of_refusals(std::move(connection), runtime);
   client::Client client(*transport);
+  std::atomic<bool> ending = false;
+  std::atomic<bool> lost = false;
+  callbacks.stopped = [&ending, &lost, stopped = std::move(callbacks.stopped)] {
+    stopped();
+    if (ending) return;
+    lost = true;
+    end_from_within();
+  };
   client::LeaderElector elector(client, runtime, election, std::move(callbacks));
   elector.start();
-  wait_for_end();
+  const auto limit = hurry(wait_for_end());
+  ending = true;
   elector.stop();
-  return success();
+  if (!lost) return success();
+  return Error::unavailable(
+      cat("leader election lost: lease ", election.name_space, "/", election.name));
 }
 
 }  // namespace dibs::cli

@@ -1,6 +1,7 @@
 #pragma once
 // A part of the cluster in a process of its own, of which several may run: one of them works.
 
+#include <atomic>
 #include <functional>
 #include <string>
 
@@ -12,6 +13,26 @@
 #include "runtime/runtime.h"
 
 namespace dibs::cli {
+
+/// A part, and whether it is ready: one that waits for its turn is.
+template <typename Part>
+class LeadingPart {
+ public:
+  explicit LeadingPart(Part& part) : part_(part) {}
+  void start() {
+    works_ = true;
+    part_.start();
+  }
+  void stop() {
+    works_ = false;
+    part_.stop();
+  }
+  bool ready() const { return !works_ || part_.ready(); }
+
+ private:
+  Part& part_;
+  std::atomic<bool> works_{false};
+};
 
 /// As upstream's components have them.
 struct ElectionFlags {
@@ -31,8 +52,10 @@ Result<client::LeaderElectionOptions> election_of(const ElectionFlags& flags,
                                                   client::LeaderElectionOptions otherwise,
                                                   runtime::Random& random);
 
-/// Until a signal ends it. The lease is kept over connections of its own, whose requests do not
-/// wait longer than the leader may. Errors: of `access`.
+/// Until a signal ends it, or the lease is lost: what was begun as the leader is not to be gone on
+/// with, so the process ends, and whoever runs it starts another. The lease is kept over
+/// connections of its own, whose requests do not wait longer than the leader may. Errors: of
+/// `access`; unavailable when the lease was lost.
 Result<> run_elected(const client::LeaderElectionOptions& election,
                      client::LeaderCallbacks callbacks, const client::Access& access,
                      runtime::Files& files, runtime::Runtime& runtime, std::string user_agent);

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "api/kinds/names.h"
@@ -11,11 +12,15 @@
 #include "base/strings.h"
 #include "cli/node_names.h"
 #include "cli/process.h"
+#include "cli/starting.h"
+#include "cli/values.h"
 #include "client/https_transport.h"
+#include "client/refusals.h"
 #include "dns/cluster_dns.h"
 #include "dns/zone.h"
 #include "drivers/net/cni/plugins.h"
 #include "node/agent.h"
+#include "node/certificate.h"
 #include "node/pods/container_config_dns.h"
 #include "node/pods/node_lease.h"
 #include "node/runtime/machine_network.h"
@@ -23,7 +28,9 @@
 #include "proxy/policy_keeper.h"
 #include "proxy/proxy.h"
 #include "runtime/files.h"
+#include "runtime/process_metrics.h"
 #include "runtime/real_runtime.h"
+#include "server/credentials.h"
 
 namespace dibs::cli {
 namespace {
@@ -31,7 +38,7 @@ namespace {
 Result<std::string> read_file(runtime::Files& files, const char* flag, const std::string& path) {
   if (path.empty()) return std::string();
   auto text = files.read(path);
-  if (!text) return text.error().within(flag);
+  if (!text) return as_usage(text.error(), flag);
   return text;
 }
 
@@ -42,7 +49,7 @@ std::string absolute(std::string_view path) {
 
 Result<node::AgentOptions> agent_options(const NodeFlags& flags, runtime::Files& files) {
   node::AgentOptions out;
-  out.name = flags.name.empty() ? to_lower(host_name()) : flags.name;
+  out.name = node_name(flags);
   out.root = absolute(flags.root_dir);
   out.network = cat(out.root, "/containers");
   out.runtime = flags.runtime;
@@ -86,6 +93,27 @@ Result<node::AgentOptions> agent_options(const NodeFlags& flags, runtime::Files&
   return out;
 }
 
+/// Before anything is made.
+Result<> check(const NodeFlags& flags, const node::AgentOptions& options) {
+  DIBS_CHECK(node::check_options(options));
+  if (const auto wrong = is_dns1123_subdomain(options.name); !wrong.empty()) {
+    return Error::bad_request(cat("--name ", quoted(options.name), ": ", wrong.front()));
+  }
+  for (const std::string& server : flags.cluster_dns) {
+    if (api::is_ip(server)) continue;
+    return Error::bad_request(cat("--cluster-dns ", quoted(server), ": must be an IP address"));
+  }
+  if (!flags.service_range.empty()) {
+    const auto range = parse_service_range(flags.service_range);
+    if (!range.ok()) return range.error().within("--service-cluster-ip-range");
+  }
+  if (!api::is_ip(flags.address)) {
+    return Error::bad_request(cat("--address ", quoted(flags.address), ": must be an IP address"));
+  }
+  DIBS_CHECK(parse_gates(flags.release, flags.feature_gates));
+  return success();
+}
+
 Result<> check_name(client::Client& client, const std::string& name, const std::string& agent,
                     runtime::Clock& clock) {
   const auto lease = [&] {
@@ -115,10 +143,6 @@ Result<std::string> range_of_cluster(client::Client& client) {
 Result<node::MachineRanges> claim_addresses(const NodeFlags& flags, const std::string& folder,
                                             client::Client& client) {
   std::string services = flags.service_range;
-  if (!services.empty()) {
-    auto range = parse_service_range(services);
-    if (!range.ok()) return range.error().within("--service-cluster-ip-range");
-  }
   // A claim is its folder's: it ends when that is not there.
   DIBS_CHECK(runtime::system_files().make_dirs(folder, 0700));
   const node::NetworkOptions network = node::network_of_folder({.name = folder});
@@ -187,6 +211,9 @@ Result<std::unique_ptr<NodeServices>> start_services(const NodeFlags& flags,
   how.bridge = ranges.bridge;
   how.pods = ranges.pods;
   how.services = ranges.services;
+  how.taken = [folder = options.network](const Ipv4Range& range) {
+    return node::other_owner_of(node::network_of_folder({.name = folder}), range);
+  };
   how.reads_only_own_node = true;
   auto out = std::make_unique<NodeServices>();
   how.dns_address = flags.cluster_dns.empty()
@@ -208,19 +235,70 @@ Result<std::unique_ptr<NodeServices>> start_services(const NodeFlags& flags,
   return out;
 }
 
-Result<> run_until_signal(const NodeFlags& flags) {
+/// Of a node that joined. Null: somebody else looks after its kubeconfig.
+std::unique_ptr<node::CertificateKeeper> keep_certificate(const NodeFlags& flags,
+                                                          const client::Access& access,
+                                                          client::HttpsTransport& connection,
+                                                          client::Client& client,
+                                                          runtime::Runtime& runtime) {
+  if (!flags.joined) return nullptr;
+  node::CertificateKeeper::Options how;
+  how.node = node_name(flags);
+  how.credential = {access.tls.certificate_pem, access.tls.key_pem};
+  how.renewed = [flags, access, &connection](const net::Credential& fresh) -> Result<> {
+    DIBS_CHECK(connection.set_credential(fresh));
+    return write_node_kubeconfig(flags, access, fresh);
+  };
+  auto keeper = std::make_unique<node::CertificateKeeper>(client, runtime, std::move(how));
+  keeper->start();
+  return keeper;
+}
+
+}  // namespace
+
+std::string node_name(const NodeFlags& flags) {
+  return flags.name.empty() ? to_lower(host_name()) : flags.name;
+}
+
+Result<> check_node(const NodeFlags& flags) {
+  DIBS_TRY(const node::AgentOptions options, agent_options(flags, runtime::system_files()));
+  return check(flags, options);
+}
+
+std::string node_kubeconfig(const NodeFlags& flags) {
+  return cat(absolute(flags.root_dir), "/node.kubeconfig");
+}
+
+Result<> write_node_kubeconfig(const NodeFlags& flags, const client::Access& access,
+                               const net::Credential& credential) {
+  runtime::Files& files = runtime::system_files();
+  const auto made = files.make_dirs(absolute(flags.root_dir), 0755);
+  if (!made.ok()) return made.error().within("--root-dir");
+  return files.write(node_kubeconfig(flags),
+                     server::make_kubeconfig(access.tls.ca_pem, node_name(flags), credential,
+                                             access.server, access.tls.server_name),
+                     0600);
+}
+
+Result<> run_agent(const NodeFlags& flags) {
+  auto interruption = std::make_optional<Interruption>("node");
   runtime::Files& files = runtime::system_files();
   DIBS_TRY(node::AgentOptions options, agent_options(flags, files));
+  DIBS_CHECK(check(flags, options));
   DIBS_TRY(const client::Access access, find_access(flags.kubeconfig, flags.context));
+  if (flags.joined && flags.client_ca_file.empty()) options.tls.client_ca_pem = access.tls.ca_pem;
   metrics::Registry metrics;
+  runtime::tell_of_process(metrics);
   options.metrics = &metrics;
   runtime::RealRuntime runtime;
   client::HttpsOptions https;
   https.user_agent = "kubelet";
   // A server that is gone must not cost the node its lease.
   https.timeout = std::chrono::seconds(20);
-  DIBS_TRY(auto transport,
+  DIBS_TRY(auto made,
            client::make_https_transport(access, files, runtime.runtime(), std::move(https)));
+  client::HttpsTransport& connection = *made;
+  const auto transport = client::warn_of_refusals(std::move(made), runtime.runtime());
   client::Client client(*transport);
   const std::string name = options.name;
   DIBS_TRY(options.agent, agent_of(files, options.root, runtime.runtime().random));
@@ -228,20 +306,21 @@ Result<> run_until_signal(const NodeFlags& flags) {
   DIBS_TRY(const auto services, start_services(flags, options, client, runtime.runtime(), files));
   DIBS_TRY(auto agent, node::Agent::open(std::move(options), client, runtime.runtime(), files));
   DIBS_CHECK(agent->start());
+  const auto keeper = keep_certificate(flags, access, connection, client, runtime.runtime());
+  interruption.reset();
   std::printf("node %s: %s; port %d\n", name.c_str(), agent->runtime_explanation().c_str(),
               agent->port());
   std::fflush(stdout);
-  wait_for_end();
+  const auto limit = hurry(wait_for_end());
+  if (keeper) keeper->stop();
   agent->stop();
   if (services) services->stop();
   return success();
 }
 
-}  // namespace
-
 int run_node(const NodeFlags& flags) {
   begin_process(flags.log_level);
-  return exit_status("node", run_until_signal(flags));
+  return exit_status("node", run_agent(flags));
 }
 
 }  // namespace dibs::cli

@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+#include "client/kubeconfig.h"
+#include "net/x509.h"
 #include "node/disk_options.h"
 
 namespace dibs::cli {
@@ -11,6 +14,9 @@ namespace dibs::cli {
 struct NodeFlags {
   std::string kubeconfig;
   std::string context;
+  /// The kubeconfig is the node's own (node_kubeconfig()): its certificate is renewed there, and
+  /// its authority may use the port.
+  bool joined = false;
   std::string name;  // "": the host's
   std::string root_dir = "/var/lib/kubelet";
   std::string runtime = "auto";
@@ -41,5 +47,14 @@ struct NodeFlags {
 
 /// Returns the exit status.
 int run_node(const NodeFlags& flags);
+
+/// Its parts, for a node that joins (join.h). begin_process() comes before run_agent().
+std::string node_name(const NodeFlags& flags);
+/// What can be wrong with the flags before anything is made.
+Result<> check_node(const NodeFlags& flags);
+std::string node_kubeconfig(const NodeFlags& flags);
+Result<> write_node_kubeconfig(const NodeFlags& flags, const client::Access& access,
+                               const net::Credential& credential);
+Result<> run_agent(const NodeFlags& flags);
 
 }  // namespace dibs::cli

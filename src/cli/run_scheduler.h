@@ -19,6 +19,7 @@ struct SchedulerFlags {
   std::string feature_gates;
   ElectionFlags election = {};
   bool explain_events = false;
+  std::string metrics_address = {};  // "": nowhere
   std::string log_level = "info";
 };
 

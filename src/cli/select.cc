@@ -10,6 +10,7 @@
 #include "api/devices/slices.h"
 #include "api/schema/features.h"
 #include "base/strings.h"
+#include "cli/columns.h"
 #include "cli/select_input.h"
 #include "json/parse.h"
 
@@ -30,25 +31,6 @@ SelectOutcome failed(std::string_view message) {
   return {kWrong, "", cat("error: ", message, "\n")};
 }
 
-/// In columns, as kubectl prints them.
-std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string out;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line.append(row[i]);
-      if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 3, ' ');
-    }
-    append(out, line, "\n");
-  }
-  return out;
-}
-
 std::string verdict(const api::DeviceMatch& match) {
   if (!match.error.empty()) return cat("error: ", match.error);
   return match.matches ? "match" : "no match";
@@ -67,7 +49,7 @@ std::string as_table(const SelectFlags& flags, const std::vector<Answer>& answer
       rows.back().insert(rows.back().end(),
                          {std::to_string(answer.match.cost), verdict(answer.match)});
   }
-  return rows.size() == 1 ? "" : table(rows);
+  return rows.size() == 1 ? "" : in_columns(rows);
 }
 
 std::string as_names(const std::vector<Answer>& answers) {

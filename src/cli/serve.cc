@@ -1,10 +1,13 @@
 #include "cli/serve.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string_view>
 #include <thread>
 
 #include "api/kinds/names.h"
@@ -12,9 +15,19 @@
 #include "base/log.h"
 #include "base/plug_points.h"
 #include "base/strings.h"
+#include "cli/check_serve.h"
+#include "cli/clusters.h"
+#include "cli/driver_options.h"
+#include "cli/driver_programs.h"
+#include "cli/gone_nodes.h"
+#include "cli/listen_address.h"
 #include "cli/node_names.h"
 #include "cli/process.h"
+#include "cli/run_controllers.h"
 #include "cli/run_scheduler.h"
+#include "cli/starting.h"
+#include "cli/up_config.h"
+#include "cli/user_kubeconfig.h"
 #include "cli/values.h"
 #include "cluster/cluster.h"
 #include "dns/zone.h"
@@ -37,31 +50,6 @@ namespace dibs::cli {
 namespace {
 
 constexpr std::uint64_t kMostSeats = 1'000'000;
-
-struct Address {
-  std::string host;
-  std::uint16_t port = 0;
-};
-
-Result<Address> parse_address(std::string_view text) {
-  auto colon = text.rfind(':');
-  Address out;
-  int port = -1;
-  if (colon != std::string_view::npos) {
-    auto digits = text.substr(colon + 1);
-    auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-    if (code != std::errc() || end != digits.data() + digits.size()) port = -1;
-  }
-  if (port < 0 || port > 65535) {
-    return Error::bad_request(
-        cat("--bind ", quoted(text), ": must be HOST:PORT, for example 127.0.0.1:6443"));
-  }
-  out.host = text.substr(0, colon);
-  if (out.host.starts_with('[') && out.host.ends_with(']'))
-    out.host = out.host.substr(1, out.host.size() - 2);
-  out.port = static_cast<std::uint16_t>(port);
-  return out;
-}
 
 Result<> check_advertised(const ServeFlags& flags) {
   const std::string& address = flags.advertise_address;
@@ -99,7 +87,12 @@ Result<server::Options> server_options(const ServeFlags& flags) {
             kMostSeats, " together"));
   }
   options.seats = static_cast<unsigned>(seats);
-  options.issuer = flags.issuer;
+  DIBS_CHECK(add_api_options(flags.api, runtime::system_files(), options));
+  options.metric_resolution = flags.metric_resolution;
+  if (flags.metric_resolution != Duration(0) && flags.metric_resolution < std::chrono::seconds(1)) {
+    return Error::bad_request(cat("--metric-resolution ", format_duration(flags.metric_resolution),
+                                  ": must be 0, for none, or 1s and more"));
+  }
   if (!flags.token_auth_file.empty()) {
     auto tokens = runtime::system_files().read(flags.token_auth_file);
     if (!tokens.ok()) return tokens.error().within("--token-auth-file");
@@ -122,9 +115,14 @@ Result<server::Options> server_options(const ServeFlags& flags) {
   return options;
 }
 
-void add_credentials(server::Options& options, const server::Credentials& credentials) {
-  options.account_key_pem = credentials.account_key_pem;
-  options.ca_pem = credentials.ca.certificate_pem;
+void add_credentials(server::Options& options, const server::Credentials& credentials,
+                     const ServingFiles& files) {
+  options.account_key_pem = files.account_key_pem;
+  options.ca_pem = files.root_ca_pem;
+  options.client_ca_pem = files.client_ca_pem;
+  options.front_proxies = files.proxies;
+  options.proxy_client_certificate_pem = credentials.front_proxy_client.certificate_pem;
+  options.proxy_client_key_pem = credentials.front_proxy_client.key_pem;
   options.node_client_certificate_pem = credentials.node_client.certificate_pem;
   options.node_client_key_pem = credentials.node_client.key_pem;
 }
@@ -187,40 +185,72 @@ std::vector<std::string> open_to_pods(cluster::Options& options,
   return {machine.gateway, node};
 }
 
-net::TlsServerOptions tls_of(const server::Credentials& credentials) {
-  return {credentials.server.certificate_pem, credentials.server.key_pem,
-          credentials.ca.certificate_pem};
-}
-
-net::ServerOptions port_options(const ServeFlags& flags, const Address& address) {
+net::ServerOptions port_options(const ServeFlags& flags, const ListenAddress& address) {
   net::ServerOptions options;
   options.host = address.host;
   options.port = address.port;
+  options.max_streams = flags.api.http2_max_streams;
+  options.answers_while_draining = flags.api.shutdown_send_retry_after;
+  if (flags.api.goaway_chance > 0) {
+    options.goaway_every = static_cast<std::uint64_t>(1 / flags.api.goaway_chance);
+  }
   options.threads =
       flags.threads > 0 ? flags.threads : std::max(1U, std::thread::hardware_concurrency());
   return options;
 }
 
+Result<std::vector<cluster::NodeGroup>> node_groups(const ServeFlags& flags) {
+  if (!flags.groups.empty()) return flags.groups;
+  cluster::NodeGroup group;
+  group.count = flags.nodes;
+  if (!flags.node_prefix.empty()) group.prefix = flags.node_prefix;
+  DIBS_TRY(auto chosen, parse_drivers(flags.drivers));
+  for (ChosenDriver& driver : chosen) {
+    group.drivers.push_back(driver.name);
+    group.tuning[driver.name] = std::move(driver.tuning);
+  }
+  return std::vector{std::move(group)};
+}
+
 Result<> add_other_parts(cluster::Options& options, const ServeFlags& flags,
                          const std::string& folder) {
   options.controllers.emplace().node_monitor_grace_period = flags.node_monitor_grace_period;
+  DIBS_CHECK(check_autoscaler(flags.autoscaler));
+  options.controllers->autoscaler = flags.autoscaler;
   options.scheduler.emplace().explain_events = flags.explain_events;
   DIBS_TRY(const api::Features gates,
            api::Features::parse(options.server.answers_as(), options.server.feature_gates));
   DIBS_TRY(options.scheduler->configuration,
            read_scheduler_config(flags.scheduler_config, gates, runtime::system_files(),
                                  "--scheduler-config"));
-  // A driver's half for the whole cluster works for nodes elsewhere, too.
-  if (flags.nodes == 0 && flags.drivers.empty()) return success();
-  for (const auto& name : flags.drivers) {
-    const auto* kind = find_named(drivers::driver_kinds(), name);
-    if (flags.nodes == 0 && kind != nullptr && kind->cluster == nullptr) {
-      return Error::bad_request(cat("--drivers ", name, ": runs on nodes, and --nodes is 0"));
+  for (const std::string& command : flags.driver_programs) {
+    DIBS_CHECK(check_driver_command(command));
+    if (flags.nodes == 0) {
+      return Error::bad_request(
+          cat("--driver ", quoted(command), ": runs beside nodes, and --nodes is 0"));
+    }
+    if (flags.nodes > cluster::kMostMachines) {
+      return Error::bad_request(cat("--driver ", quoted(command), ": runs beside at most ",
+                                    cluster::kMostMachines, " nodes, and --nodes is ",
+                                    flags.nodes));
     }
   }
+  // A driver's half for the whole cluster works for nodes elsewhere, too.
+  if (flags.nodes == 0 && flags.drivers.empty() && flags.groups.empty()) return success();
   auto& nodes = options.nodes.emplace();
-  nodes.count = flags.nodes;
-  nodes.drivers = flags.drivers;
+  DIBS_TRY(nodes.groups, node_groups(flags));
+  for (const std::string& driver : nodes.drivers()) {
+    const auto* kind = find_named(drivers::driver_kinds(), driver);
+    if (flags.nodes == 0 && kind->cluster == nullptr) {
+      return Error::bad_request(cat("--drivers ", driver, ": runs on nodes, and --nodes is 0"));
+    }
+    if (const unsigned nodes_with = nodes.count_with(driver);
+        kind->once_on_machine && nodes_with > 1) {
+      return Error::bad_request(cat("--drivers ", driver,
+                                    ": what this machine has can be one node's alone, and ",
+                                    nodes_with, " nodes would offer it: take --nodes 1"));
+    }
+  }
   nodes.runtime = flags.runtime;
   if (const auto domain = dns::Zone::parse_domain(flags.cluster_domain); !domain) {
     return domain.error().within("--cluster-domain");
@@ -229,7 +259,6 @@ Result<> add_other_parts(cluster::Options& options, const ServeFlags& flags,
   nodes.images = flags.images;
   nodes.host = flags.node_address;
   nodes.node_ip = flags.advertise_address;
-  if (!flags.node_prefix.empty()) nodes.prefix = flags.node_prefix;
   nodes.image_aliases = flags.image_aliases;
   nodes.insecure_registries = flags.insecure_registries;
   nodes.disk = flags.disk;
@@ -242,26 +271,24 @@ Result<> add_other_parts(cluster::Options& options, const ServeFlags& flags,
   return success();
 }
 
-Result<std::unique_ptr<store::Store>> open_store(const ServeFlags& flags, const std::string& folder,
-                                                 const server::Options& server,
-                                                 runtime::Random& random) {
+Result<store::StoreOptions> store_place(const ServeFlags& flags, const std::string& folder,
+                                        const server::Options& server, runtime::Random& random) {
   store::StoreOptions place;
   place.folder = folder;
   DIBS_TRY(place.etcd, etcd_options(flags.etcd, flags.store));
   DIBS_TRY(place.at_rest, form_of_values(flags.store, flags.encryption_provider_config, place.etcd,
                                          server, random));
-  return store::open_store(flags.store, place);
+  return place;
 }
 
 /// The nodes are this process' from now on, unless another has them.
 Result<> claim_names(cluster::NodesOptions& nodes, const store::Store& store,
                      cluster::World& world) {
-  if (nodes.count == 0) return success();
+  if (nodes.count() == 0) return success();
   DIBS_TRY(nodes.agent, agent_of(world.files, nodes.folder + "/nodes", world.runtime.random));
   // A store of its own has no other `dibs up`, and a restored one must not wait for its past.
   if (!store.shared()) return success();
-  for (unsigned i = 0; i < nodes.count; ++i) {
-    const std::string node = nodes.name_of(i);
+  for (const std::string& node : nodes.names()) {
     const auto lease = [&]() -> Result<json::Value> {
       const auto record = store.get(cat("/registry/leases/", node::kNodeLeases, "/", node));
       if (!record) return Error::not_found("no lease");
@@ -276,12 +303,15 @@ Result<> claim_names(cluster::NodesOptions& nodes, const store::Store& store,
 /// A cluster with its certificates and its kubeconfig.
 class Served {
  public:
-  static Result<std::unique_ptr<Served>> start(const ServeFlags& flags) {
+  /// `tell` hears how many nodes have started.
+  static Result<std::unique_ptr<Served>> start(const ServeFlags& flags,
+                                               std::function<void(unsigned)> tell) {
     auto served = std::unique_ptr<Served>(new Served());
-    DIBS_CHECK(served->open(flags));
+    DIBS_CHECK(served->open(flags, std::move(tell)));
     return served;
   }
   ~Served() {
+    programs_.reset();
     // Before its members go: until then the certificate may be renewed.
     if (cluster_) cluster_->stop();
   }
@@ -297,52 +327,146 @@ class Served {
 
   const std::string& url() const { return url_; }
   const std::string& kubeconfig() const { return kubeconfig_; }
+  const std::string& folder() const { return folder_; }
+  /// What to type to use it.
+  std::string hint(const ServeFlags& flags) const {
+    return merged_.empty() ? cat("export KUBECONFIG=", kubeconfig_)
+                           : cat("kubectl --context ", context_of(flags.name));
+  }
+
+  /// Until all nodes of this process are Ready; `tell` hears how many are.
+  Result<> wait_for_nodes(const std::function<void(std::size_t)>& tell) {
+    const std::set<std::string_view> own(node_names_.begin(), node_names_.end());
+    for (;;) {
+      DIBS_TRY(const auto nodes, cluster_->client().list({"", "v1", "nodes"}, ""));
+      std::size_t ready = 0;
+      for (const json::Value& node : nodes.items) {
+        // Other machines may have more of them.
+        if (!own.contains(client::name_of(node))) continue;
+        for (const json::Value& condition : node["status"]["conditions"].items()) {
+          ready +=
+              condition["type"].as_string() == "Ready" && condition["status"].as_string() == "True";
+        }
+      }
+      tell(ready);
+      if (ready >= own.size()) return success();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
   /// What runs the containers of the nodes, and why; "" without nodes.
   std::string runtime_explanation() const {
     return cluster_->nodes() != nullptr ? cluster_->nodes()->explanation() : "";
   }
 
+  /// Not before this process writes where they shall.
+  void start_programs(const ServeFlags& flags) {
+    if (flags.driver_programs.empty() || cluster_->nodes() == nullptr) return;
+    std::vector<DriverNode> nodes;
+    for (const std::string& name : node_names_) {
+      nodes.push_back({name, cat(folder_, "/nodes/", name)});
+    }
+    programs_ = std::make_unique<DriverPrograms>(flags.driver_programs, nodes, kubeconfig_);
+  }
+
  private:
   Served() = default;
 
-  Result<> open(const ServeFlags& flags) {
-    DIBS_TRY(const Address address, parse_address(flags.bind));
-    DIBS_TRY(const std::string folder, data_folder(flags.data_dir));
-    DIBS_CHECK(check_advertised(flags));
-    DIBS_CHECK(check_service_range(flags, folder));
+  Result<> open(const ServeFlags& flags, std::function<void(unsigned)> tell) {
     cluster::World world = cluster::real_world();
-    DIBS_CHECK(world.files.make_dirs(folder, 0700));
-    pki_ = folder + "/pki";
     cluster::Options options;
-    options.advertise_host = flags.advertise_address;
-    DIBS_TRY(options.server, server_options(flags));
-    if (flags.whole_cluster) DIBS_CHECK(add_other_parts(options, flags, folder));
-    DIBS_TRY(auto store, open_store(flags, folder, options.server, world.runtime.random));
+    DIBS_TRY(const ListenAddress address, judge(flags, options));
+    DIBS_TRY(const std::string folder, cluster_folder(flags.name, flags.data_dir));
+    DIBS_CHECK(check_places(flags, address, folder));
+    DIBS_TRY(const auto place, store_place(flags, folder, options.server, world.runtime.random));
+    std::unique_ptr<store::Store> store;
+    const auto open_store = [&]() -> Result<> {
+      DIBS_TRY(store, store::open_store(flags.store, place));
+      return success();
+    };
+    // The folder is the first thing that is made; where objects are elsewhere, that place is judged
+    // before.
+    const bool is_elsewhere = flags.store == "etcd";
+    if (is_elsewhere) DIBS_CHECK(open_store());
+    if (const auto made = world.files.make_dirs(folder, 0700); !made.ok()) {
+      return made.error().within(cat("--data-dir ", quoted(folder)));
+    }
+    folder_ = std::filesystem::canonical(folder);
+    if (flags.usage_size > 0) {
+      options.server.usage_folder = folder_ + "/usage";
+      options.server.usage_bytes = std::size_t{flags.usage_size} << 20;
+    }
+    pki_ = folder + "/pki";
+    DIBS_TRY(running_, RunningCluster::take(flags.name, folder, !flags.data_dir.empty()));
+    // Not once it is ready: some do not end when they are asked to.
+    if (!flags.driver_programs.empty()) end_left_programs(folder_);
+    if (!is_elsewhere) DIBS_CHECK(open_store());
     DIBS_TRY(const auto machine,
              claim_addresses(flags, folder, *store, options.server.service_range));
-    if (options.nodes) options.nodes->machine = machine;
-    if (options.nodes) DIBS_CHECK(claim_names(*options.nodes, *store, world));
+    if (options.nodes) {
+      options.nodes->machine = machine;
+      options.nodes->tell = std::move(tell);
+      DIBS_CHECK(claim_names(*options.nodes, *store, world));
+      node_names_ = options.nodes->names();
+      std::vector<std::string>& gone = options.nodes->gone;
+      DIBS_TRY(gone, end_gone_nodes(world.files, folder_, node_names_));
+      // A start that does not come to its end may leave some of either.
+      std::vector<std::string> any = node_names_;
+      any.insert(any.end(), gone.begin(), gone.end());
+      note_nodes(world.files, folder_, any);
+    }
     options.port = port_options(flags, address);
     names_ = flags.tls_sans;
     for (const std::string& name : {address.host, flags.advertise_address,
                                     server::api_service_address(options.server.service_range)}) {
       names_.push_back(name);
     }
+    if (!flags.api.tls_cert_file.empty()) names_.emplace_back(kOwnName);
     if (machine) {
       for (std::string& name : open_to_pods(options, *machine)) names_.push_back(std::move(name));
     }
     DIBS_TRY(const auto credentials,
              server::load_credentials(world.files, world.runtime.clock, pki_, names_));
-    add_credentials(options.server, credentials);
-    options.port->tls = tls_of(credentials);
+    api_ = flags.api;
+    DIBS_TRY(const ServingFiles files, read_serving_files(api_, world.files, credentials));
+    add_credentials(options.server, credentials, files);
+    if (options.controllers) options.controllers->signing_ca = credentials.ca;
+    options.port->tls = files.tls;
+    shown_ = {files.tls, credentials.node_client, credentials.front_proxy_client};
+    if (!api_.authentication_config.empty()) {
+      DIBS_TRY(authentication_text_, world.files.read(api_.authentication_config));
+    }
     DIBS_TRY(cluster_,
              cluster::Cluster::start(std::move(world), std::move(store), std::move(options)));
-    renew_later();
+    look_at_files_later();
     give_memory_back_later();
+    if (cluster_->nodes() != nullptr) note_nodes(runtime::system_files(), folder_, node_names_);
     url_ = cat("https://", cluster_->advertised());
-    return write_kubeconfig(flags, folder,
-                            server::make_kubeconfig(credentials.ca.certificate_pem,
-                                                    "kubernetes-admin", credentials.admin, url_));
+    DIBS_CHECK(
+        write_kubeconfig(flags, folder,
+                         server::make_kubeconfig(credentials.ca.certificate_pem,
+                                                 context_of(flags.name), credentials.admin, url_,
+                                                 api_.tls_cert_file.empty() ? "" : kOwnName)));
+    return success();
+  }
+
+  /// What the flags alone say: the options of all parts. Nothing is made, and whatever is wrong is
+  /// wrong usage, a file that cannot be read as well.
+  static Result<ListenAddress> judge(const ServeFlags& flags, cluster::Options& options) {
+    const auto judged = [&]() -> Result<ListenAddress> {
+      DIBS_TRY(const ListenAddress address, parse_listen_address("--bind", flags.bind));
+      DIBS_TRY(const std::string folder, cluster_folder(flags.name, flags.data_dir));
+      DIBS_CHECK(check_advertised(flags));
+      DIBS_CHECK(check_api_flags(flags.api));
+      DIBS_CHECK(check_service_range(flags, folder));
+      options.advertise_host = flags.advertise_address;
+      DIBS_TRY(options.server, server_options(flags));
+      DIBS_CHECK(check_server(flags, options.server));
+      if (flags.whole_cluster) DIBS_CHECK(add_other_parts(options, flags, folder));
+      if (options.nodes) DIBS_CHECK(check_nodes(*options.nodes, options.server));
+      return address;
+    }();
+    if (judged.ok()) return judged;
+    return Error::bad_request(judged.error().message());
   }
 
   void give_memory_back_later() {
@@ -352,20 +476,54 @@ class Served {
     });
   }
 
-  /// A server that runs for a year outlives its certificate: it is looked at twice a day.
-  void renew_later() {
-    cluster_->runtime().timers.after(std::chrono::hours(12), [this] {
-      if (auto renewed = renew(); !renewed) {
-        log::error("certificate cannot be renewed", {{"error", renewed.error()}});
+  /// A server that runs for a year outlives its certificate: it is looked at twice a day. Files
+  /// that flags name are replaced without a word to the server. One timer for both, so that each
+  /// look is over before the next begins: nothing here is locked.
+  void look_at_files_later() {
+    const Duration period =
+        has_files(api_) ? Duration(std::chrono::seconds(10)) : Duration(std::chrono::hours(12));
+    cluster_->runtime().timers.after(period, [this] {
+      // One that cannot be used keeps nothing else from being read.
+      for (const Result<>& done : {read_authentication_again(), read_certificates_again()}) {
+        if (done.ok()) continue;
+        log::error("files of the server cannot be used, it goes on with those before",
+                   {{"error", done.error()}});
       }
-      renew_later();
+      look_at_files_later();
     });
   }
-  Result<> renew() {
+
+  /// What the server shows: to who connects, and as a client.
+  struct Shown {
+    net::TlsServerOptions port;
+    net::Credential node_client;
+    net::Credential front_proxy_client;
+    bool operator==(const Shown&) const = default;
+  };
+
+  Result<> read_certificates_again() {
     DIBS_TRY(
         const auto credentials,
         server::load_credentials(runtime::system_files(), cluster_->runtime().clock, pki_, names_));
-    return cluster_->renew(tls_of(credentials), credentials.node_client);
+    DIBS_TRY(const ServingFiles files,
+             read_serving_files(api_, runtime::system_files(), credentials));
+    Shown now{files.tls, credentials.node_client, credentials.front_proxy_client};
+    if (now == shown_) return success();
+    DIBS_CHECK(cluster_->renew(now.port, now.node_client, now.front_proxy_client));
+    shown_ = std::move(now);
+    log::info("certificates read again", {});
+    return success();
+  }
+
+  Result<> read_authentication_again() {
+    if (api_.authentication_config.empty()) return success();
+    DIBS_TRY(const std::string text, runtime::system_files().read(api_.authentication_config));
+    if (text == authentication_text_) return success();
+    DIBS_TRY(const auto configuration, read_authentication(api_, runtime::system_files()));
+    authentication_text_ = text;
+    cluster_->configure(configuration);
+    log::info("--authentication-config read again", {});
+    return success();
   }
 
   Result<> write_kubeconfig(const ServeFlags& flags, const std::string& folder,
@@ -376,14 +534,31 @@ class Served {
     // Not written again when it is the same: a server must start on a full disk too.
     runtime::Files& files = runtime::system_files();
     auto before = files.read(kubeconfig_);
-    if (before.ok() && *before == text) return success();
-    auto written = files.write(kubeconfig_, text, 0600);
-    if (!written.ok()) return written.error().within("--kubeconfig-out");
+    if (!before.ok() || *before != text) {
+      auto written = files.write(kubeconfig_, text, 0600);
+      if (!written.ok()) return written.error().within("--kubeconfig-out");
+    }
+    if (flags.merge) {
+      DIBS_TRY(const std::string file,
+               join_user_kubeconfig(context_of(flags.name), kubeconfig_, folder_));
+      merged_ = std::filesystem::absolute(file).lexically_normal();
+    }
+    if (const auto told = running_->tell(url_, kubeconfig_, merged_); !told.ok()) {
+      log::warn("`dibs list` does not know where this cluster is", {{"error", told.error()}});
+    }
     return success();
   }
 
+  std::string folder_;
+  std::optional<RunningCluster> running_;
+  std::vector<std::string> node_names_;
+  std::string merged_;  // the user's kubeconfig that knows it
   std::string pki_;
-  std::vector<std::string> names_;  // of the certificate
+  std::unique_ptr<DriverPrograms> programs_;
+  ApiFlags api_;
+  std::string authentication_text_;  // of --authentication-config
+  Shown shown_;                      // by connections that begin now
+  std::vector<std::string> names_;   // of the certificate
   std::string url_;
   std::string kubeconfig_;
   std::unique_ptr<cluster::Cluster> cluster_;
@@ -393,19 +568,48 @@ class Served {
 
 int serve(const ServeFlags& flags, std::string_view command) {
   auto began = std::chrono::steady_clock::now();
-  begin_process(flags.log_level);
-  auto cluster = Served::start(flags);
-  if (!cluster.ok()) return exit_status(command, cluster.error());
+  std::optional<Background> background;
+  if (flags.detach) {
+    const auto outcome = background.emplace().begin();
+    if (!outcome.ok()) return exit_status(command, outcome.error());
+    if (*outcome) return **outcome;
+  }
+  // Who starts it in the background wants to read that it is ready, not how, unless he says so.
+  const bool quiet = background && flags.log_level == ServeFlags().log_level;
+  begin_process(quiet ? "warn" : flags.log_level);
+  auto interruption = std::make_unique<Interruption>(command);
+  if (!flags.idle.empty()) {
+    log::warn("flags of nodes do nothing where --nodes is 0", {{"flags", join(flags.idle, ", ")}});
+  }
+  auto progress = std::make_unique<Progress>(command, flags.nodes);
+  auto cluster =
+      Served::start(flags, [&](unsigned started) { progress->tell(started, "nodes started"); });
+  if (cluster.ok() && flags.wait && flags.whole_cluster) {
+    const auto all = (*cluster)->wait_for_nodes(
+        [&](std::size_t ready) { progress->tell(ready, "nodes ready"); });
+    if (!all.ok()) cluster = all.error();
+  }
+  progress.reset();
+  if (!cluster.ok()) return exit_status(command, with_place(flags, cluster.error()));
+  interruption.reset();
   auto seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  std::printf("dibs is ready at %s in %.3f s; export KUBECONFIG=%s\n", (*cluster)->url().c_str(),
-              seconds, (*cluster)->kubeconfig().c_str());
+  std::printf("dibs is ready at %s in %.3f s; %s\n", (*cluster)->url().c_str(), seconds,
+              (*cluster)->hint(flags).c_str());
   if (const std::string runtime = (*cluster)->runtime_explanation(); !runtime.empty()) {
     std::printf("%u %s; containers: %s\n", flags.nodes, flags.nodes == 1 ? "node" : "nodes",
                 runtime.c_str());
   }
   std::fflush(stdout);
+  if (background) {
+    if (const auto left = background->leave((*cluster)->folder() + "/log"); !left.ok()) {
+      return exit_status(command, left.error());
+    }
+    if (quiet) log::set_level(log::Level::info);
+  }
+  (*cluster)->start_programs(flags);
 
-  wait_for_end();
+  const auto limit = hurry(wait_for_end(), flags.shutdown_delay,
+                           [folder = (*cluster)->folder()] { kill_left_programs(folder); });
   (*cluster)->retire(flags.shutdown_delay);
   cluster->reset();
   return 0;

@@ -40,4 +40,15 @@ Result<std::shared_ptr<const store::AtRest>> form_of_values(std::string_view sto
   return server::make_etcd_form(options, std::move(sealed));
 }
 
+Result<api::Features> parse_gates(const std::string& release, const std::string& gates,
+                                  std::string_view release_flag) {
+  const std::string& newest = api::known_releases().back();
+  if (auto known = api::Features::parse(release.empty() ? newest : release, ""); !known.ok()) {
+    return known.error().within(release_flag);
+  }
+  auto parsed = api::Features::parse(release.empty() ? newest : release, gates);
+  if (!parsed.ok()) return parsed.error().within("--feature-gates");
+  return parsed;
+}
+
 }  // namespace dibs::cli

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/schema/features.h"
 #include "base/result.h"
 #include "runtime/runtime.h"
 #include "server/options.h"
@@ -21,5 +22,10 @@ Result<std::shared_ptr<const store::AtRest>> form_of_values(std::string_view sto
                                                             const store::EtcdOptions& etcd,
                                                             const server::Options& options,
                                                             runtime::Random& random);
+
+/// The gates of a release, "" being the newest. Errors name the flag: `release_flag` or
+/// --feature-gates.
+Result<api::Features> parse_gates(const std::string& release, const std::string& gates,
+                                  std::string_view release_flag = "--release");
 
 }  // namespace dibs::cli

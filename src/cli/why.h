@@ -1,5 +1,7 @@
 #pragma once
-// dibs why: why is a pod not placed, or why there; what is a claim waiting for, or who has it?
+// dibs why: why is a pod not placed, why there, why does it not run; what is a claim waiting for,
+// or who has it; which pods of a workload wait; what is wrong with a node or a driver; what waits
+// at all?
 //
 // Everything is computed from the objects that the API server has, by the code that schedules
 // (scheduler/explain.h): nothing is written, and the cluster's own scheduler need not be ours.
@@ -9,7 +11,9 @@
 namespace dibs::cli {
 
 struct WhyFlags {
-  std::string what;  // pod/NAME or claim/NAME
+  std::string what;  // KIND/NAME; the kind alone where `name` is given; "": all that waits
+  std::string name;
+  bool all_namespaces = false;
   std::string name_space;
   std::string kubeconfig;
   std::string context;
@@ -19,8 +23,8 @@ struct WhyFlags {
   std::string output = "text";
 };
 
-/// What the command prints, and its exit status: 0 the pod is placed or the claim allocated, 1 it
-/// is not there or cannot be read, 2 it is pending.
+/// What the command prints, and its exit status: 0 nothing is wanting, 1 it is not there or
+/// cannot be read, 2 it waits, or the command line is wrong.
 struct WhyOutcome {
   int status = 0;
   std::string output = {};

@@ -23,7 +23,13 @@ std::string_view driver_of(const Value& event) {
   return name.starts_with(kSpeaker) ? name.substr(kSpeaker.size()) : std::string_view();
 }
 
-std::string time_of(const Value& event) {
+bool is_about(const Value& event, const Value& object) {
+  return event["involvedObject"]["uid"] == object["metadata"]["uid"];
+}
+
+}  // namespace
+
+std::string time_of_event(const Value& event) {
   for (const Value* time : {&event["series"]["lastObservedTime"], &event["lastTimestamp"],
                             &event["eventTime"], &event["metadata"]["creationTimestamp"]}) {
     if (time->is_string()) return time->str();
@@ -31,11 +37,22 @@ std::string time_of(const Value& event) {
   return {};
 }
 
-bool is_about(const Value& event, const Value& object) {
-  return event["involvedObject"]["uid"] == object["metadata"]["uid"];
+const Value* last_warning(const WhyWorld& world, const Value& object,
+                          const std::vector<std::string_view>& reasons,
+                          std::string_view container) {
+  const Value* last = nullptr;
+  const std::string part = cat("{", container, "}");
+  for (const Value& event : world.objects.events) {
+    if (event["type"].as_string() != "Warning" || !is_about(event, object)) continue;
+    const auto reason = event["reason"].as_string();
+    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) continue;
+    if (!container.empty() && !event["involvedObject"]["fieldPath"].as_string().ends_with(part)) {
+      continue;
+    }
+    if (last == nullptr || time_of_event(*last) <= time_of_event(event)) last = &event;
+  }
+  return last;
 }
-
-}  // namespace
 
 std::vector<DriverWord> words_of_drivers(const WhyWorld& world, const Value& pod) {
   std::vector<const Value*> subjects = {&pod};
@@ -56,7 +73,7 @@ std::vector<DriverWord> words_of_drivers(const WhyWorld& world, const Value& pod
       continue;
     }
     DriverWord word{std::string(driver), event["reason"].str(), event["message"].str(),
-                    time_of(event)};
+                    time_of_event(event)};
     const auto same = std::find_if(words.begin(), words.end(), [&](const DriverWord& one) {
       return one.driver == word.driver && one.reason == word.reason;
     });

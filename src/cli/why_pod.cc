@@ -1,9 +1,12 @@
 #include <algorithm>
 
+#include "base/nearest.h"
 #include "base/strings.h"
 #include "base/time.h"
 #include "cli/why_story.h"
 #include "scheduler/explain.h"
+#include "scheduler/extended.h"
+#include "scheduler/resources.h"
 
 namespace dibs::cli {
 namespace {
@@ -18,13 +21,6 @@ using scheduler::NodeGroup;
 /// What is shown of many; the document has all of them.
 constexpr std::size_t kMostGroups = 8;
 constexpr std::size_t kMostAble = 5;
-
-const Value& condition_of(const Value& pod, std::string_view type) {
-  for (const Value& condition : pod["status"]["conditions"].items()) {
-    if (condition["type"].as_string() == type) return condition;
-  }
-  return json::null_value();
-}
 
 std::string gates_of(const Value& pod) {
   std::vector<std::string> made;
@@ -67,7 +63,8 @@ Hindrance hindered_by_claim(const WhyWorld& world, const scheduler::Pod& pod,
     const bool owned = std::any_of(owners.begin(), owners.end(), [&](const Value& owner) {
       return owner["uid"].as_string() == pod.uid;
     });
-    if (!owned) return {"ClaimNotOwned", cat("ResourceClaim ", name, " belongs to another pod")};
+    if (!owned && !is_of_group(*claim, pod))
+      return {"ClaimNotOwned", cat("ResourceClaim ", name, " belongs to another pod")};
   }
   if (is_classic(*claim)) return hindered_by_driver(world, pod, *claim);
   return {};
@@ -82,6 +79,7 @@ Hindrance hindered(const WhyWorld& world, const scheduler::Pod& pod) {
     return {"OtherScheduler", cat("it is for the scheduler ", quoted(pod.shape->scheduler_name),
                                   ", which is not ", join(known, " or "))};
   }
+  if (Hindrance found = hindered_by_group(world, pod)) return found;
   for (const scheduler::PodClaimRef& ref : pod.shape->claims) {
     if (Hindrance found = hindered_by_claim(world, pod, ref)) return found;
   }
@@ -107,14 +105,57 @@ void tell_groups(const Explanation& explanation, WhyPage& page) {
   }
 }
 
-void tell_fixes(const Explanation& explanation, WhyPage& page) {
+/// Of the pod's extended resources those that nobody offers, and what is to be said of each.
+std::vector<std::string> unknown_resources(const WhyWorld& world, const scheduler::Pod& pod,
+                                           const WhyState& state) {
+  std::vector<std::string> made;
+  for (const auto& [name, amount] : pod.shape->requests.scalars) {
+    if (amount <= 0 || !scheduler::is_extended_resource(name) || state.devices.serves(name)) {
+      continue;
+    }
+    const std::string resource = name;
+    const auto& nodes = world.objects.nodes;
+    if (std::any_of(nodes.begin(), nodes.end(), [&](const Value& node) {
+          return node["status"]["allocatable"].contains(resource);
+        })) {
+      continue;
+    }
+    const std::string_view prefix = scheduler::kImplicitPrefix;
+    const bool implicit = resource.starts_with(prefix);
+    const std::string wanted = implicit ? resource.substr(prefix.size()) : resource;
+    std::vector<std::string> known;
+    for (const Value& one : world.objects.classes) {
+      const Value& named = implicit ? one["metadata"]["name"] : one["spec"]["extendedResourceName"];
+      if (named.is_string()) known.push_back(named.str());
+    }
+    for (const Value& node : nodes) {
+      for (const auto& [there, left] : node["status"]["allocatable"].members()) {
+        if (!implicit && scheduler::is_extended_resource(there)) known.emplace_back(there);
+      }
+    }
+    std::string text =
+        implicit
+            ? cat("DeviceClass ", wanted, ", which ", resource, " is named after, does not exist")
+            : cat("no node has ", resource,
+                  ", and no DeviceClass names it in spec.extendedResourceName: does its "
+                  "device plugin run, or is the class missing?");
+    const std::vector<std::string> near = nearest(wanted, known, 1);
+    if (!near.empty()) append(text, " (there is ", near.front(), ")");
+    made.push_back(std::move(text));
+  }
+  return made;
+}
+
+void tell_fixes(const Explanation& explanation, const std::vector<std::string>& unknown,
+                WhyPage& page) {
   if (explanation.groups.empty()) return;
   page.gap();
+  for (const std::string& text : unknown) page.line(0, text);
   for (const std::string& name : explanation.empty_classes) {
     page.line(0, cat("no device in the cluster is of class ", name, ": does its driver run?"));
   }
   if (explanation.fixes.empty()) {
-    if (explanation.empty_classes.empty())
+    if (explanation.empty_classes.empty() && unknown.empty())
       page.line(0, "no single change was found that would help");
     return;
   }
@@ -141,8 +182,8 @@ std::string ranks(const std::vector<AbleNode>& able, std::string_view chosen = {
 
 class PodStory {
  public:
-  PodStory(const WhyWorld& world, const Value& object)
-      : world_(world), object_(object), pod_(scheduler::Pod::read(object)) {
+  PodStory(const WhyWorld& world, const Value& object, WhyState* shared)
+      : world_(world), object_(object), shared_(shared), pod_(scheduler::Pod::read(object)) {
     made_.document = Value::object({{"kind", "Pod"},
                                     {"namespace", pod_->name_space},
                                     {"name", pod_->name},
@@ -152,7 +193,7 @@ class PodStory {
   }
 
   WhyStory tell() {
-    if (pod_->finished) {
+    if (pod_->finished && (pod_->node_name.empty() || !pod_->terminating)) {
       tell_finished();
     } else if (!pod_->node_name.empty()) {
       tell_placed();
@@ -169,6 +210,7 @@ class PodStory {
       }
     }
     made_.document.set("claims", std::move(claims));
+    if (made_.brief.empty()) made_.brief = made_.document["message"].str();
     return std::move(made_);
   }
 
@@ -192,6 +234,7 @@ class PodStory {
     answer("Finished", phase,
            pod_->node_name.empty() ? cat("has ended (", phase, ") without a node")
                                    : cat("has ended (", phase, ") on ", pod_->node_name));
+    for (const std::string& text : last_words(object_)) made_.page.line(2, text);
   }
 
   void tell_pending() {
@@ -199,10 +242,17 @@ class PodStory {
       pending(found.reason, found.text);
       return;
     }
-    const auto state = make_state(world_);
-    const Explanation found =
-        scheduler::explain_placement(state->cluster, state->devices, pod_,
-                                     *world_.profile(pod_->shape->scheduler_name), world_.now);
+    if (world_.objects.blind) return tell_unseen();
+    // A claim of its extended resources that is left from an attempt is made anew.
+    const bool alone = shared_ == nullptr || !pod_->shape->requests.scalars.empty();
+    const auto own = alone ? make_state_for(world_, object_) : nullptr;
+    WhyState& state = alone ? *own : *shared_;
+    scheduler::ExplainScope scope;
+    // One line has no room for what would help.
+    if (shared_ != nullptr) scope.most_groups = 0;
+    const Explanation found = scheduler::explain_placement(
+        state.cluster, state.devices, pod_, *world_.profile(pod_->shape->scheduler_name),
+        world_.now, scope);
     made_.document.set("placement", to_json(found));
     if (!found.run.asked.empty()) made_.document.set("drivers", talk_document(found));
     if (!found.devices_enabled) {
@@ -238,7 +288,40 @@ class PodStory {
     tell_nomination();
     tell_talk(found, made_.page);
     tell_groups(found, made_.page);
-    tell_fixes(found, made_.page);
+    const std::vector<std::string> unknown = unknown_resources(world_, *pod_, state);
+    tell_fixes(found, unknown, made_.page);
+    made_.brief = cat(made_.document["message"].as_string(), ": ",
+                      unknown.empty() ? in_short(found) : join(unknown, "; "));
+  }
+
+  /// The first thing that each of the largest groups of nodes says.
+  static std::string in_short(const Explanation& found) {
+    constexpr std::size_t kMost = 2;
+    std::vector<std::string> made;
+    for (const NodeGroup& group : found.groups) {
+      if (made.size() == kMost) {
+        made.push_back("and more");
+        break;
+      }
+      const std::vector<std::string> lines = scheduler::describe(group, found);
+      if (lines.empty()) continue;
+      made.push_back(found.groups.size() == 1
+                         ? lines.front()
+                         : cat(lines.front(), " (", scheduler::name_nodes(group.nodes), ")"));
+    }
+    return join(made, "; ");
+  }
+
+  /// Whoever may not see nodes and devices has the scheduler's own words.
+  void tell_unseen() {
+    const Value& last = condition_of(object_, "PodScheduled");
+    const auto said = last["message"].as_string();
+    if (said.empty()) {
+      pending("NotTriedYet", "no scheduler has said anything about it yet");
+      return;
+    }
+    pending(last["reason"].is_string() ? last["reason"].as_string() : "Unschedulable",
+            cat("the scheduler says: ", said));
   }
 
   void tell_nomination() {
@@ -262,6 +345,13 @@ class PodStory {
       for (const std::string& text : not_ready) made_.page.line(2, text);
       return;
     }
+    const GangWords gang = words_of_gang(world_, *pod_);
+    if (!gang.document.is_null()) made_.document.set("group", gang.document);
+    if (!gang.fits) {
+      pending("GangUnschedulable", "a node could take it, but its group as a whole finds no place");
+      for (const auto& [margin, text] : gang.lines) made_.page.line(margin, text);
+      return;
+    }
     pending("NotTriedYet",
             cat(found.able.size(), " of ", found.nodes, found.nodes == 1 ? " node" : " nodes",
                 " can take it; the scheduler has not come to it yet"));
@@ -278,8 +368,26 @@ class PodStory {
     const bool bound = condition_of(object_, "PodScheduled")["status"].as_string() == "True";
     std::string message = cat("is on ", pod_->node_name);
     if (bound && since.is_string()) append(message, " since ", since.as_string());
-    if (pod_->terminating) append(message, ", and is being deleted");
-    answer("Placed", pod_->terminating ? "Terminating" : "Scheduled", message);
+    const std::vector<Trouble> troubles = troubles_of(world_, object_);
+    if (troubles.empty()) {
+      if (pod_->terminating) append(message, ", and is being deleted");
+      answer("Placed", pod_->terminating ? "Terminating" : "Scheduled", message);
+    } else {
+      made_.status = 2;
+      const bool runs = object_["status"]["phase"].as_string() == "Running";
+      answer("Placed", troubles.front().reason,
+             cat("is on ", pod_->node_name,
+                 pod_->terminating ? " and cannot go: "
+                 : runs            ? " and is not well: "
+                                   : " and does not run: ",
+                 troubles.front().text));
+      for (std::size_t i = 1; i < troubles.size(); ++i) {
+        made_.page.line(2, cat("also: ", troubles[i].text));
+      }
+      tell_remedies(troubles, made_.page);
+    }
+    if (troubles.empty()) tell_restarts();
+    made_.document.set("troubles", troubles_document(troubles));
     made_.document.set("node", pod_->node_name);
     for (const std::string& name : claim_names(object_, world_.release)) {
       const Value* claim = find_object(world_.objects.claims, pod_->name_space, name);
@@ -288,12 +396,24 @@ class PodStory {
       made_.page.line(0, cat("claim ", name));
       tell_allocation(world_, *claim, 2, made_.page);
     }
+    // Why it is there matters to nobody while it does not run; nor where nodes cannot be seen.
+    if (!troubles.empty() || world_.objects.blind || shared_ != nullptr) return;
     made_.page.gap();
     if (!bound) {
       made_.page.line(0, "why there: spec.nodeName was given; no scheduler placed it");
       return;
     }
     tell_choice();
+  }
+
+  /// It runs at this moment, and may not do so for long.
+  void tell_restarts() {
+    Value made = Value::array();
+    for (const std::string& text : restarts_of(world_, object_)) {
+      made_.page.line(2, text);
+      made.push(text);
+    }
+    if (!made.empty()) made_.document.set("restarts", std::move(made));
   }
 
   /// As if the pod were to be placed now. What was true then is not recorded.
@@ -336,12 +456,22 @@ class PodStory {
 
   const WhyWorld& world_;
   const Value& object_;
+  WhyState* shared_;
   scheduler::PodPtr pod_;
   WhyStory made_;
 };
 
 }  // namespace
 
-WhyStory tell_pod(const WhyWorld& world, const Value& pod) { return PodStory(world, pod).tell(); }
+const Value& condition_of(const Value& object, std::string_view type) {
+  for (const Value& condition : object["status"]["conditions"].items()) {
+    if (condition["type"].as_string() == type) return condition;
+  }
+  return json::null_value();
+}
+
+WhyStory tell_pod(const WhyWorld& world, const Value& pod, WhyState* state) {
+  return PodStory(world, pod, state).tell();
+}
 
 }  // namespace dibs::cli

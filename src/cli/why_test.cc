@@ -468,6 +468,74 @@ TEST(WhyPod, repeats_what_its_drivers_said_last) {
   EXPECT_EQ(story.document["driverEvents"][1]["message"], "node-1: no interface eth2");
 }
 
+struct Tree : World {
+  Tree() { add_node("n"); }
+  void add_composite(const std::string& name, int count, const std::string& parent = "") {
+    add(cat("{'kind':'CompositePodGroup','metadata':{'name':'", name,
+            "','namespace':'default'},'spec':{'schedulingPolicy':{'gang':{'minGroupCount':", count,
+            "}}", above(parent), "}}"));
+  }
+  void add_group(const std::string& name, int count, const std::string& parent) {
+    add(cat("{'kind':'PodGroup','metadata':{'name':'", name,
+            "','namespace':'default'},'spec':{'schedulingPolicy':{'gang':{'minCount':", count, "}}",
+            above(parent), "}}"));
+  }
+  void add_member(const std::string& name, const std::string& group, int cpu = 1) {
+    add_pod(name,
+            cat("{'schedulingGroup':{'podGroupName':'", group,
+                "'},'containers':[{'name':'c','resources':{'requests':{'cpu':'", cpu, "'}}}]}"));
+  }
+  static std::string above(const std::string& parent) {
+    return parent.empty() ? "" : cat(",'parentCompositePodGroupName':'", parent, "'");
+  }
+};
+
+TEST(WhyPod, of_a_tree_of_groups_says_what_the_tree_lacks) {
+  Tree world;
+  world.add_composite("top", 2);
+  world.add_group("left", 2, "top");
+  world.add_group("right", 1, "top");
+  world.add_member("l", "left");
+  world.add_member("r", "right");
+  EXPECT_THAT(world.pod("r").document["message"].str(),
+              HasSubstr("its PodGroup right is part of the tree top, which is not complete: top "
+                        "needs 2 groups, and 1 is complete; left needs 2 pods, and 1 is there"));
+
+  Tree alone;
+  alone.add_composite("middle", 1, "top");
+  alone.add_group("left", 1, "middle");
+  alone.add_member("l", "left");
+  EXPECT_THAT(alone.pod("l").document["message"].str(),
+              HasSubstr("the CompositePodGroup top above its CompositePodGroup middle does not "
+                        "exist"));
+
+  Tree circle;
+  circle.add_composite("a", 1, "b");
+  circle.add_composite("b", 1, "a");
+  circle.add_group("left", 1, "a");
+  circle.add_member("l", "left");
+  EXPECT_THAT(circle.pod("l").document["message"].str(), HasSubstr("cycle detected"));
+}
+
+TEST(WhyPod, of_a_tree_of_groups_says_which_group_does_not_fit) {
+  Tree world;
+  world.add_composite("top", 2);
+  world.add_group("left", 1, "top");
+  world.add_group("right", 2, "top");
+  world.add_member("l", "left", 2);
+  world.add_member("r1", "right", 2);
+  world.add_member("r2", "right", 2);
+
+  const WhyStory story = world.pod("l");
+
+  EXPECT_EQ(story.document["reason"].as_string(), "GangUnschedulable");
+  EXPECT_THAT(story.page.text(),
+              HasSubstr("of its tree top 2 groups have to be placed together; 1 can be"));
+  EXPECT_THAT(story.page.text(), HasSubstr("group right: minCount (2) cannot be satisfied: 1 "
+                                           "scheduled, 0 remaining"));
+  EXPECT_EQ(story.document["group"]["minGroupCount"].as_int(), 2);
+}
+
 TEST(WhyPage, keeps_to_its_columns) {
   WhyPage page;
   page.line(2, std::string(60, 'a') + " " + std::string(60, 'b') + " " + std::string(120, 'c'));

@@ -156,11 +156,11 @@ struct Core {
   }
 };
 
-class HttpsTransport final : public Transport {
+class Https final : public HttpsTransport {
  public:
-  explicit HttpsTransport(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+  explicit Https(std::shared_ptr<Core> core) : core_(std::move(core)) {}
 
-  ~HttpsTransport() override {
+  ~Https() override {
     MutexLock lock(core_->mutex);
     core_->stopping = true;
     const auto streams = core_->streams;
@@ -189,6 +189,13 @@ class HttpsTransport final : public Transport {
           core->leave();
           done(std::move(result));
         });
+  }
+
+  Result<> set_credential(const net::Credential& credential) override {
+    net::TlsClientOptions tls = core_->access.tls;
+    tls.certificate_pem = credential.certificate_pem;
+    tls.key_pem = credential.key_pem;
+    return core_->http->set_tls(tls);
   }
 
   std::unique_ptr<TransportStream> open_stream(Request request, StreamHandlers handlers) override {
@@ -222,15 +229,16 @@ class HttpsTransport final : public Transport {
 
 }  // namespace
 
-Result<std::unique_ptr<Transport>> make_https_transport(const Access& access, runtime::Files& files,
-                                                        runtime::Runtime& runtime,
-                                                        HttpsOptions options) {
+Result<std::unique_ptr<HttpsTransport>> make_https_transport(const Access& access,
+                                                             runtime::Files& files,
+                                                             runtime::Runtime& runtime,
+                                                             HttpsOptions options) {
   auto core = std::make_shared<Core>(access, files, runtime, std::move(options));
   net::ClientOptions http;
   http.url = access.server;
   http.tls = access.tls;
   DIBS_TRY(core->http, net::HttpClient::open(std::move(http)));
-  return std::unique_ptr<Transport>(new HttpsTransport(std::move(core)));
+  return std::unique_ptr<HttpsTransport>(new Https(std::move(core)));
 }
 
 }  // namespace dibs::client

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "client/kubeconfig.h"
 #include "client/transport.h"
+#include "net/x509.h"
 
 namespace dibs::client {
 
@@ -17,10 +18,18 @@ struct HttpsOptions {
   std::string user_agent = "dibs";
 };
 
+class HttpsTransport : public Transport {
+ public:
+  /// Who one is in connections that are opened from now on. Streams go on in theirs. Errors:
+  /// invalid.
+  virtual Result<> set_credential(const net::Credential& credential) = 0;
+};
+
 /// `files` and `runtime` must outlive the transport; its destructor ends all streams and waits for
 /// them. Errors: invalid.
-Result<std::unique_ptr<Transport>> make_https_transport(const Access& access, runtime::Files& files,
-                                                        runtime::Runtime& runtime,
-                                                        HttpsOptions options = {});
+Result<std::unique_ptr<HttpsTransport>> make_https_transport(const Access& access,
+                                                             runtime::Files& files,
+                                                             runtime::Runtime& runtime,
+                                                             HttpsOptions options = {});
 
 }  // namespace dibs::client

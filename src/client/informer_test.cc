@@ -279,8 +279,8 @@ TEST_F(InformerTest, ends_equal_to_the_server_whatever_happens) {
 }
 
 TEST(Informer, works_with_threads) {
-  runtime::RealRuntime world;
   FakeApi api;
+  runtime::RealRuntime world;  // ends before what its threads call
   auto transport = make_in_process_transport(api.handler(), world.runtime());
   Client client(*transport);
   api.put(fake_pod_path("a", "one"), fake_pod("a", "one"));

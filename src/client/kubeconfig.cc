@@ -224,4 +224,20 @@ Result<Access> in_cluster_access(runtime::Files& files, std::string_view host,
   return out;
 }
 
+Result<Access> find_access(runtime::Files& files, const std::string& kubeconfig,
+                           const std::string& context,
+                           const std::function<std::string(const char*)>& variable) {
+  const std::string listed = variable("KUBECONFIG");
+  const auto paths = Kubeconfig::paths(kubeconfig, listed, variable("HOME"));
+  const bool named = !kubeconfig.empty() || !listed.empty();
+  if (!named && !files.exists(paths.front())) {
+    auto inside = in_cluster_access(files, variable("KUBERNETES_SERVICE_HOST"),
+                                    variable("KUBERNETES_SERVICE_PORT"));
+    if (inside) return inside;
+  }
+  auto config = Kubeconfig::load(files, paths);
+  if (!config) return kubeconfig.empty() ? config.error() : config.error().within("--kubeconfig");
+  return config->resolve(files, context);
+}
+
 }  // namespace dibs::client

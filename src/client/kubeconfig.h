@@ -5,6 +5,7 @@
 // first wins, and so does the first current context. File names inside an entry are relative to the
 // file that holds it.
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,5 +72,12 @@ class Kubeconfig {
 /// pod.
 Result<Access> in_cluster_access(runtime::Files& files, std::string_view host,
                                  std::string_view port);
+
+/// The cluster of a program, as kubectl finds it: what its flags name, else KUBECONFIG, else the
+/// home folder's file, else that of the pod that it runs in. `variable` gives the value of an
+/// environment variable, "" for none.
+Result<Access> find_access(runtime::Files& files, const std::string& kubeconfig,
+                           const std::string& context,
+                           const std::function<std::string(const char*)>& variable);
 
 }  // namespace dibs::client

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/strings.h"
 
 namespace dibs::client {
@@ -159,6 +161,46 @@ TEST(InClusterAccess, reads_what_is_mounted) {
   EXPECT_EQ(access->server, "https://10.0.0.1:443");
   EXPECT_EQ(access->default_namespace, "ns");
   EXPECT_EQ(in_cluster_access(*files, "fd00::1", "443")->server, "https://[fd00::1]:443");
+}
+
+TEST(FindAccess, knows_the_pod_that_it_runs_in) {
+  const auto files = runtime::make_memory_files();
+  std::map<std::string, std::string> variables;
+  const auto find = [&](const std::string& kubeconfig) {
+    const auto found = find_access(*files, kubeconfig, "", [&](const char* name) {
+      const auto at = variables.find(name);
+      return at == variables.end() ? std::string() : at->second;
+    });
+    return found.ok() ? found->server : found.error().message();
+  };
+  const auto write = [&](const std::string& folder, const std::string& name,
+                         const std::string& server) {
+    ASSERT_TRUE(files->make_dirs(folder).ok());
+    ASSERT_TRUE(
+        files
+            ->write(folder + "/" + name, "{clusters: [{name: c, cluster: {server: " + server +
+                                             "}}], contexts: [{name: x, context: {cluster: c}}], "
+                                             "current-context: x}")
+            .ok());
+  };
+  write("/home/me/.kube", "config", "https://home:1");
+  write("/etc/given", "config", "https://given:1");
+  variables["HOME"] = "/home/me";
+  EXPECT_EQ(find(""), "https://home:1");
+  const std::string folder = "/var/run/secrets/kubernetes.io/serviceaccount";
+  ASSERT_TRUE(files->make_dirs(folder).ok());
+  ASSERT_TRUE(files->write(folder + "/token", "t").ok());
+  ASSERT_TRUE(files->write(folder + "/ca.crt", "CA").ok());
+  variables["KUBERNETES_SERVICE_HOST"] = "10.0.0.1";
+  variables["KUBERNETES_SERVICE_PORT"] = "443";
+  EXPECT_EQ(find(""), "https://home:1");
+  variables["HOME"] = "/root";
+  EXPECT_EQ(find(""), "https://10.0.0.1:443");
+  variables["KUBECONFIG"] = "/etc/given/config";
+  EXPECT_EQ(find(""), "https://given:1");
+  variables.erase("KUBECONFIG");
+  EXPECT_EQ(find("/etc/given/config"), "https://given:1");
+  EXPECT_THAT(find("/nowhere"), testing::StartsWith("--kubeconfig: error loading config file"));
 }
 
 }  // namespace

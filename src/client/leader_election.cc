@@ -48,7 +48,9 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
         runtime(world),
         options(std::move(how)),
         callbacks(std::move(whom)),
-        serial(std::make_shared<Serial>(world.executor)) {}
+        serial(std::make_shared<Serial>(world.executor)) {
+    tell(false);
+  }
 
   Client& client;
   runtime::Runtime& runtime;
@@ -83,6 +85,14 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
                                      then = std::move(then)](Result<json::Value> answer) {
       self->post([then, answer = std::move(answer)](State& state) { then(state, answer); });
     });
+  }
+
+  void tell(bool leads) const {
+    if (options.metrics == nullptr) return;
+    options.metrics
+        ->gauge("leader_election_master_status", "1 while this process leads, by lease.", {"name"})
+        .with({options.name})
+        .set(leads ? 1 : 0);
   }
 
   bool is_leading() const {
@@ -178,6 +188,7 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
       const MutexLock lock(mutex);
       first = !std::exchange(leading, true);
     }
+    if (first) tell(true);
     if (first && callbacks.started) callbacks.started();
     again();
   }
@@ -241,6 +252,7 @@ struct LeaderElector::State : std::enable_shared_from_this<LeaderElector::State>
       const MutexLock lock(mutex);
       if (!std::exchange(leading, false)) return;
     }
+    tell(false);
     log::warn("leads no more", {{"lease", cat(options.name_space, "/", options.name)}});
     if (callbacks.stopped) callbacks.stopped();
   }
@@ -285,6 +297,7 @@ void LeaderElector::stop() {
     led = std::exchange(state_->leading, false);
   }
   if (!led) return;
+  state_->tell(false);
   if (state_->callbacks.stopped) state_->callbacks.stopped();
   if (state_->options.release_on_stop) state_->release();
 }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "base/metrics.h"
 #include "base/result.h"
 #include "client/client.h"
 #include "runtime/runtime.h"
@@ -27,6 +28,8 @@ struct LeaderElectionOptions {
   Duration retry_period = std::chrono::seconds(2);
   /// Gives the Lease back in stop(), so that the next leader need not wait for it to expire.
   bool release_on_stop = true;
+  /// Told whether this process leads; null: nobody is. Must outlive the elector.
+  metrics::Registry* metrics = nullptr;
 
   /// Errors: bad_request, where a leader could go on when another one has begun.
   Result<> check() const;

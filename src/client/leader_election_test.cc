@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/strings.h"
 #include "client/testing/fake_api.h"
 #include "runtime/sim_runtime.h"
@@ -20,6 +22,7 @@ constexpr const char* kLease = "/apis/coordination.k8s.io/v1/namespaces/kube-sys
 struct LeaderElectionTest : testing::Test {
   runtime::SimRuntime sim;
   FakeApi api;
+  std::map<std::string, metrics::Registry> registries;  // by candidate
   std::vector<std::string> log;
 
   struct Candidate {
@@ -41,6 +44,7 @@ struct LeaderElectionTest : testing::Test {
     LeaderElectionOptions options;
     options.name = "x";
     options.identity = identity;
+    options.metrics = &registries[identity];
     out.elector = std::make_unique<LeaderElector>(
         *out.client, sim.runtime(), options,
         LeaderCallbacks{.started = [this, identity] { log.push_back(identity + " started"); },
@@ -48,6 +52,10 @@ struct LeaderElectionTest : testing::Test {
                         .new_leader = {}});
     out.elector->start();
     return out;
+  }
+  bool tells_that_it_leads(const std::string& identity) {
+    return registries[identity].expose().find("leader_election_master_status{name=\"x\"} 1\n") !=
+           std::string::npos;
   }
   std::string cut_off;
 };
@@ -76,7 +84,10 @@ TEST_F(LeaderElectionTest, hands_over_at_once_when_the_leader_stops) {
   sim.advance(minutes(1));
   EXPECT_FALSE(b.elector->leading());
   EXPECT_EQ(b.elector->leader(), "a");
+  EXPECT_TRUE(tells_that_it_leads("a"));
+  EXPECT_FALSE(tells_that_it_leads("b"));
   a.elector->stop();
+  EXPECT_FALSE(tells_that_it_leads("a"));
   sim.advance(seconds(6));
   EXPECT_TRUE(b.elector->leading());
   EXPECT_THAT(log, ElementsAre("a started", "a stopped", "b started"));

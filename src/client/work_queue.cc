@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -9,9 +10,40 @@
 
 namespace dibs::client {
 
+namespace {
+
+struct QueueMetrics {
+  QueueMetrics(metrics::Registry& registry, const std::string& name)
+      : adds(registry.counter("workqueue_adds_total", "Keys added to a queue.", {"name"})
+                 .with({name})),
+        depth(
+            registry.gauge("workqueue_depth", "Keys that wait in a queue.", {"name"}).with({name})),
+        retries(registry.counter("workqueue_retries_total", "Keys that came back.", {"name"})
+                    .with({name})),
+        waited(registry
+                   .histogram("workqueue_queue_duration_seconds",
+                              "How long a key waited in a queue.",
+                              metrics::exponential_bounds(1e-8, 10, 12), {"name"})
+                   .with({name})),
+        worked(registry
+                   .histogram("workqueue_work_duration_seconds", "How long a key was worked on.",
+                              metrics::exponential_bounds(1e-8, 10, 12), {"name"})
+                   .with({name})) {}
+
+  metrics::Counter& adds;
+  metrics::Gauge& depth;
+  metrics::Counter& retries;
+  metrics::Histogram& waited;
+  metrics::Histogram& worked;
+};
+
+}  // namespace
+
 struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   State(runtime::Runtime& world, WorkQueueOptions how, LongWork what)
-      : runtime(world), options(how), work(std::move(what)), tokens(how.burst) {}
+      : runtime(world), options(std::move(how)), work(std::move(what)), tokens(options.burst) {
+    if (options.metrics != nullptr) metrics.emplace(*options.metrics, options.name);
+  }
 
   struct Waiting {
     Duration due;  // on the steady clock
@@ -21,10 +53,16 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
   runtime::Runtime& runtime;
   const WorkQueueOptions options;
   const LongWork work;
+  std::optional<QueueMetrics> metrics;
   Gate gate;
 
+  struct Ready {
+    std::string key;
+    Duration since;
+  };
+
   mutable Mutex mutex;
-  std::deque<std::string> ready DIBS_GUARDED_BY(mutex);
+  std::deque<Ready> ready DIBS_GUARDED_BY(mutex);
   /// To be worked on: in `ready`, or running and added again.
   std::unordered_set<std::string> dirty DIBS_GUARDED_BY(mutex);
   std::unordered_set<std::string> running DIBS_GUARDED_BY(mutex);
@@ -39,12 +77,22 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     {
       const MutexLock lock(mutex);
       if (stopped || !dirty.insert(key).second) return;
+      if (metrics) metrics->adds.add();
       if (running.contains(key)) return;
-      ready.push_back(key);
+      make_ready(key);
       if (workers >= options.concurrency) return;
       ++workers;
     }
     runtime.executor.post([self = shared_from_this()] { self->run(); });
+  }
+
+  void make_ready(const std::string& key) DIBS_REQUIRES(mutex) {
+    ready.push_back({key, runtime.clock.steady()});
+    tell_depth();
+  }
+
+  void tell_depth() DIBS_REQUIRES(mutex) {
+    if (metrics) metrics->depth.set(static_cast<double>(ready.size()));
   }
 
   void add_after(const std::string& key, Duration delay) {
@@ -90,6 +138,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
     {
       const MutexLock lock(mutex);
       if (stopped) return;
+      if (metrics) metrics->retries.add();
       const unsigned times = failed[key]++;
       delay = options.first_delay;
       for (unsigned i = 0; i < times && delay < options.longest_delay; ++i) delay *= 2;
@@ -109,12 +158,17 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
         --workers;
         return;
       }
-      key = std::move(ready.front());
+      key = std::move(ready.front().key);
+      if (metrics) metrics->waited.observe(runtime.clock.steady() - ready.front().since);
       ready.pop_front();
+      tell_depth();
       dirty.erase(key);
       running.insert(key);
     }
-    work(key, [self = shared_from_this(), key](WorkOutcome done) { self->finish(key, done); });
+    work(key, [self = shared_from_this(), key, began = runtime.clock.steady()](WorkOutcome done) {
+      if (self->metrics) self->metrics->worked.observe(self->runtime.clock.steady() - began);
+      self->finish(key, done);
+    });
   }
 
   void finish(const std::string& key, WorkOutcome outcome) {
@@ -122,7 +176,7 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
       const MutexLock lock(mutex);
       running.erase(key);
       if (outcome.kind != WorkOutcome::Kind::retry) failed.erase(key);
-      if (dirty.contains(key)) ready.push_back(key);
+      if (dirty.contains(key)) make_ready(key);
     }
     if (outcome.kind == WorkOutcome::Kind::retry) add_rate_limited(key);
     if (outcome.kind == WorkOutcome::Kind::again_after) add_after(key, outcome.after);
@@ -139,12 +193,12 @@ struct WorkQueue::State : std::enable_shared_from_this<WorkQueue::State> {
 
 WorkQueue::WorkQueue(runtime::Runtime& runtime, WorkQueueOptions options, Work work)
     : WorkQueue(
-          runtime, options,
+          runtime, std::move(options),
           [work = std::move(work)](const std::string& key, const Done& done) { done(work(key)); }) {
 }
 
 WorkQueue::WorkQueue(runtime::Runtime& runtime, WorkQueueOptions options, LongWork work)
-    : state_(std::make_shared<State>(runtime, options, std::move(work))) {}
+    : state_(std::make_shared<State>(runtime, std::move(options), std::move(work))) {}
 
 WorkQueue::~WorkQueue() { stop(); }
 
@@ -180,6 +234,7 @@ void WorkQueue::stop() {
     const MutexLock lock(state_->mutex);
     state_->stopped = true;
     state_->ready.clear();
+    state_->tell_depth();
     state_->dirty.clear();
     for (const auto& [key, entry] : state_->waiting) state_->runtime.timers.cancel(entry.timer);
     state_->waiting.clear();

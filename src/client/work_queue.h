@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "client/gate.h"
@@ -27,6 +28,10 @@ struct WorkQueueOptions {
   /// Retries per second over all keys, and how many may come at once; 0: no such bound.
   double retries_per_second = 10;
   unsigned burst = 100;
+  /// Under the names that Kubernetes has for queues of controllers, with the label `name`; null:
+  /// nothing is counted. Must outlive the queue.
+  metrics::Registry* metrics = nullptr;
+  std::string name = {};
 };
 
 /// What became of a key.

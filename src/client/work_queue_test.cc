@@ -33,6 +33,30 @@ struct WorkQueueTest : testing::Test {
                                                                  });
 };
 
+TEST(WorkQueueMetrics, count_what_comes_waits_and_comes_back) {
+  runtime::SimRuntime sim;
+  metrics::Registry registry;
+  int turns = 0;
+  WorkQueueOptions options;
+  options.metrics = &registry;
+  options.name = "q";
+  WorkQueue queue(sim.runtime(), options, [&](const std::string&) {
+    return ++turns == 1 ? WorkOutcome::retry() : WorkOutcome::done();
+  });
+  queue.add("a");
+  queue.add("a");
+  queue.add("b");
+  EXPECT_THAT(registry.expose(), testing::HasSubstr("workqueue_depth{name=\"q\"} 2\n"));
+  sim.advance(seconds(1));
+  const std::string text = registry.expose();
+  for (const char* line :
+       {"workqueue_adds_total{name=\"q\"} 3\n", "workqueue_retries_total{name=\"q\"} 1\n",
+        "workqueue_depth{name=\"q\"} 0\n", "workqueue_queue_duration_seconds_count{name=\"q\"} 3\n",
+        "workqueue_work_duration_seconds_count{name=\"q\"} 3\n"}) {
+    EXPECT_THAT(text, testing::HasSubstr(line));
+  }
+}
+
 TEST_F(WorkQueueTest, works_on_each_key_once) {
   for (const auto* key : {"a", "b", "a", "c", "b"}) queue->add(key);
   EXPECT_EQ(queue->size(), 3U);

@@ -5,10 +5,15 @@
 #include "api/schema/features.h"
 #include "base/strings.h"
 #include "client/resource_versions.h"
+#include "cluster/node_shapes.h"
+#include "runtime/process_metrics.h"
 
 namespace dibs::cluster {
 
 namespace {
+
+constexpr const char* kControllersLease = "kube-controller-manager";
+constexpr const char* kSchedulerLease = "kube-scheduler";
 
 /// Agents listen where the server does, unless told otherwise, and the server reaches them there.
 void place_agents(Options& options) {
@@ -19,9 +24,7 @@ void place_agents(Options& options) {
   options.server.own_nodes_host = host == "0.0.0.0" || host.empty() ? "127.0.0.1"
                                   : host == "::"                    ? "::1"
                                                                     : host;
-  for (unsigned i = 0; i < nodes.count; ++i) {
-    options.server.own_nodes.push_back(nodes.name_of(i));
-  }
+  options.server.own_nodes = nodes.names();
 }
 
 }  // namespace
@@ -46,25 +49,36 @@ Result<> Cluster::open(Options options) {
     options.server.local_path_class = options.controllers.has_value();
     options.nodes->elect = store_->shared();
     DIBS_TRY(options.server.drivers,
-             driver_accounts(options.nodes->drivers, options.server.release));
+             driver_accounts(options.nodes->drivers(), options.server.release));
     if (options.nodes->machine) {
       options.server.drivers.push_back(dns_account());
       options.server.cluster_dns = options.nodes->dns_address();
     }
     place_agents(options);
   }
+  // Others keep leases.
+  for (server::Component& one : options.server.components) {
+    if (store_->shared()) break;
+    if (one.lease == kControllersLease && options.controllers)
+      one.health = [this] { return healthy(controllers_up_); };
+    if (one.lease == kSchedulerLease && options.scheduler)
+      one.health = [this] { return healthy(scheduler_up_); };
+  }
   DIBS_CHECK(open_server(options));
   DIBS_TRY(const api::Features gates,
            api::Features::parse(options.server.answers_as(), options.server.feature_gates));
   features_ = alloc::Features::from_gates(gates);
-  if (options.controllers) options.controllers->claims = gates.on("DynamicResourceAllocation");
+  if (options.controllers) controllers::follow_gates(gates, *options.controllers);
   if (options.controllers) start_controllers(options.server, std::move(*options.controllers));
   if (options.scheduler) {
-    options.scheduler->release = gates.minor();
-    options.scheduler->claims = gates.on("DynamicResourceAllocation");
+    scheduler::follow_gates(gates, *options.scheduler);
+    DIBS_TRY(options.scheduler->extender_ways,
+             scheduler::connect_extenders(options.scheduler->configuration.extenders, world_.files,
+                                          world_.control));
     start_scheduler(std::move(*options.scheduler));
   }
   if (options.nodes) {
+    DIBS_CHECK(shape_nodes(client(), *options.nodes));
     DIBS_TRY(nodes_, Nodes::start(std::move(*options.nodes), options.server, world_,
                                   [this](const client::InProcessIdentity& who) {
                                     return connect_part(who, world_.machines);
@@ -82,7 +96,10 @@ Result<> Cluster::open_server(Options& options) {
       options.server.pods_place = port_->address_at(options.pods_host);
   }
   DIBS_TRY(server_, server::ApiServer::open(world_.runtime, *store_, options.server));
-  if (port_) port_->admit(*server_);
+  if (port_) {
+    runtime::tell_of_process(server_->metrics());
+    port_->admit(*server_);
+  }
   return success();
 }
 
@@ -108,8 +125,11 @@ std::unique_ptr<client::Transport> Cluster::connect_part(const client::InProcess
   return connect(identity, runtime);
 }
 
-Result<> Cluster::renew(const net::TlsServerOptions& port, const net::Credential& node_client) {
+Result<> Cluster::renew(const net::TlsServerOptions& port, const net::Credential& node_client,
+                        const net::Credential& front_proxy) {
   if (port_) DIBS_CHECK(port_->set_tls(port));
+  server_->set_front_proxy(front_proxy.certificate_pem, front_proxy.key_pem);
+  DIBS_CHECK(server_->set_trust(port.client_ca_pem, port.front_proxy_ca_pem));
   return server_->set_node_client(node_client.certificate_pem, node_client.key_pem);
 }
 
@@ -136,22 +156,25 @@ client::Client& Cluster::add_caller(std::unique_ptr<client::Transport> transport
 void Cluster::start_controllers(const server::Options& server,
                                 controllers::ControllersOptions options) {
   options.ca_pem = server.ca_pem;
+  options.account_key_pem = server.account_key_pem;
+  options.metrics = &server_->metrics();
   auto& client = add_caller(connect_part({"system:kube-controller-manager", {}}, world_.control));
   for (const std::string& account : controllers::controller_accounts()) {
     options.clients[account] = &add_caller(connect_part(account_identity(account), world_.control));
   }
   controllers_ =
       std::make_unique<controllers::Controllers>(client, world_.control, std::move(options));
-  controllers_elector_ = start_part(*controllers_, client, {.name = "kube-controller-manager"});
+  controllers_up_ = controllers_.get();
+  controllers_elector_ = start_part(*controllers_, client, {.name = kControllersLease});
 }
 
 void Cluster::start_scheduler(scheduler::Options options) {
-  options.features = features_;
   options.metrics = &server_->metrics();
   // It is written against v1 of the device API; an older release serves others.
   auto& client = add_caller(
       client::make_resource_transport(connect_part({"system:kube-scheduler", {}}, world_.control)));
   scheduler_ = std::make_unique<scheduler::Scheduler>(client, world_.control, options);
+  scheduler_up_ = scheduler_.get();
   if (!options.configuration.leader_elect) return scheduler_->start();
   scheduler_elector_ = start_part(*scheduler_, client, options.configuration.election);
 }
@@ -165,6 +188,7 @@ Cluster::Elector Cluster::start_part(Part& part, client::Client& client,
   }
   election.identity =
       cat(port_ ? advertised_ : "dibs", "_", runtime::make_uuid(world_.control.random));
+  election.metrics = &server_->metrics();
   auto elector = std::make_unique<client::LeaderElector>(
       client, world_.control, std::move(election), client::while_leading(part));
   elector->start();
@@ -177,6 +201,14 @@ bool Cluster::ready() const {
     return !part || part->ready();
   };
   return settled(controllers_, controllers_elector_) && settled(scheduler_, scheduler_elector_);
+}
+
+template <typename Part>
+Result<> Cluster::healthy(const std::atomic<Part*>& part) {
+  const Part* there = part;
+  if (there == nullptr) return Error::unavailable("it has not begun yet");
+  if (!there->ready()) return Error::unavailable("it has not read everything yet");
+  return success();
 }
 
 void Cluster::retire() {

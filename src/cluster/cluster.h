@@ -31,6 +31,7 @@
 // The real runtime, SQLite and HTTP, and one thread under virtual time with a store in memory and
 // no socket, are the same to it.
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -101,7 +102,12 @@ class Cluster {
   std::vector<client::InProcessIdentity> parts() const;
   /// For connections that begin later: what the port shows clients and the server shows nodes.
   /// Errors: of PEM that cannot be used.
-  Result<> renew(const net::TlsServerOptions& port, const net::Credential& node_client);
+  Result<> renew(const net::TlsServerOptions& port, const net::Credential& node_client,
+                 const net::Credential& front_proxy);
+  /// Who may come in by which tokens from now on.
+  void configure(const server::auth::AuthenticationConfiguration& configuration) {
+    server_->configure(configuration);
+  }
   runtime::Runtime& runtime() { return world_.runtime; }
   /// Null where there are none.
   controllers::Controllers* controllers() { return controllers_.get(); }
@@ -130,6 +136,8 @@ class Cluster {
   using Elector = std::unique_ptr<client::LeaderElector>;
   template <typename Part>
   Elector start_part(Part& part, client::Client& client, client::LeaderElectionOptions election);
+  template <typename Part>
+  static Result<> healthy(const std::atomic<Part*>& part);
 
   World world_;
   alloc::Features features_;
@@ -147,6 +155,9 @@ class Cluster {
   std::unique_ptr<store::Compactor> compactor_;
   std::unique_ptr<controllers::Controllers> controllers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
+  // The same for requests, which may come before they are there.
+  std::atomic<controllers::Controllers*> controllers_up_{nullptr};
+  std::atomic<scheduler::Scheduler*> scheduler_up_{nullptr};
   Elector controllers_elector_;  // null: they run always
   Elector scheduler_elector_;
   std::unique_ptr<Nodes> nodes_;

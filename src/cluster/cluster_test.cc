@@ -36,8 +36,8 @@ class ClusterTest : public testing::Test {
     options.controllers.emplace();
     options.scheduler.emplace();
     auto& fleet = options.nodes.emplace();
-    fleet.count = nodes;
-    fleet.drivers = {"gpu"};
+    fleet.groups[0].count = nodes;
+    fleet.groups[0].drivers = {"gpu"};
     fleet.runtime = "sim";
     fleet.folder = folder_;
     fleet.fleet = true;
@@ -255,11 +255,12 @@ TEST_F(ClusterTest, goes_on_with_what_its_store_kept) {
 TEST_F(ClusterTest, ends_what_had_begun_when_a_part_cannot) {
   runtime::SimRuntime sim;
   Options options = everything(1);
-  options.nodes->drivers = {"gpu", "nosuch"};
+  options.nodes->groups[0].drivers = {"gpu", "nosuch"};
   auto started = Cluster::start(sim_world(sim, runtime::system_files()),
                                 *store::open_store("memory", {}), std::move(options));
   ASSERT_FALSE(started.ok());
-  EXPECT_EQ(started.error().message(), "--drivers \"nosuch\": must be gpu, sim-net, cpu or net");
+  EXPECT_EQ(started.error().message(),
+            "--drivers \"nosuch\": must be gpu, sim-net, cpu, net or nvidia");
 
   // One that is found out when all others run already.
   options = everything(1);

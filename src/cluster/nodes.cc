@@ -1,5 +1,7 @@
 #include "cluster/nodes.h"
 
+#include <algorithm>
+
 #include "base/ipv4.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -51,7 +53,39 @@ class OnNode final : public client::Transport {
 
 }  // namespace
 
-std::string NodesOptions::name_of(unsigned index) const { return cat(prefix, index); }
+unsigned NodesOptions::count() const {
+  unsigned out = 0;
+  for (const NodeGroup& group : groups) out += group.count;
+  return out;
+}
+
+std::vector<std::string> NodesOptions::names() const {
+  std::vector<std::string> out;
+  out.reserve(count());
+  for (const NodeGroup& group : groups) {
+    for (unsigned i = 0; i < group.count; ++i) out.push_back(cat(group.prefix, i));
+  }
+  return out;
+}
+
+std::vector<std::string> NodesOptions::drivers() const {
+  std::vector<std::string> out;
+  for (const NodeGroup& group : groups) {
+    for (const std::string& name : group.drivers) {
+      if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+    }
+  }
+  return out;
+}
+
+unsigned NodesOptions::count_with(const std::string& driver) const {
+  unsigned out = 0;
+  for (const NodeGroup& group : groups) {
+    const auto found = std::find(group.drivers.begin(), group.drivers.end(), driver);
+    if (found != group.drivers.end()) out += group.count;
+  }
+  return out;
+}
 
 std::string NodesOptions::dns_address() const {
   if (!machine) return "";
@@ -125,6 +159,7 @@ struct Nodes::State {
   };
 
   const NodesOptions options;
+  const drivers::Tuning untuned;
   const server::Options server;
   runtime::Runtime& runtime;
   runtime::Files& files;
@@ -174,9 +209,14 @@ struct Nodes::State {
       services->start();
     }
     if (options.machine) DIBS_CHECK(start_proxy());
-    for (const auto& name : options.drivers) DIBS_CHECK(start_cluster_half(name));
-    nodes.reserve(options.count);
-    for (unsigned i = 0; i < options.count; ++i) DIBS_CHECK(start_node(options.name_of(i)));
+    for (const auto& name : options.drivers()) DIBS_CHECK(start_cluster_half(name));
+    nodes.reserve(options.count());
+    for (const NodeGroup& group : options.groups) {
+      for (unsigned i = 0; i < group.count; ++i) {
+        DIBS_CHECK(start_node(cat(group.prefix, i), group));
+        if (options.tell) options.tell(static_cast<unsigned>(nodes.size()));
+      }
+    }
     return success();
   }
 
@@ -184,10 +224,13 @@ struct Nodes::State {
   Result<> start_proxy() {
     const node::MachineRanges& machine = *options.machine;
     proxy::ProxyOptions how;
-    for (unsigned i = 0; i < options.count; ++i) how.nodes.push_back(options.name_of(i));
+    how.nodes = options.names();
     how.bridge = machine.bridge;
     how.pods = machine.pods;
     how.services = machine.services;
+    how.taken = [folder = options.folder](const Ipv4Range& range) {
+      return node::other_owner_of(node::network_of_folder({.name = folder}), range);
+    };
     how.dns_address = options.dns_address();
     how.local_dns = dns->address();
     proxy::PolicyOptions kept;
@@ -207,9 +250,11 @@ struct Nodes::State {
     return success();
   }
 
-  node::AgentOptions agent_options(const std::string& name, const std::string& root) const {
+  node::AgentOptions agent_options(const std::string& name, const NodeGroup& group,
+                                   const std::string& root) const {
     node::AgentOptions out;
     out.name = name;
+    out.capacity = group.capacity;
     out.agent = options.agent;
     out.root = root;
     out.root_flag = "--data-dir";
@@ -236,23 +281,43 @@ struct Nodes::State {
     return out;
   }
 
-  Result<> start_node(const std::string& name) {
+  Result<> start_node(const std::string& name, const NodeGroup& group) {
     const std::string root = cat(options.folder, "/nodes/", name);
     Node& node = nodes.emplace_back();
     node.transport = connect({cat("system:node:", name), {"system:nodes", "system:authenticated"}});
     node.client = std::make_unique<client::Client>(*node.transport);
-    node::AgentOptions how = agent_options(name, root);
+    node::AgentOptions how = agent_options(name, group, root);
     if (options.fleet) {
       how.drivers = &network;
     } else {
       node.metrics = std::make_unique<metrics::Registry>();
       how.metrics = node.metrics.get();
     }
-    how.drivers_may_start = [this, &node, name, root] { start_drivers(node, name, root); };
+    how.drivers_may_start = [this, &node, &group, name, root] {
+      start_drivers(node, group, name, root);
+    };
     node::Shared shared{pods.get(), services.get(), &sim_addresses};
     DIBS_TRY(node.agent, node::Agent::open(std::move(how), *node.client, runtime, files, shared));
-    if (explanation.empty()) explanation = node.agent->runtime_explanation();
+    if (explanation.empty()) {
+      explanation = options.fleet && options.runtime == "auto"
+                        ? cat("sim: simulated containers, since there are more than ",
+                              kMostMachines, " nodes")
+                        : node.agent->runtime_explanation();
+    }
     return node.agent->start();
+  }
+
+  const drivers::Tuning& tuning_of(const NodeGroup& group, const std::string& driver) const {
+    const auto found = group.tuning.find(driver);
+    return found != group.tuning.end() ? found->second : untuned;
+  }
+
+  /// Groups that have the driver agree on what concerns the whole cluster.
+  const drivers::Tuning& cluster_tuning_of(const std::string& driver) const {
+    for (const NodeGroup& group : options.groups) {
+      if (group.tuning.contains(driver)) return tuning_of(group, driver);
+    }
+    return untuned;
   }
 
   Result<> start_cluster_half(const std::string& name) {
@@ -261,13 +326,16 @@ struct Nodes::State {
     Driver& made = cluster_halves.emplace_back();
     made.transport = connect(account_identity(cluster_account(name)));
     made.client = std::make_unique<client::Client>(*made.transport);
-    DIBS_TRY(made.running, half->start({*made.client, runtime, files}, options.elect));
+    DIBS_TRY(made.running,
+             half->start({*made.client, runtime, files}, options.elect, cluster_tuning_of(name)));
     return success();
   }
 
-  void start_drivers(Node& node, const std::string& name, const std::string& root) {
-    for (const auto& driver : options.drivers) {
-      if (const auto started = start_driver(node, driver, name, root); !started) {
+  void start_drivers(Node& node, const NodeGroup& group, const std::string& name,
+                     const std::string& root) {
+    for (const auto& driver : group.drivers) {
+      if (const auto started = start_driver(node, driver, name, root, tuning_of(group, driver));
+          !started) {
         log::error("driver cannot be started",
                    {{"node", name}, {"driver", driver}, {"error", started.error()}});
       }
@@ -275,7 +343,7 @@ struct Nodes::State {
   }
 
   Result<> start_driver(Node& node, const std::string& driver, const std::string& name,
-                        const std::string& root) {
+                        const std::string& root, const drivers::Tuning& tuning) {
     Driver& made = node.drivers.emplace_back();
     made.transport =
         std::make_unique<OnNode>(connect(account_identity(driver_account(driver))), name);
@@ -288,12 +356,18 @@ struct Nodes::State {
       };
     }
     const auto* kind = find_named(drivers::driver_kinds(), driver);
-    const drivers::Place place{name, root, server.release == "1.30", server.minor() <= 30};
+    const drivers::Place place{
+        name, root, server.release == "1.30", server.minor() <= 31, server.minor() <= 30, &tuning};
     DIBS_TRY(made.running, kind->start(std::move(environment), place));
     return success();
   }
 
   void stop() {
+    for (auto& node : nodes) {
+      for (auto& driver : node.drivers) {
+        if (driver.running.plugin != nullptr) driver.running.plugin->end_waiting();
+      }
+    }
     // Drivers last: agents may still talk to them.
     for (auto& node : nodes) {
       if (node.agent) node.agent->stop();

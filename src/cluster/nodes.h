@@ -8,6 +8,7 @@
 // which shares one watch, has no ports, and meets its drivers in memory.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,19 +18,35 @@
 #include "base/result.h"
 #include "client/transport.h"
 #include "cluster/world.h"
+#include "drivers/drivers.h"
+#include "json/value.h"
 #include "node/disk_options.h"
 #include "node/runtime/machine_network.h"
 #include "server/options.h"
 
 namespace dibs::cluster {
 
-struct NodesOptions {
+/// Nodes of one shape.
+struct NodeGroup {
   unsigned count = 1;  // node-0, node-1, …
   std::string prefix = "node-";
+  /// What the owner of the cluster wants the Nodes to have (node_shapes.h).
+  std::map<std::string, std::string> labels = {};
+  json::Value taints = {};  // as in a Node; null: none
+  /// Amounts in place of the machine's: {"cpu", "64"}, "memory", "pods".
+  std::map<std::string, std::string> capacity = {};
+  /// Names of drivers that each of them has (drivers/drivers.h).
+  std::vector<std::string> drivers = {};
+  /// By name: what is wanted of them otherwise.
+  std::map<std::string, drivers::Tuning> tuning = {};
+};
+
+struct NodesOptions {
+  std::vector<NodeGroup> groups = {NodeGroup()};
   /// Of the agents (node/agent.h).
   std::string agent = {};
-  /// Names of drivers that every node has (drivers/drivers.h).
-  std::vector<std::string> drivers = {};
+  /// Nodes that there were in the folder and that are none any more: their objects go.
+  std::vector<std::string> gone = {};
   std::string runtime = "auto";  // of containers (node/runtime/pick_runtime.h)
   std::string images = {};       // folder of images; "": the machine's own
   std::vector<std::string> image_aliases = {};
@@ -54,8 +71,16 @@ struct NodesOptions {
   std::string node_ip = {};
   /// Other processes have halves of drivers for the whole cluster, too: one of them works.
   bool elect = false;
+  /// Hears how many of them have started.
+  std::function<void(unsigned started)> tell = {};
 
-  std::string name_of(unsigned index) const;
+  unsigned count() const;
+  /// Of all nodes, group by group.
+  std::vector<std::string> names() const;
+  /// Of all groups, each once.
+  std::vector<std::string> drivers() const;
+  /// How many nodes have the driver.
+  unsigned count_with(const std::string& driver) const;
   /// The cluster's DNS, where this machine has it; "" where it has none.
   std::string dns_address() const;
 };

@@ -38,7 +38,7 @@ Options whole(const std::string& release, const std::string& folder) {
   options.controllers.emplace();
   options.scheduler.emplace();
   auto& nodes = options.nodes.emplace();
-  nodes.count = 2;
+  nodes.groups[0].count = 2;
   nodes.runtime = "sim";
   nodes.folder = folder;
   nodes.fleet = true;
@@ -83,7 +83,8 @@ class Release : public testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(All, Release,
-                         testing::Values("1.27", "1.30", "1.32", "1.34", "1.36", "1.37", ""));
+                         testing::Values("1.27", "1.28", "1.29", "1.30", "1.31", "1.32", "1.33",
+                                         "1.34", "1.35", "1.36", "1.37", ""));
 
 TEST_P(Release, runs_workloads_with_all_that_belongs_to_them) {
   EXPECT_TRUE(cluster.ready());

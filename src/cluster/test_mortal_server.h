@@ -62,9 +62,10 @@ class MortalServer {
     Life& life = *lives_.emplace_back(std::make_unique<Life>(*this));
     if (death_.write >= 0 && !died_) life.store.die_at(death_.write, death_.arrives);
     auto opened = server::ApiServer::open(sim_.runtime(), life.store, options_);
+    // One that did not notice its death is kept as others are: what it has begun goes on.
+    if (opened.ok()) life.server = std::move(opened).value();
     if (life.dead) return;
     ASSERT_TRUE(opened.ok()) << opened.error().message();
-    life.server = std::move(opened).value();
     client::InProcessOptions how;
     how.pump = [this] { return sim_.run_until_idle() > 0; };
     life.way = client::make_in_process_transport(life.server->handler(), sim_.runtime(), how);

@@ -3,12 +3,24 @@
 #include <memory>
 
 #include "runtime/real_runtime.h"
+#include "server/webhook_transport.h"
 
 namespace dibs::cluster {
 
+namespace {
+
+/// Requests that wait for webhooks leave as many threads to all others as there were without them.
+runtime::RealRuntimeOptions server_threads() {
+  runtime::RealRuntimeOptions options;
+  options.max_threads += 3 * server::kMostWebhookCalls;
+  return options;
+}
+
+}  // namespace
+
 World real_world() {
   struct Machine {
-    runtime::RealRuntime server;
+    runtime::RealRuntime server{server_threads()};
     runtime::RealRuntime control;
     runtime::RealRuntime machines;
   };

@@ -12,6 +12,12 @@ namespace {
 // While the first lists are under way; they take milliseconds.
 constexpr Duration kUntilSynced = std::chrono::milliseconds(10);
 
+/// As Kubernetes writes the names of its queues.
+std::string queue_name(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 }  // namespace
 
 const Gvr kPods = {"", "v1", "pods"};
@@ -107,7 +113,9 @@ Reconciler::Reconciler(Environment& environment, std::string name, LongFunction 
       name_(std::move(name)),
       function_(std::move(function)),
       queue_(environment.runtime,
-             {.concurrency = concurrency == 0 ? environment.options.concurrency : concurrency},
+             {.concurrency = concurrency == 0 ? environment.options.concurrency : concurrency,
+              .metrics = environment.options.metrics,
+              .name = queue_name(name_)},
              [this](const std::string& key, const client::WorkQueue::Done& done) {
                work(key, done);
              }) {}
@@ -195,6 +203,11 @@ Value owner_reference(const Value& owner, bool block) {
                              {"controller", true}});
   if (block) out.set("blockOwnerDeletion", true);
   return out;
+}
+
+std::optional<ServedResource> find_taint_rules(const Environment& environment) {
+  if (!environment.options.taint_rules) return std::nullopt;
+  return environment.discovery.find("resource.k8s.io", "devicetaintrules");
 }
 
 }  // namespace dibs::controllers

@@ -13,17 +13,20 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/metrics.h"
 #include "base/mutex.h"
 #include "client/client.h"
 #include "client/event_recorder.h"
 #include "client/informer.h"
 #include "client/work_queue.h"
 #include "controllers/discovery.h"
+#include "net/x509.h"
 #include "runtime/runtime.h"
 
 namespace dibs::controllers {
@@ -60,20 +63,49 @@ class SharedInformers {
   std::map<std::string, Entry> entries_;
 };
 
+/// Of the autoscaler of pods, with the defaults of Kubernetes.
+struct AutoscalerOptions {
+  Duration sync_period = std::chrono::seconds(15);
+  /// Of what was asked for within it, before going down, the most counts.
+  Duration downscale_stabilization = std::chrono::minutes(5);
+  double tolerance = 0.1;
+  /// How long processor time of a new pod may be left out.
+  Duration cpu_initialization_period = std::chrono::minutes(5);
+  /// How long a new pod may change its readiness without having been ready.
+  Duration initial_readiness_delay = std::chrono::seconds(30);
+};
+
 struct ControllersOptions {
   /// PEM that kube-root-ca.crt holds.
   std::string ca_pem = {};
+  /// PEM of the key that signs tokens of service accounts; without it Secrets of tokens stay empty.
+  std::string account_key_pem = {};
+  /// Signs certificates that are asked for; without it nobody here does.
+  net::Credential signing_ca = {};
+  /// How long those last, unless they ask for less.
+  Duration signing_duration = std::chrono::hours(8760);
   /// How long a node may be silent before it counts as gone.
   Duration node_monitor_grace_period = std::chrono::seconds(50);
+  AutoscalerOptions autoscaler = {};
+  /// The gate HPAScaleToZero.
+  bool scale_to_zero = true;
   unsigned concurrency = 4;
   /// The accounts of those that run (controller_accounts()); empty: all. That of resource claims is
   /// enough for a benchmark of scheduling.
   std::vector<std::string> only = {};
   /// False: claims are nobody's business here (the gate DynamicResourceAllocation is off).
   bool claims = true;
+  /// The gate DRAWorkloadResourceClaims: claims of PodGroups are made.
+  bool group_claims = true;
+  /// The gate DRADeviceTaintRules: rules taint devices.
+  bool taint_rules = true;
+  /// The gate DRAResourcePoolStatus: requests for the state of pools are answered.
+  bool pool_status = true;
   /// Who speaks for an account (controller_accounts()); they must outlive the controllers. An
   /// account without one speaks through the client that all share.
   std::map<std::string, client::Client*, std::less<>> clients = {};
+  /// Null: nothing is counted. Must outlive the controllers.
+  metrics::Registry* metrics = nullptr;
 };
 
 /// Events of one account, each under the name of a component.
@@ -105,6 +137,9 @@ struct Environment {
   /// For the part of a controller's work that has an account of its own.
   client::Client& as(std::string_view account) const;
 };
+
+/// Those that taint devices, where the server has them and the gate is on.
+std::optional<ServedResource> find_taint_rules(const Environment& environment);
 
 class Controller {
  public:

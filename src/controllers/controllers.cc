@@ -19,11 +19,16 @@ struct Kind {
   ControllerPtr (*make)(Environment& environment);
 };
 
+// As who reads for all of them: Kubernetes has no account for it.
+constexpr const char* kShared = "";
+
 constexpr Kind kKinds[] = {
     {"namespace-controller", make_namespace_controller},
     {"service-account-controller", make_service_account_controller},
     {"generic-garbage-collector", make_garbage_collector},
     {"resource-claim-controller", make_resource_claim_controller},
+    {kShared, make_claim_counter},
+    {"podgroup-protection-controller", make_pod_group_protection_controller},
     {"resourcequota-controller", make_quota_controller},
     {"pod-garbage-collector", make_pod_collector},
     {"node-controller", make_node_lifecycle_controller},
@@ -38,9 +43,21 @@ constexpr Kind kKinds[] = {
     {"daemon-set-controller", make_daemon_set_controller},
     {"job-controller", make_job_controller},
     {"cronjob-controller", make_cron_job_controller},
+    {"disruption-controller", make_disruption_controller},
+    {"horizontal-pod-autoscaler", make_autoscaler},
+    {"clusterrole-aggregation-controller", make_cluster_role_controller},
+    {"validatingadmissionpolicy-status-controller", make_policy_status_controller},
+    {"certificate-controller", make_certificate_controller},
+    {"token-cleaner", make_bootstrap_token_cleaner},
+    {"bootstrap-signer", make_bootstrap_signer},
+    {kShared, make_account_token_controller},
     {"endpoint-controller", make_endpoints_controller},
     {"endpointslice-controller", make_endpoint_slice_controller},
     {"endpointslicemirroring-controller", make_slice_mirroring_controller},
+    {"service-cidrs-controller", make_service_cidr_controller},
+    {"kube-apiserver-serving-clustertrustbundle-publisher", make_trust_bundle_publisher},
+    {"podcertificaterequestcleaner", make_pod_certificate_cleaner},
+    {"storage-version-migrator-controller", make_storage_migrator},
     {"pvc-protection-controller", make_claim_protection_controller},
     {"pv-protection-controller", make_volume_protection_controller},
     {"persistent-volume-binder", make_volume_binder},
@@ -76,6 +93,7 @@ struct Running {
     for (const Kind& kind : kKinds) {
       const bool of_claims = kind.make == make_resource_claim_controller;
       if (of_claims && !options.claims) continue;
+      if (kind.make == make_pool_status_controller && !options.pool_status) continue;
       const auto& only = options.only;
       if (!only.empty() && std::find(only.begin(), only.end(), kind.account) == only.end())
         continue;
@@ -102,12 +120,22 @@ struct Running {
 
 }  // namespace
 
+void follow_gates(const api::Features& gates, ControllersOptions& options) {
+  constexpr int kFirstWithRulesAlone = 35;  // before, DRADeviceTaints was for both
+  options.claims = gates.on("DynamicResourceAllocation");
+  options.scale_to_zero = gates.on("HPAScaleToZero");
+  options.group_claims = gates.on("DRAWorkloadResourceClaims");
+  options.taint_rules = gates.on("DRADeviceTaints") &&
+                        (gates.minor() < kFirstWithRulesAlone || gates.on("DRADeviceTaintRules"));
+  options.pool_status = gates.on("DRAResourcePoolStatus");
+}
+
 std::vector<std::string> controller_accounts() {
   // Parts of the work of others: the second writes kube-root-ca.crt, the first removes Jobs whose
   // time after their end is up.
   std::vector<std::string> out = {"ttl-after-finished-controller", "root-ca-cert-publisher"};
   for (const Kind& kind : kKinds) {
-    if (std::find(out.begin(), out.end(), kind.account) == out.end())
+    if (*kind.account != '\0' && std::find(out.begin(), out.end(), kind.account) == out.end())
       out.emplace_back(kind.account);
   }
   return out;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api/schema/features.h"
 #include "client/client.h"
 #include "controllers/controller.h"
 #include "runtime/runtime.h"
@@ -18,6 +19,9 @@ namespace dibs::controllers {
 /// The service accounts of kube-system that controllers act as, named as Kubernetes names them; it
 /// has a role for each.
 std::vector<std::string> controller_accounts();
+
+/// What gates say about them.
+void follow_gates(const api::Features& gates, ControllersOptions& options);
 
 class Controllers {
  public:
@@ -45,16 +49,30 @@ ControllerPtr make_namespace_controller(Environment& environment);
 ControllerPtr make_service_account_controller(Environment& environment);
 ControllerPtr make_garbage_collector(Environment& environment);
 ControllerPtr make_resource_claim_controller(Environment& environment);
+ControllerPtr make_pod_group_protection_controller(Environment& environment);
 ControllerPtr make_quota_controller(Environment& environment);
 ControllerPtr make_pod_collector(Environment& environment);
 ControllerPtr make_node_lifecycle_controller(Environment& environment);
 ControllerPtr make_taint_eviction_controller(Environment& environment);
 ControllerPtr make_device_taint_controller(Environment& environment);
+ControllerPtr make_disruption_controller(Environment& environment);
+ControllerPtr make_autoscaler(Environment& environment);
+ControllerPtr make_cluster_role_controller(Environment& environment);
+ControllerPtr make_policy_status_controller(Environment& environment);
+ControllerPtr make_account_token_controller(Environment& environment);
+ControllerPtr make_bootstrap_token_cleaner(Environment& environment);
+ControllerPtr make_bootstrap_signer(Environment& environment);
+ControllerPtr make_certificate_controller(Environment& environment);
 ControllerPtr make_attach_detach_controller(Environment& environment);
 ControllerPtr make_endpoints_controller(Environment& environment);
 ControllerPtr make_endpoint_slice_controller(Environment& environment);
 ControllerPtr make_slice_mirroring_controller(Environment& environment);
+ControllerPtr make_service_cidr_controller(Environment& environment);
+ControllerPtr make_trust_bundle_publisher(Environment& environment);
+ControllerPtr make_pod_certificate_cleaner(Environment& environment);
+ControllerPtr make_storage_migrator(Environment& environment);
 ControllerPtr make_pool_status_controller(Environment& environment);
+ControllerPtr make_claim_counter(Environment& environment);
 ControllerPtr make_claim_protection_controller(Environment& environment);
 ControllerPtr make_volume_protection_controller(Environment& environment);
 ControllerPtr make_volume_binder(Environment& environment);

@@ -41,5 +41,22 @@ TEST(Controllers, discovery_knows_versions_and_kinds) {
   EXPECT_FALSE(discovery.find_kind("v1", "Nothing").has_value());
 }
 
+TEST(Controllers, discovery_asks_now_and_then_for_who_seeks_what_may_be_new) {
+  TestCluster cluster;
+  Discovery discovery;
+  using std::chrono::seconds;
+  ASSERT_TRUE(discovery.refresh_at_times(*cluster.api, seconds(100)).ok());
+  cluster.create({"apiextensions.k8s.io", "v1", "customresourcedefinitions"}, "",
+                 "{'metadata':{'name':'packs.example.com'},'spec':{'group':'example.com','scope':"
+                 "'Namespaced','names':{'plural':'packs','kind':'Pack'},'versions':[{'name':'v1',"
+                 "'served':true,'storage':true,'schema':{'openAPIV3Schema':{'type':'object'}}}]}}");
+  cluster.settle();
+
+  ASSERT_TRUE(discovery.refresh_at_times(*cluster.api, seconds(129)).ok());
+  EXPECT_FALSE(discovery.find_kind("example.com/v1", "Pack").has_value());
+  ASSERT_TRUE(discovery.refresh_at_times(*cluster.api, seconds(130)).ok());
+  EXPECT_TRUE(discovery.find_kind("example.com/v1", "Pack").has_value());
+}
+
 }  // namespace
 }  // namespace dibs::controllers

@@ -9,7 +9,9 @@
 #include "base/span.h"
 #include "base/strings.h"
 #include "controllers/controllers.h"
+#include "controllers/device_counts.h"
 #include "controllers/eviction.h"
+#include "controllers/group_claims.h"
 #include "controllers/pod_claims.h"
 
 namespace dibs::controllers {
@@ -50,23 +52,18 @@ std::vector<std::string> index_pod(const Value& pod) {
   return out;
 }
 
-const Value& taints_of(const Value& device) {
-  return device.contains("basic") ? device["basic"]["taints"] : device["taints"];
-}
-
-bool selects(const Value& rule, std::string_view driver, std::string_view pool,
-             std::string_view device) {
-  const Value& selector = rule["spec"]["deviceSelector"];
-  if (selector.is_null()) return false;
-  const auto fits = [&](const char* key, std::string_view value) {
-    return selector[key].is_null() || selector[key].as_string() == value;
-  };
-  return fits("driver", driver) && fits("pool", pool) && fits("device", device);
+/// By its owner, which is the pod or its group.
+bool is_made_for(const Value& claim, const Value& pod) {
+  if (is_owned_by(claim, pod)) return true;
+  const Value& owner = controller_of(claim);
+  const std::string_view group = group_of_pod(pod);
+  return !group.empty() && owner["kind"].as_string() == "PodGroup" &&
+         owner["name"].as_string() == group;
 }
 
 bool selects(const Value& rule, const Value& result) {
-  return selects(rule, result["driver"].as_string(), result["pool"].as_string(),
-                 result["device"].as_string());
+  return selects_device(rule, result["driver"].as_string(), result["pool"].as_string(),
+                        result["device"].as_string());
 }
 
 std::string pods_in_namespaces(std::size_t pods, std::size_t namespaces, std::string_view one,
@@ -74,6 +71,25 @@ std::string pods_in_namespaces(std::size_t pods, std::size_t namespaces, std::st
   return cat(pods, pods == 1 ? " pod " : " pods ", pods == 1 ? one : many, " in ", namespaces,
              namespaces == 1 ? " namespace" : " different namespaces");
 }
+
+struct EvictionMetrics {
+  explicit EvictionMetrics(metrics::Registry& registry)
+      : total(registry.counter("device_taint_eviction_controller_pod_deletions_total",
+                               "Pods deleted because a device of theirs is tainted.")),
+        seconds(registry.histogram(
+            "device_taint_eviction_controller_pod_deletion_duration_seconds",
+            "From the moment that a taint of a device takes effect to the end of the pod.",
+            {0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240})) {
+    total.one().add(0);
+  }
+  void count(Duration late) {
+    total.one().add();
+    seconds.one().observe(late);
+  }
+
+  metrics::CounterFamily total;
+  metrics::HistogramFamily seconds;
+};
 
 class DeviceTaints : public Controller {
  public:
@@ -85,6 +101,7 @@ class DeviceTaints : public Controller {
         slices_(environment.informers.of(slices, kByPool, index_slice)),
         loop_(environment, "device-taint-eviction",
               [this](const std::string& key) { return reconcile(key); }) {
+    if (environment.options.metrics != nullptr) metrics_.emplace(*environment.options.metrics);
     loop_.follow(pods_, [this](const Value& pod) {
       if (!pod["spec"]["resourceClaims"].empty()) add_pod(pod);
     });
@@ -116,7 +133,13 @@ class DeviceTaints : public Controller {
   struct Verdict {
     bool evict = false;
     Time at;
-    std::set<std::string> rules;  // that have a part in it
+    std::map<std::string, std::string> rules;  // that have a part in it, with their uids
+  };
+
+  /// What a rule has done. One that was made anew under its name has done nothing yet.
+  struct Evicted {
+    std::string uid;
+    std::size_t pods = 0;
   };
 
   void add_pod(const Value& pod) { loop_.add(cat(kPodKey, client::key_of(pod))); }
@@ -179,7 +202,7 @@ class DeviceTaints : public Controller {
       for (const auto& taint : slice_taints(result)) take(end_of(result, taint));
       for (const auto& rule : rules) {
         if (selects(rule, result) && take(end_of(result, rule["spec"]["taint"]))) {
-          verdict.rules.insert(std::string(name_of(rule)));
+          verdict.rules.insert_or_assign(std::string(name_of(rule)), std::string(uid_of(rule)));
         }
       }
     }
@@ -192,7 +215,7 @@ class DeviceTaints : public Controller {
     for (const PodClaim& entry : pod_claims(pod)) {
       const auto claim = claims_.get(client::key_of(namespace_of(pod), entry.claim));
       if (!claim || !is_reserved_for(*claim, pod)) continue;
-      if (!entry.template_name.empty() && !is_owned_by(*claim, pod)) continue;
+      if (!entry.template_name.empty() && !is_made_for(*claim, pod)) continue;
       out.push_back(*claim);
     }
     return out;
@@ -233,10 +256,13 @@ class DeviceTaints : public Controller {
     DIBS_TRY(const bool ended, evict(environment_, *pod, eviction));
     forget(key);
     if (ended) {
-      for (const auto& rule : verdict.rules) {
+      if (metrics_) metrics_->count(environment_.runtime.clock.now() - verdict.at);
+      for (const auto& [rule, uid] : verdict.rules) {
         {
           const MutexLock lock(mutex_);
-          ++evicted_[rule];
+          Evicted& by = evicted_[rule];
+          if (by.uid != uid) by = {uid, 0};
+          ++by.pods;
         }
         loop_.add_after(cat(kRuleKey, rule), kRuleDelay);
       }
@@ -264,7 +290,8 @@ class DeviceTaints : public Controller {
     std::size_t evicted = 0;
     {
       const MutexLock lock(mutex_);
-      evicted = evicted_[name];
+      const auto at = evicted_.find(name);
+      if (at != evicted_.end() && at->second.uid == uid_of(rule)) evicted = at->second.pods;
     }
     bool in_progress = false;
     std::string reason;
@@ -346,8 +373,8 @@ class DeviceTaints : public Controller {
       const Value& spec = slice["spec"];
       if (spec["pool"]["generation"].as_int() != newest[index_slice(slice)[0]]) continue;
       for (const auto& device : spec["devices"].items()) {
-        published += selects(rule, spec["driver"].as_string(), spec["pool"]["name"].as_string(),
-                             device["name"].as_string())
+        published += selects_device(rule, spec["driver"].as_string(),
+                                    spec["pool"]["name"].as_string(), device["name"].as_string())
                          ? 1
                          : 0;
       }
@@ -376,9 +403,10 @@ class DeviceTaints : public Controller {
   client::Informer& slices_;
   client::Informer* rules_ = nullptr;
   Gvr rules_gvr_;
+  std::optional<EvictionMetrics> metrics_;  // nothing: nobody counts
   Mutex mutex_;
-  std::set<std::string> waiting_ DIBS_GUARDED_BY(mutex_);               // pods with a later end
-  std::map<std::string, std::size_t> evicted_ DIBS_GUARDED_BY(mutex_);  // by rule
+  std::set<std::string> waiting_ DIBS_GUARDED_BY(mutex_);           // pods with a later end
+  std::map<std::string, Evicted> evicted_ DIBS_GUARDED_BY(mutex_);  // by rule
   Reconciler loop_;
 };
 
@@ -388,7 +416,7 @@ ControllerPtr make_device_taint_controller(Environment& environment) {
   const auto claims = environment.discovery.find(kGroup, "resourceclaims");
   const auto slices = environment.discovery.find(kGroup, "resourceslices");
   if (!claims || !slices) return nullptr;
-  const auto rules = environment.discovery.find(kGroup, "devicetaintrules");
+  const auto rules = find_taint_rules(environment);
   return std::make_unique<DeviceTaints>(environment, claims->gvr, slices->gvr,
                                         rules ? std::optional(rules->gvr) : std::nullopt);
 }

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "base/strings.h"
 #include "controllers/test_cluster.h"
 
@@ -16,8 +18,17 @@ const Gvr kClaims = {"resource.k8s.io", "v1", "resourceclaims"};
 const Gvr kSlices = {"resource.k8s.io", "v1", "resourceslices"};
 const Gvr kRules = {"resource.k8s.io", "v1", "devicetaintrules"};
 
+server::Options served(const char* release, const char* apis) {
+  server::Options options;
+  options.release = release;
+  if (*apis != '\0') options.runtime_config = apis;
+  return options;
+}
+
 class DeviceTaints : public testing::Test {
  protected:
+  explicit DeviceTaints(const char* release = "", const char* apis = "")
+      : cluster(served(release, apis)) {}
   void SetUp() override { cluster.create(kNodes, "", "{'metadata': {'name': 'n'}}"); }
 
   /// A pod that holds the device, with these tolerations in its allocation.
@@ -80,6 +91,19 @@ TEST_F(DeviceTaints, a_rule_evicts_who_has_the_device) {
   EXPECT_EQ(condition("out"), "False Completed: 1 pod evicted since starting the controller.");
 }
 
+TEST_F(DeviceTaints, who_is_evicted_is_counted) {
+  const auto text = [this] {
+    const auto answer = cluster.connect()->send(client::make_request("GET", "/metrics"));
+    return answer.ok() ? answer->body : std::string();
+  };
+  const std::string name = "device_taint_eviction_controller_pod_deletion";
+  EXPECT_THAT(text(), testing::HasSubstr(name + "s_total 0\n"));
+  run_pod("one", "a");
+  make_rule("out", "a", "NoExecute");
+  EXPECT_THAT(text(), testing::HasSubstr(name + "s_total 1\n"));
+  EXPECT_THAT(text(), testing::HasSubstr(name + "_duration_seconds_count 1\n"));
+}
+
 TEST_F(DeviceTaints, only_a_toleration_with_the_effect_helps) {
   run_pod("any", "a", "[{'operator': 'Exists'}]");
   run_pod("exact", "b", "[{'operator': 'Exists', 'effect': 'NoExecute'}]");
@@ -110,6 +134,21 @@ TEST_F(DeviceTaints, a_rule_that_goes_cancels) {
               Contains("Normal DeviceTaintManagerEviction Cancelling deletion"));
 }
 
+TEST_F(DeviceTaints, a_rule_made_anew_under_its_name_has_done_nothing_yet) {
+  run_pod("p", "a");
+  make_rule("out", "a", "NoExecute");
+  EXPECT_EQ(condition("out"), "False Completed: 1 pod evicted since starting the controller.");
+
+  // Sooner than the controller looks at a rule that is gone.
+  cluster.remove(kRules, "", "out");
+  make_rule("out", "b", "NoExecute");
+
+  EXPECT_EQ(condition("out"), "False NotStarted: ");
+
+  run_pod("q", "b");
+  EXPECT_EQ(condition("out"), "False Completed: 1 pod evicted since starting the controller.");
+}
+
 TEST_F(DeviceTaints, other_effects_only_tell) {
   run_pod("p", "a");
   cluster.create(kSlices, "",
@@ -135,6 +174,32 @@ TEST_F(DeviceTaints, a_slice_taints_too) {
                  "[{'name': 'a', 'taints': [{'key': 'k', 'effect': 'NoExecute'}]}]}}");
   cluster.settle();
   EXPECT_FALSE(runs("p"));
+}
+
+// 1.34 has no gate for rules alone, and that of taints is off unless somebody asks for it.
+TEST(DeviceTaintGates, off_take_the_rules_along) {
+  for (const auto& [release, gates, rules] :
+       {std::tuple{"1.34", "", false}, std::tuple{"1.34", "DRADeviceTaints=true", true},
+        std::tuple{"1.35", "DRADeviceTaints=true", false}, std::tuple{"1.36", "", false},
+        std::tuple{"1.37", "", true}, std::tuple{"1.37", "DRADeviceTaints=false", false}}) {
+    ControllersOptions options;
+    follow_gates(*api::Features::parse(release, gates), options);
+    EXPECT_EQ(options.taint_rules, rules) << release << ' ' << gates;
+  }
+}
+
+class OldRelease : public DeviceTaints {
+ protected:
+  OldRelease() : DeviceTaints("1.34", "resource.k8s.io/v1alpha3=true") {}
+};
+
+TEST_F(OldRelease, has_no_evictions_while_its_gate_is_off) {
+  run_pod("p", "a");
+  cluster.create({"resource.k8s.io", "v1alpha3", "devicetaintrules"}, "",
+                 "{'metadata': {'name': 'r'}, 'spec': {'deviceSelector': {'driver': "
+                 "'x.example.com', 'device': 'a'}, 'taint': {'key': 'k', 'effect': 'NoExecute'}}}");
+  cluster.settle(seconds(30));
+  EXPECT_TRUE(runs("p"));
 }
 
 }  // namespace

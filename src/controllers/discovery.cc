@@ -9,6 +9,8 @@
 namespace dibs::controllers {
 namespace {
 
+constexpr Duration kPause = std::chrono::seconds(30);
+
 // Everything in one document since 1.27, and that as v2 since 1.30.
 constexpr const char* kAggregated =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
@@ -91,6 +93,15 @@ Result<> Discovery::refresh(client::Client& client) {
   return success();
 }
 
+Result<> Discovery::refresh_at_times(client::Client& client, Duration now) {
+  {
+    const MutexLock lock(mutex_);
+    if (asked_ && now - *asked_ < kPause) return success();
+    asked_ = now;
+  }
+  return refresh(client);
+}
+
 int Discovery::release() const {
   const MutexLock lock(mutex_);
   return release_;
@@ -119,6 +130,16 @@ std::optional<ServedResource> Discovery::find(std::string_view group, std::strin
   const auto known = all();  // held, or a refresh would free it under the loop
   for (const auto& resource : *known) {
     if (resource.gvr.group == group && resource.gvr.resource == name) return resource;
+  }
+  return std::nullopt;
+}
+
+std::optional<ServedResource> Discovery::find(const client::Gvr& gvr) const {
+  const auto known = all();  // held, or a refresh would free it under the loop
+  for (const auto& resource : *known) {
+    if (resource.gvr.group == gvr.group && resource.gvr.version == gvr.version &&
+        resource.gvr.resource == gvr.resource)
+      return resource;
   }
   return std::nullopt;
 }

@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "base/release.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "client/client.h"
 
 namespace dibs::controllers {
@@ -31,12 +32,17 @@ class Discovery {
  public:
   /// Asks the server. What was known before stays when that fails.
   Result<> refresh(client::Client& client);
+  /// The same for who looks for a kind that anybody may have named, for it may be new: asks the
+  /// server now and then, however many look. `now` is steady.
+  Result<> refresh_at_times(client::Client& client, Duration now);
 
   /// One version of each resource, the one that the server names first.
   std::vector<ServedResource> resources() const;
   bool serves(std::string_view group, std::string_view resource) const;
   /// The resource in the first version that has it.
   std::optional<ServedResource> find(std::string_view group, std::string_view resource) const;
+  /// The resource in that very version.
+  std::optional<ServedResource> find(const client::Gvr& gvr) const;
   /// The release that the server says it is, by its minor number; the newest where it says nothing.
   int release() const;
   /// Any served version: an owner may be named by an old one.
@@ -50,6 +56,7 @@ class Discovery {
   mutable Mutex mutex_;
   std::shared_ptr<const All> all_ DIBS_GUARDED_BY(mutex_) = std::make_shared<const All>();
   int release_ DIBS_GUARDED_BY(mutex_) = kNewestRelease;
+  std::optional<Duration> asked_ DIBS_GUARDED_BY(mutex_);  // by refresh_at_times()
 };
 
 /// "apps" of "apps/v1", "" of "v1".

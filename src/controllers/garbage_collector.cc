@@ -17,6 +17,7 @@ namespace dibs::controllers {
 namespace {
 
 const Gvr kDefinitions = {"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
+const Gvr kApiServices = {"apiregistration.k8s.io", "v1", "apiservices"};
 constexpr Duration kRescan = std::chrono::seconds(30);
 constexpr Duration kSoon = std::chrono::milliseconds(10);
 // A resource whose list never comes must not hold up all the others.
@@ -44,9 +45,9 @@ class GarbageCollector : public Controller {
         scan_(
             environment, "garbage-collector-scan", [this](const std::string&) { return scan(); },
             1) {
-    if (environment.discovery.serves(kDefinitions.group, kDefinitions.resource)) {
-      scan_.follow(environment.informers.of(kDefinitions),
-                   [this](const Value&) { scan_.add("all"); });
+    for (const Gvr& what : {kDefinitions, kApiServices}) {
+      if (!environment.discovery.serves(what.group, what.resource)) continue;
+      scan_.follow(environment.informers.of(what), [this](const Value&) { scan_.add("all"); });
     }
   }
   ~GarbageCollector() override { GarbageCollector::stop(); }

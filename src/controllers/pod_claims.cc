@@ -61,8 +61,14 @@ bool is_owned_by(const json::Value& claim, const json::Value& pod) {
 }
 
 bool is_reserved_for(const json::Value& claim, const json::Value& pod) {
+  const std::string_view group = pod["spec"]["schedulingGroup"]["podGroupName"].as_string();
   for (const auto& consumer : claim["status"]["reservedFor"].items()) {
     if (consumer["uid"].as_string() == uid_of(pod)) return true;
+    // A pod knows its group by name.
+    if (consumer["resource"].as_string() == "podgroups" && !group.empty() &&
+        consumer["name"].as_string() == group) {
+      return true;
+    }
   }
   return false;
 }

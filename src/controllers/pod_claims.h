@@ -28,6 +28,7 @@ std::vector<std::string> claim_names(const json::Value& pod, int release = kNewe
 bool is_done_with_claims(const json::Value& pod);
 /// The claim was made for this pod.
 bool is_owned_by(const json::Value& claim, const json::Value& pod);
+/// For the pod, or for its group.
 bool is_reserved_for(const json::Value& claim, const json::Value& pod);
 /// "<pod>-<entry>-", cut so that five more characters fit.
 std::string claim_name_base(std::string_view pod, std::string_view entry);

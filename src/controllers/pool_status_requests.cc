@@ -98,7 +98,7 @@ ControllerPtr make_pool_status_controller(Environment& environment) {
   const auto claims = environment.discovery.find(kGroup, "resourceclaims");
   const auto slices = environment.discovery.find(kGroup, "resourceslices");
   if (!requests || !claims || !slices) return nullptr;
-  const auto rules = environment.discovery.find(kGroup, "devicetaintrules");
+  const auto rules = find_taint_rules(environment);
   return std::make_unique<PoolStatusRequests>(environment, requests->gvr, slices->gvr, claims->gvr,
                                               rules ? std::optional(rules->gvr) : std::nullopt);
 }

@@ -1,9 +1,11 @@
-// Counts what ResourceQuotas limit. Admission charges what is created; who deletes, or fails to
-// create, is found here: used is counted anew over the objects that are there.
+// Counts what ResourceQuotas limit. Admission charges what is created, together with the object;
+// what is deleted or ends is found here: used is counted anew over the objects that are there.
+//
+// The quota is known before the objects are listed, and written at that version. Had anything been
+// charged since, it would have another, so no object is missed in a count that is written.
 #include <set>
 
 #include "api/kinds/cluster/quota.h"
-#include "base/mutex.h"
 #include "base/strings.h"
 #include "controllers/controllers.h"
 
@@ -11,12 +13,10 @@ namespace dibs::controllers {
 namespace {
 
 const Gvr kQuotas = {"", "v1", "resourcequotas"};
-// What is deleted frees its share soon; what is created was charged already, and is counted only
-// to find a charge without an object.
+// What is deleted frees its share soon; what is created was charged already, unless the quota was
+// so new that it did not say yet what it limits.
 constexpr Duration kAfterDeletion = std::chrono::milliseconds(20);
 constexpr Duration kAfterCreation = std::chrono::seconds(2);
-// A charge comes before its object: until the object is there, less counts than is used.
-constexpr Duration kSettle = std::chrono::milliseconds(300);
 // For resources that nobody follows.
 constexpr Duration kRecount = std::chrono::seconds(30);
 
@@ -56,16 +56,15 @@ class Quotas : public Controller {
         {.added = [this](const Value& quota, bool) { loop_.add(client::key_of(quota)); },
          .updated =
              [this](const Value& before, const Value& after) {
-               // A charge is no reason to count.
-               if (!(before["spec"] == after["spec"]) ||
-                   !(after["spec"]["hard"] == after["status"]["hard"])) {
+               const bool limits_changed = !(before["spec"] == after["spec"]) ||
+                                           !(after["spec"]["hard"] == after["status"]["hard"]);
+               if (limits_changed) {
                  loop_.add(client::key_of(after));
+               } else if (!(before["status"]["used"] == after["status"]["used"])) {
+                 // Somebody's wrong word, or a charge of a server of another kind, whose object may
+                 // never come: nothing else would tell of that.
+                 loop_.add_after(client::key_of(after), kAfterCreation);
                }
-             },
-         .removed =
-             [this](const Value& quota) {
-               const MutexLock lock(mutex_);
-               seen_.erase(client::key_of(quota));
              }});
     for (const GroupResource& what :
          {GroupResource{"", "pods"}, GroupResource{"", "services"}, GroupResource{"", "configmaps"},
@@ -102,7 +101,6 @@ class Quotas : public Controller {
 
   Result<WorkOutcome> reconcile(const std::string& key) {
     const auto [name_space, name] = client::split_key(key);
-    // Known before the objects are read: a charge that came since then makes the write below fail.
     auto known = quotas_.get(key);
     if (!known) return done();
     Value quota = std::move(*known);
@@ -143,9 +141,6 @@ class Quotas : public Controller {
       }
     }
     const Value before = quota["status"];
-    if (!before["hard"].is_null() && was_charged_lately(key, quota)) {
-      return WorkOutcome::again_after(kSettle);
-    }
     quota.mut("status").set("hard", quota["spec"]["hard"]);
     quota.mut("status").set("used", api::used_of(quota, total));
     if (!(before == quota["status"])) {
@@ -155,27 +150,11 @@ class Quotas : public Controller {
     return all_followed ? WorkOutcome::done() : WorkOutcome::again_after(kRecount);
   }
 
-  bool was_charged_lately(const std::string& key, const Value& quota) {
-    const std::string revision = quota["metadata"]["resourceVersion"].str();
-    const Duration now = environment_.runtime.clock.steady();
-    const MutexLock lock(mutex_);
-    const auto at = seen_.try_emplace(key, Seen{revision, now - kSettle}).first;
-    if (at->second.revision != revision) at->second = {revision, now};
-    return now - at->second.at < kSettle;
-  }
-
-  struct Seen {
-    std::string revision;
-    Duration at;
-  };
-
   Environment& environment_;
   client::Informer& quotas_;
   client::Informer& pods_;
   client::Informer* classes_ = nullptr;
   std::set<GroupResource> followed_;
-  Mutex mutex_;
-  std::map<std::string, Seen> seen_ DIBS_GUARDED_BY(mutex_);  // revisions of quotas and since when
   Reconciler loop_;
 };
 

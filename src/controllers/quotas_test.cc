@@ -32,6 +32,19 @@ TEST(Quotas, count_what_is_there_and_what_has_gone) {
   EXPECT_EQ(used("configmaps"), "2");
 }
 
+TEST(Quotas, a_charge_without_an_object_is_taken_back) {
+  TestCluster cluster;
+  cluster.create(kQuotas, "default",
+                 "{'metadata': {'name': 'q'}, 'spec': {'hard': {'configmaps': '3'}}}");
+  cluster.settle();
+  // As kube-apiserver leaves it, killed between the charge and the object.
+  Value quota = cluster.get(kQuotas, "default", "q");
+  quota.mut("status").mut("used").set("configmaps", "3");
+  ASSERT_TRUE(cluster.api->update_status(kQuotas, "default", quota).ok());
+  cluster.settle(std::chrono::seconds(5));
+  EXPECT_EQ(cluster.get(kQuotas, "default", "q")["status"]["used"]["configmaps"].str(), "1");
+}
+
 TEST(Quotas, a_changed_limit_is_taken_over) {
   TestCluster cluster;
   cluster.create(kQuotas, "default",

@@ -1,10 +1,13 @@
 // ResourceClaims between pods and scheduler: makes claims from templates, takes back what ended
 // pods have reserved, deallocates what nobody uses any more, and lets deleted claims go.
 //
-// Works on two kinds of keys, pods and claims, and only on those for which the informers' copies
-// show something to do. Making a claim and telling the pod its name are two writes; a crash between
-// them is found by the annotation that names the pod's entry. No thread waits for either: a turn
-// goes on with the answer.
+// A PodGroup with claims of its own is served as a pod is (group_claims.h); its pods are told the
+// names of its claims.
+//
+// Works on three kinds of keys, pods, groups and claims, and only on those for which the informers'
+// copies show something to do. Making a claim and telling the pod its name are two writes; a crash
+// between them is found by the annotation that names the pod's entry. No thread waits for either: a
+// turn goes on with the answer.
 //
 // Claims come in the form of their own model (client/resource_versions.h); what is particular to
 // the classic one, and to early releases, is in classic_claims.h.
@@ -12,19 +15,23 @@
 
 #include "api/kinds/resource/versions/model.h"
 #include "base/strings.h"
+#include "client/claim_metrics.h"
 #include "controllers/claim_memory.h"
 #include "controllers/classic_claims.h"
 #include "controllers/controllers.h"
+#include "controllers/group_claims.h"
 #include "controllers/pod_claims.h"
 
 namespace dibs::controllers {
 namespace {
 
 constexpr std::string_view kPodKey = "pod:";
+constexpr std::string_view kGroupKey = "podgroup:";
 constexpr std::string_view kClaimKey = "claim:";
 constexpr const char* kComponent = "resource_claim";
 constexpr const char* kByClaim = "claims";
 constexpr const char* kByTemplate = "claim-templates";
+constexpr const char* kByGroup = "pod-group";
 /// They do little but wait for the disk, and those that wait at once share one turn of it.
 constexpr unsigned kWorkers = 32;
 
@@ -50,6 +57,12 @@ std::vector<std::string> index_templates(const Value& pod) {
   return out;
 }
 
+std::vector<std::string> index_groups(const Value& pod) {
+  std::string key = group_key_of(pod);
+  if (key.empty()) return {};
+  return {std::move(key)};
+}
+
 enum class Use : char { yes, no, unknown };
 
 class ResourceClaims : public Controller {
@@ -67,6 +80,7 @@ class ResourceClaims : public Controller {
         loop_(
             environment, "resource-claim",
             [this](const std::string& key, const Done& done) { reconcile(key, done); }, kWorkers) {
+    if (environment.options.metrics != nullptr) created_.emplace(*environment.options.metrics);
     environment.informers.of(kPods, kByTemplate, index_templates);
     pods_.add_handler({.added = [this](const Value& pod, bool) { seen_pod(pod, false); },
                        .updated =
@@ -87,17 +101,32 @@ class ResourceClaims : public Controller {
         if (const auto pod = pods_.get(client::key_of(context))) add_pod(*pod);
       });
     }
+    if (const auto groups = environment.discovery.find("scheduling.k8s.io", "podgroups")) {
+      groups_gvr_ = groups->gvr;
+      groups_ = &environment.informers.of(groups_gvr_, kByTemplate, index_templates);
+      environment.informers.of(kPods, kByGroup, index_groups);
+      groups_->add_handler({.added = [this](const Value& group, bool) { seen_group(group, false); },
+                            .updated =
+                                [this](const Value& before, const Value& after) {
+                                  if (uid_of(before) != uid_of(after)) seen_group(before, true);
+                                  seen_group(after, false);
+                                },
+                            .removed = [this](const Value& group) { seen_group(group, true); }});
+    }
     loop_.follow(templates_, [this](const Value& object) {
-      for (const auto& pod : pods_.by_index(kByTemplate, client::key_of(object))) add_pod(pod);
+      const std::string key = client::key_of(object);
+      for (const auto& pod : pods_.by_index(kByTemplate, key)) add_pod(pod);
+      if (groups_ == nullptr) return;
+      for (const auto& group : groups_->by_index(kByTemplate, key)) add_group(group);
     });
   }
 
   void stop() override { loop_.stop(); }
 
  private:
-  /// What one turn of a pod has come to.
+  /// What one turn of a pod, or of a group, has come to.
   struct PodTurn {
-    Value pod;
+    Value pod;  // or the group
     std::vector<PodClaim> claims;
     std::size_t next = 0;                   // of claims
     std::map<std::string, Value> statuses;  // by entry
@@ -108,6 +137,10 @@ class ResourceClaims : public Controller {
 
   void add_pod(const Value& pod) {
     if (pod_wants(pod)) loop_.add(cat(kPodKey, client::key_of(pod)));
+  }
+
+  void add_group(const Value& group) {
+    if (pod_wants(group)) loop_.add(cat(kGroupKey, client::key_of(group)));
   }
 
   void add_claim(const Value& claim) {
@@ -133,37 +166,94 @@ class ResourceClaims : public Controller {
     }
   }
 
+  void seen_group(const Value& group, bool gone) {
+    if (group["spec"]["resourceClaims"].empty()) return;
+    if (!gone) {
+      add_group(group);
+      // They may learn the names of its claims now.
+      for (const auto& pod : pods_.by_index(kByGroup, client::key_of(group))) add_pod(pod);
+      return;
+    }
+    memory_.note_gone(uid_of(group));
+    for (const auto& name : claim_names(group)) {
+      if (const auto claim = claims_.get(client::key_of(namespace_of(group), name))) {
+        add_claim(*claim);
+      }
+    }
+  }
+
   void seen_claim(const Value& claim, bool gone) {
     if (!gone) add_claim(claim);
+    const Value& owner = controller_of(claim);
+    if (groups_ != nullptr && is_group(owner)) {
+      const auto group =
+          groups_->get(client::key_of(namespace_of(claim), owner["name"].as_string()));
+      if (group) add_group(*group);
+    }
     for (const auto& pod : pods_.by_index(kByClaim, client::key_of(claim))) add_pod(pod);
   }
 
   void reconcile(const std::string& key, const Done& done) {
-    if (key.starts_with(kPodKey)) return sync_pod(key.substr(kPodKey.size()), done);
+    if (key.starts_with(kPodKey)) return sync_pod(pods_, key.substr(kPodKey.size()), done);
+    if (key.starts_with(kGroupKey)) {
+      return sync_pod(*groups_, key.substr(kGroupKey.size()), done);
+    }
     sync_claim(key.substr(kClaimKey.size()), done);
   }
 
   /// The pod will not use its claims any more.
   bool is_done(const Value& pod) const { return !is_early(release_) && is_done_with_claims(pod); }
 
-  // Pods.
+  // Pods, and groups of them.
+
+  /// The group that an entry of a pod is of.
+  struct Shared {
+    Value group;           // null: the entry is the pod's own
+    Value entry;           // the group's
+    bool unknown = false;  // the group is not there: nobody can tell
+  };
+
+  Shared shared(const Value& pod, const PodClaim& entry) const {
+    Shared made;
+    const std::string key = is_group(pod) ? std::string() : group_key_of(pod);
+    if (key.empty() || groups_ == nullptr) return made;
+    const auto group = groups_->get(key);
+    made.unknown = !group;
+    if (!group) return made;
+    const Value& own = group_entry(*group, entry);
+    if (own.is_null()) return made;
+    made.group = *group;
+    made.entry = own;
+    return made;
+  }
 
   /// As far as the informers know, sync_pod has something to do.
   bool pod_wants(const Value& pod) const {
     if (is_deleting(pod) || is_done(pod)) return false;
     for (const PodClaim& entry : pod_claims(pod, release_)) {
+      const Shared of = shared(pod, entry);
+      if (of.unknown && !entry.template_name.empty() && !entry.settled) continue;
+      const Value& user = of.group.is_null() ? pod : of.group;
+      if (!of.group.is_null() && !entry.template_name.empty()) {
+        const std::string name = group_claim_name(of.group, of.entry);
+        if (name.empty()) continue;  // the group's turn comes first
+        if (name != entry.claim) return true;
+      }
       if (!entry.settled) return true;
       if (entry.claim.empty()) continue;  // none is needed
       const auto claim = claims_.get(client::key_of(namespace_of(pod), entry.claim));
-      if (!entry.template_name.empty() && (!claim || !is_owned_by(*claim, pod))) return true;
+      if (of.group.is_null() && !entry.template_name.empty() &&
+          (!claim || !is_owned_by(*claim, pod))) {
+        return true;
+      }
       if (!is_placed(pod) || !claim) continue;
-      if (lacks_reservation(*claim, pod) || lacks_context(*claim, pod)) return true;
+      if (lacks_reservation(*claim, user) || lacks_context(*claim, pod)) return true;
     }
     return false;
   }
 
-  void sync_pod(const std::string& key, const Done& done) {
-    const auto found = pods_.get(key);
+  void sync_pod(client::Informer& informer, const std::string& key, const Done& done) {
+    const auto found = informer.get(key);
     if (!found || is_deleting(*found) || is_done(*found)) {
       return done(WorkOutcome::done());
     }
@@ -181,6 +271,19 @@ class ResourceClaims : public Controller {
     for (; turn->next < turn->claims.size(); ++turn->next) {
       const PodClaim& claim = turn->claims[turn->next];
       if (claim.template_name.empty()) continue;
+      const Shared of = shared(turn->pod, claim);
+      if (of.unknown) continue;  // seen_group() comes back to it
+      if (!of.group.is_null()) {
+        if (!environment_.options.group_claims) {
+          return refuse(*turn, Error::bad_request(cat(
+                                   "claim ", claim.entry,
+                                   " is a PodGroup claim but the DRAWorkloadResourceClaims feature "
+                                   "is disabled")));
+        }
+        const std::string name = group_claim_name(of.group, of.entry);
+        if (!name.empty()) settle(*turn, name);
+        continue;
+      }
       auto name = find_claim(turn->pod, claim);
       if (!name) return refuse(*turn, name.error());
       if (!*name) return make_claim(turn);
@@ -203,7 +306,8 @@ class ResourceClaims : public Controller {
   void refuse(const PodTurn& turn, const Error& error) {
     environment_.events.event(
         kComponent, turn.pod, true, "FailedResourceClaimCreation",
-        cat("PodResourceClaim ", turn.claims[turn.next].entry, ": ", error.message()));
+        cat(is_group(turn.pod) ? "PodGroupResourceClaim " : "PodResourceClaim ",
+            turn.claims[turn.next].entry, ": ", error.message()));
     turn.done(error);
   }
 
@@ -276,7 +380,8 @@ class ResourceClaims : public Controller {
                                         {"metadata", std::move(metadata)},
                                         {"spec", inner["spec"]}});
     loop_.call(client::create_request(claims_gvr_, namespace_of(pod), object),
-               [this, turn](const Result<Value>& made) {
+               [this, turn, object](const Result<Value>& made) {
+                 if (created_) created_->count(object, made.ok());
                  if (!made) return refuse(*turn, made.error().within("create ResourceClaim "));
                  const std::string name(name_of(*made));
                  memory_.note_made(memory_of(turn->pod, turn->claims[turn->next]), name);
@@ -290,9 +395,10 @@ class ResourceClaims : public Controller {
     const Value& pod = turn->pod;
     Value list = Value::array();
     for (const auto& [name, status] : turn->statuses) list.push(status);
+    const Gvr& gvr = is_group(pod) ? groups_gvr_ : kPods;
     const Value body =
-        Value::object({{"apiVersion", "v1"},
-                       {"kind", "Pod"},
+        Value::object({{"apiVersion", pod["apiVersion"]},
+                       {"kind", pod["kind"]},
                        {"metadata", Value::object({{"name", pod["metadata"]["name"]},
                                                    {"namespace", pod["metadata"]["namespace"]},
                                                    {"uid", pod["metadata"]["uid"]}})},
@@ -301,8 +407,8 @@ class ResourceClaims : public Controller {
     options.field_manager = "ResourceClaimController";
     options.force = true;
     options.subresource = "status";
-    loop_.call(client::patch_request(kPods, namespace_of(pod), name_of(pod),
-                                     client::PatchType::apply, body, options),
+    loop_.call(client::patch_request(gvr, namespace_of(pod), name_of(pod), client::PatchType::apply,
+                                     body, options),
                [this, turn](const Result<Value>& written) {
                  if (!written && !is_gone(written.error())) return turn->done(written.error());
                  reserve_all(*turn);
@@ -317,7 +423,10 @@ class ResourceClaims : public Controller {
                                ? std::nullopt
                                : claims_.get(client::key_of(namespace_of(turn.pod), entry.claim));
         if (!claim) continue;
-        if (auto reserved = reserve(turn.pod, *claim); !reserved) {
+        const Shared of = shared(turn.pod, entry);
+        if (of.unknown) continue;
+        const Value& user = of.group.is_null() ? turn.pod : of.group;
+        if (auto reserved = reserve(user, *claim); !reserved) {
           return turn.done(reserved.error());
         }
         if (auto provided = provide_context(turn.pod, *claim); !provided) {
@@ -330,9 +439,10 @@ class ResourceClaims : public Controller {
 
   static bool is_placed(const Value& pod) { return !pod["spec"]["nodeName"].as_string().empty(); }
 
-  /// Not made for another pod.
+  /// Not made for another pod or group.
   static bool may_use(const Value& pod, const Value& claim) {
-    return controller_of(claim)["kind"].as_string() != "Pod" || is_owned_by(claim, pod);
+    const Value& owner = controller_of(claim);
+    return (owner["kind"].as_string() != "Pod" && !is_group(owner)) || is_owned_by(claim, pod);
   }
 
   bool lacks_reservation(const Value& claim, const Value& pod) const {
@@ -343,11 +453,7 @@ class ResourceClaims : public Controller {
   Result<> reserve(const Value& pod, const Value& claim) {
     if (!lacks_reservation(claim, pod)) return success();
     Value next = claim;
-    next.mut("status")
-        .mut("reservedFor")
-        .push(Value::object({{"resource", "pods"},
-                             {"name", pod["metadata"]["name"]},
-                             {"uid", pod["metadata"]["uid"]}}));
+    next.mut("status").mut("reservedFor").push(consumer_of(pod));
     auto written = environment_.client.update_status(claims_gvr_, namespace_of(pod), next);
     if (!written && !is_gone(written.error())) return written.error();
     return success();
@@ -445,6 +551,11 @@ class ResourceClaims : public Controller {
 
   /// What the informers know of a consumer.
   Use known_use(std::string_view name_space, const Value& consumer) const {
+    if (is_group_consumer(consumer) && groups_ != nullptr) {
+      const auto group = groups_->get(client::key_of(name_space, consumer["name"].as_string()));
+      if (group && uid_of(*group) == consumer["uid"].as_string()) return Use::yes;
+      return memory_.is_gone(consumer["uid"].as_string()) ? Use::no : Use::unknown;
+    }
     if (consumer["resource"].as_string() != "pods" || !consumer["apiGroup"].as_string().empty()) {
       return Use::yes;  // somebody else's to release
     }
@@ -462,7 +573,10 @@ class ResourceClaims : public Controller {
   Result<bool> still_uses(const std::string& name_space, const Value& consumer) {
     const Use known = known_use(name_space, consumer);
     if (known != Use::unknown) return known == Use::yes;
-    auto live = environment_.client.get(kPods, name_space, consumer["name"].as_string());
+    const bool grouped = is_group_consumer(consumer);
+    auto live = environment_.client.get(grouped ? groups_gvr_ : kPods, name_space,
+                                        consumer["name"].as_string());
+    if (live && grouped) return uid_of(*live) == consumer["uid"].as_string();
     if (live) return is_user(*live, consumer);
     if (is_gone(live.error())) return false;
     return live.error();
@@ -513,7 +627,10 @@ class ResourceClaims : public Controller {
   client::Informer& pods_;
   client::Informer& claims_;
   client::Informer& templates_;
+  Gvr groups_gvr_;
+  client::Informer* groups_ = nullptr;    // null: the server has no groups of pods
   client::Informer* contexts_ = nullptr;  // null: the server, or the release, has none for us
+  std::optional<client::ClaimsCreated> created_;  // nothing: nobody counts
   ClaimMemory memory_;
   Reconciler loop_;
 };

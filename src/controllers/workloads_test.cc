@@ -144,6 +144,34 @@ TEST_F(WorkloadsTest, replication_controller_does_the_same) {
             2);
 }
 
+TEST_F(WorkloadsTest, replication_controller_adopts_and_tells_a_refusal) {
+  cluster.create(kPods, "a",
+                 "{'metadata': {'name': 'stray', 'labels': {'app': 'web'}}, 'spec': {'containers': "
+                 "[{'name': 'main', 'image': 'x'}]}}");
+  cluster.create({"", "v1", "resourcequotas"}, "a",
+                 "{'metadata': {'name': 'few'}, 'spec': {'hard': {'pods': '1'}}}");
+  cluster.settle();
+  cluster.create(kReplicationControllerResource, "a",
+                 cat("{'metadata': {'name': 'old'}, 'spec': {'replicas': 2, 'selector': {'app': "
+                     "'web'}, ",
+                     kTemplate, "}}"));
+  cluster.settle();
+  EXPECT_EQ(controller_of(cluster.get(kPods, "a", "stray"))["kind"].as_string(),
+            "ReplicationController");
+  const auto failure = [&] {
+    return condition_in(
+               cluster.get(kReplicationControllerResource, "a", "old")["status"]["conditions"],
+               "ReplicaFailure")["reason"]
+        .str();
+  };
+  EXPECT_EQ(failure(), "FailedCreate");
+
+  cluster.remove({"", "v1", "resourcequotas"}, "a", "few");
+  cluster.settle(std::chrono::minutes(1));
+  EXPECT_THAT(pods(), SizeIs(2));
+  EXPECT_EQ(failure(), "");
+}
+
 TEST_F(WorkloadsTest, deployment_rolls_out) {
   create(kDeploymentResource, "web", "'replicas': 2");
   ASSERT_THAT(pods(), SizeIs(2));

@@ -8,6 +8,9 @@
 //
 // devices() may be called at any time, from any thread; prepare() and unprepare() one at a time
 // unless PluginOptions::serialize is off. All of them may block.
+//
+// A driver whose devices change keeps the Plugin of started(), and calls its publish() and
+// health_changed() until stopping() returns, from a thread of its own.
 
 #include <cstdint>
 #include <string>
@@ -56,9 +59,17 @@ struct DeviceHealth {
   Duration timeout{0};
 };
 
+class Plugin;
+
 class Driver {
  public:
   virtual ~Driver() = default;
+
+  /// `plugin` runs: what watches the devices can begin.
+  virtual void started([[maybe_unused]] Plugin& plugin) {}
+  /// It ends: `plugin` must not be used any more once this returns. Calls of prepare() and
+  /// unprepare() may still come.
+  virtual void stopping() {}
 
   /// All there is now. Call Plugin::publish() when it changes. Error unavailable: that is not known
   /// yet, and what was published before stays.

@@ -7,8 +7,6 @@ namespace {
 
 std::vector<double> bounds() { return {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}; }
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 }  // namespace
 
 DriverMetrics::DriverMetrics(metrics::Registry& registry, std::string_view prefix)
@@ -37,12 +35,12 @@ DriverMetrics::DriverMetrics(metrics::Registry& registry, std::string_view prefi
 
 void DriverMetrics::prepared(bool ok, Duration took) {
   prepare_total_.with({ok ? "success" : "error"}).add();
-  prepare_seconds_.with({ok ? "success" : "error"}).observe(seconds(took));
+  prepare_seconds_.with({ok ? "success" : "error"}).observe(took);
 }
 
 void DriverMetrics::unprepared(bool ok, Duration took) {
   unprepare_total_.with({ok ? "success" : "error"}).add();
-  unprepare_seconds_.with({ok ? "success" : "error"}).observe(seconds(took));
+  unprepare_seconds_.with({ok ? "success" : "error"}).observe(took);
 }
 
 void DriverMetrics::background_error(bool fatal) {

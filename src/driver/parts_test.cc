@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/strings.h"
 #include "driver/claim.h"
 #include "driver/device_status.h"
@@ -137,23 +139,67 @@ TEST(Sockets, long_registration_names_become_hashes) {
   EXPECT_THAT(paths.error().message(), HasSubstr("registry folder /rrr"));
 }
 
-TEST(Flags, come_from_arguments_before_the_environment) {
+/// What every driver has, and what one may have of its own.
+struct DriverFlags {
   PluginOptions plugin;
+  ControllerOptions controller;
   ProcessOptions process;
-  const auto environment = [](const char* name) -> const char* {
-    if (std::string_view(name) == "NODE_NAME") return "from-environment";
-    if (std::string_view(name) == "METRICS_PORT") return "8080";
-    return nullptr;
-  };
-  const char* arguments[] = {"driver", "--node-name", "given", "--cdi-root=/cdi"};
+  std::vector<std::string> colours = {"white"};
+  Duration period = std::chrono::seconds(1);
+  std::string effect = "NoSchedule";
+  std::map<std::string, std::string> variables = {{"NODE_NAME", "from-environment"},
+                                                  {"METRICS_PORT", "8080"}};
 
-  auto flags = plugin_flags(plugin);
-  for (const auto& flag : process_flags(process)) flags.push_back(flag);
+  Flags all() {
+    Flags flags = {
+        {"--colours", &colours, "Colours", {.env = "COLOURS", .commas = true}},
+        {"--period", &period, "How often to look", {.least = 0.5}},
+        {"--effect", &effect, "Of taints", {.one_of = {"NoSchedule", "NoExecute"}}},
+    };
+    for (const auto& more :
+         {plugin_flags(plugin), controller_flags(controller), process_flags(process)}) {
+      flags.insert(flags.end(), more.begin(), more.end());
+    }
+    return flags;
+  }
+  Result<> parse(std::vector<const char*> arguments) {
+    arguments.insert(arguments.begin(), "driver");
+    return parse_flags(
+        static_cast<int>(arguments.size()), arguments.data(),
+        [this](const char* name) {
+          const auto found = variables.find(name);
+          return found == variables.end() ? nullptr : found->second.c_str();
+        },
+        all());
+  }
+};
 
-  EXPECT_EQ(parse_flags(4, arguments, environment, flags), "");
-  EXPECT_EQ(plugin.node_name, "given");
-  EXPECT_EQ(plugin.cdi_dir, "/cdi");
-  EXPECT_EQ(process.metrics_port, 8080);
+TEST(Flags, come_from_arguments_before_the_environment) {
+  DriverFlags flags;
+
+  const auto parsed = flags.parse({"--node-name", "given", "--cdi-root=/cdi", "--leader-election"});
+
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  EXPECT_EQ(flags.plugin.node_name, "given");
+  EXPECT_EQ(flags.plugin.cdi_dir, "/cdi");
+  EXPECT_EQ(flags.process.metrics_port, 8080);
+  EXPECT_TRUE(flags.controller.leader_election);
+}
+
+TEST(Flags, of_the_driver_have_types) {
+  DriverFlags flags;
+  flags.variables["COLOURS"] = "not,these";
+
+  const auto parsed = flags.parse(
+      {"--period=1m30s", "--effect", "NoExecute", "--colours", "red,blue", "--colours=green"});
+
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  EXPECT_EQ(flags.period, std::chrono::seconds(90));
+  EXPECT_EQ(flags.effect, "NoExecute");
+  EXPECT_THAT(flags.colours, testing::ElementsAre("red", "blue", "green"));
+
+  ASSERT_TRUE(flags.parse({}).ok());
+  EXPECT_THAT(flags.colours, testing::ElementsAre("not", "these"));
 }
 
 TEST(Flags, mistakes_name_the_flag) {
@@ -162,25 +208,47 @@ TEST(Flags, mistakes_name_the_flag) {
     const char* error;
   };
   const Case cases[] = {
-      {{"driver", "--node-name"}, "--node-name: needs a value"},
-      {{"driver", "--nope=1"}, "unknown flag: --nope"},
-      {{"driver", "word"}, "arguments not supported: word"},
-      {{"driver", "--metrics-port=x"}, "--metrics-port: not a number: x"},
-      {{"driver", "--leader-election=maybe"}, "--leader-election: neither true nor false: maybe"},
-      {{"driver", "--leader-election", "--nope"}, "unknown flag: --nope"},
+      {{"--node-name"}, "--node-name: needs a value (TEXT)"},
+      {{"--nope=1"}, "unknown flag \"--nope\""},
+      {{"--node-nam=1"}, "unknown flag \"--node-nam\"; did you mean \"--node-name\"?"},
+      {{"word"}, "unexpected argument \"word\""},
+      {{"--pod-uid=a", "--pod-uid=b"}, "--pod-uid: given more than once"},
+      {{"--metrics-port=x"}, "--metrics-port: \"x\": must be a whole number from -1 to 65535"},
+      {{"--period=0s"}, "--period: \"0s\": must be a duration of 500ms or more"},
+      {{"--effect=NoExecut"},
+       "--effect: \"NoExecut\" is not one of NoSchedule, NoExecute; did you mean "
+       "\"NoExecute\"?"},
+      {{"--leader-election=maybe"}, "--leader-election: \"maybe\": must be true or false"},
+      {{"--leader-election", "--nope"}, "unknown flag \"--nope\""},
   };
   for (const auto& one : cases) {
-    PluginOptions plugin;
-    ProcessOptions process;
-    ControllerOptions controller;
-    auto flags = plugin_flags(plugin);
-    for (const auto& flag : controller_flags(controller)) flags.push_back(flag);
-    for (const auto& flag : process_flags(process)) flags.push_back(flag);
-    EXPECT_EQ(parse_flags(
-                  static_cast<int>(one.arguments.size()), one.arguments.data(),
-                  [](const char*) -> const char* { return nullptr; }, flags),
-              one.error);
+    const auto parsed = DriverFlags().parse(one.arguments);
+    ASSERT_FALSE(parsed.ok()) << one.error;
+    EXPECT_EQ(parsed.error().message(), one.error);
+    EXPECT_EQ(parsed.error().code(), Code::bad_request);
   }
+}
+
+TEST(Flags, missing_ones_and_wrong_variables_are_named) {
+  DriverFlags flags;
+  flags.variables = {};
+  EXPECT_EQ(flags.parse({}).error().message(),
+            "--node-name is required: Name of the node this runs on");
+
+  flags.variables = {{"NODE_NAME", "n"}, {"METRICS_PORT", "http"}};
+  EXPECT_THAT(flags.parse({}).error().message(),
+              testing::StartsWith("$METRICS_PORT: --metrics-port: \"http\": must be"));
+}
+
+TEST(Flags, are_told_with_type_default_and_variable) {
+  DriverFlags flags;
+  const std::string help = help_of_flags("Flags", flags.all());
+
+  EXPECT_THAT(help, testing::StartsWith("Flags:\n  --colours TEXT "));
+  EXPECT_THAT(help, HasSubstr("Colours (default: white) [$COLOURS]\n"));
+  EXPECT_THAT(help, HasSubstr("  --effect TEXT:{NoSchedule,NoExecute} "));
+  EXPECT_THAT(help, HasSubstr("this runs on (required) [$NODE_NAME]\n"));
+  EXPECT_THAT(help, HasSubstr("one of them works [$LEADER_ELECTION]\n"));
 }
 
 class Sick : public Driver {

@@ -1,6 +1,7 @@
 #include "driver/plugin.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "base/log.h"
 #include "base/mutex.h"
@@ -9,6 +10,7 @@
 #include "driver/claims_lock.h"
 #include "driver/device_metadata.h"
 #include "driver/dra_service.h"
+#include "driver/fault_injection.h"
 #include "driver/prepared_claims.h"
 #include "driver/publisher.h"
 #include "driver/registration.h"
@@ -43,11 +45,15 @@ std::unique_ptr<MetadataFiles> make_metadata(runtime::Files& files, const Plugin
 
 struct Plugin::State {
   State(Driver& given, Environment& environment, PluginOptions given_options)
-      : driver(given),
-        options(std::move(given_options)),
+      : options(std::move(given_options)),
         metrics(environment.metrics != nullptr ? *environment.metrics : own_registry,
                 options.metrics_prefix),
         api(environment.api),
+        faults(options.faults
+                   ? std::make_unique<FaultInjection>(given, api, environment.runtime,
+                                                      options.driver_name, options.node_name)
+                   : nullptr),
+        driver(faults ? *faults : given),
         metadata(make_metadata(environment.files, options)),
         claims(driver, environment.files, claims_options(options, metadata.get())),
         lock(environment.files, environment.runtime,
@@ -67,11 +73,12 @@ struct Plugin::State {
     publisher = std::make_unique<Publisher>(api, environment.runtime, std::move(publishing));
   }
 
-  Driver& driver;
   const PluginOptions options;
   metrics::Registry own_registry;
   DriverMetrics metrics;
   client::ResourceClient api;
+  std::unique_ptr<FaultInjection> faults;  // null: without
+  Driver& driver;
   std::unique_ptr<MetadataFiles> metadata;
   PreparedClaims claims;
   ClaimsLock lock;
@@ -83,6 +90,7 @@ struct Plugin::State {
   std::optional<Result<>> registration DIBS_GUARDED_BY(mutex);
   std::unique_ptr<rpc::Server> service_server;
   std::unique_ptr<rpc::Server> registration_server;
+  bool driver_knows = false;  // of its plugin
 
   Result<> prepare_folders(runtime::Files& files, bool has_sockets);
   Result<> listen(const Serve& serve);
@@ -159,6 +167,17 @@ Result<std::unique_ptr<Plugin>> Plugin::start(Driver& driver, Environment enviro
       !published && published.error().code() != Code::unavailable) {
     return published.error();
   }
+  state.driver_knows = true;
+  state.driver.started(*plugin);
+  if (state.faults) {
+    state.faults->begin([plugin = plugin.get()] {
+      if (auto published = plugin->publish();
+          !published && published.error().code() != Code::unavailable) {
+        log::error("devices cannot be published", {{"error", published.error()}});
+      }
+      plugin->health_changed();
+    });
+  }
   return plugin;
 }
 
@@ -182,8 +201,14 @@ const std::string& Plugin::registration_socket() const { return state_->sockets.
 
 const std::string& Plugin::service_socket() const { return state_->sockets.service; }
 
+void Plugin::end_waiting() {
+  if (state_->faults) state_->faults->end_waiting();
+}
+
 void Plugin::stop() {
   if (!state_) return;
+  if (state_->faults) state_->faults->stop();
+  if (std::exchange(state_->driver_knows, false)) state_->driver.stopping();
   if (state_->service_server) state_->service_server->stop();
   if (state_->registration_server) state_->registration_server->stop();
   if (state_->publisher) state_->publisher->stop();

@@ -4,9 +4,10 @@
 // Life: start() cleans up after a predecessor, listens on the service socket and then on the
 // registration socket, which the agent watches. Devices are published once the agent has said that
 // the driver is registered, or after ten seconds where none does: one that starts takes slices of
-// drivers that it does not know for left over. stop() takes the sockets away, which is how the
-// agent learns of it. Slices and prepared claims stay: the next instance goes on where this one
-// stopped.
+// drivers that it does not know for left over. At last the driver is handed its plugin
+// (Driver::started), which it may use until it is told that it ends (Driver::stopping). stop()
+// takes the sockets away, which is how the agent learns of it. Slices and prepared claims stay: the
+// next instance goes on where this one stopped.
 //
 // Clock, threads, files, API and sockets come from outside. Thread-safe.
 
@@ -69,6 +70,9 @@ struct PluginOptions {
   /// Give containers files that describe their devices.
   bool metadata = false;
   bool guard_devices = true;
+  /// Devices can be given faults, to see what becomes of those who use them (faults.h,
+  /// docs/device-faults.md). The driver has to be allowed to watch nodes.
+  bool faults = false;
   std::string checkpoint_api_version = "checkpoint.dibs.dev/v1";
   std::string metrics_prefix = "dra_driver";
   /// Told of failures that the plugin gets over by itself, such as one to publish.
@@ -96,6 +100,9 @@ class Plugin {
   const std::string& registration_socket() const;
   const std::string& service_socket() const;
 
+  /// Calls that wait for a device with the fault "slow" fail now, and so do later ones: for who has
+  /// to end before stop() and waits for such a call.
+  void end_waiting();
   void stop();
 
  private:

@@ -65,9 +65,12 @@ std::string one_lamp(const std::string& lamp, const std::string& more = "") {
 class PluginTest : public testing::Test {
  protected:
   std::unique_ptr<Plugin> start(PluginOptions options) {
-    auto started = Plugin::start(lamps, world.environment(), std::move(options));
-    EXPECT_TRUE(started.ok()) << started.error().message();
+    auto plugin = expect_started(Plugin::start(lamps, world.environment(), std::move(options)));
     world.settle();
+    return plugin;
+  }
+  static std::unique_ptr<Plugin> expect_started(Result<std::unique_ptr<Plugin>> started) {
+    EXPECT_TRUE(started.ok()) << started.error().message();
     return started ? std::move(started).value() : nullptr;
   }
   std::unique_ptr<Plugin> start() { return start(TestWorld::options(kDriver)); }
@@ -77,6 +80,42 @@ class PluginTest : public testing::Test {
   TestWorld world;
   Lamps lamps;
 };
+
+/// Tells what it hears of its plugin.
+class Informed : public Lamps {
+ public:
+  void started(Plugin& given) override {
+    calls.emplace_back("started");
+    plugin = &given;
+  }
+  void stopping() override { calls.emplace_back("stopping"); }
+  Plugin* plugin = nullptr;
+};
+
+TEST_F(PluginTest, is_handed_to_its_driver_once_and_for_its_life) {
+  Informed informed;
+  auto plugin =
+      expect_started(Plugin::start(informed, world.environment(), TestWorld::options(kDriver)));
+  world.settle();
+  EXPECT_EQ(informed.plugin, plugin.get());
+
+  informed.lamps = 3;
+  EXPECT_TRUE(informed.plugin->publish().ok());
+  world.settle();
+  EXPECT_EQ(world.slices().at(0)["spec"]["devices"].size(), 3u);
+
+  plugin->stop();
+  plugin.reset();
+  EXPECT_THAT(informed.calls, ElementsAre("started", "stopping"));
+}
+
+TEST_F(PluginTest, that_cannot_start_is_nobody_s) {
+  Informed informed;
+  auto options = TestWorld::options(kDriver);
+  options.registry_dir = "/" + std::string(200, 'r');
+  EXPECT_FALSE(Plugin::start(informed, world.environment(), options).ok());
+  EXPECT_THAT(informed.calls, IsEmpty());
+}
 
 TEST_F(PluginTest, registers_and_publishes) {
   world.has_agent = false;

@@ -193,6 +193,16 @@ Device& Device::capacity(std::string_view name, std::string_view quantity, Value
   return *this;
 }
 
+Device& Device::taint(std::string_view key, std::string_view effect, std::string_view value) {
+  const Value* before = object_.find("taints");
+  Value taints = before != nullptr ? *before : Value::array();
+  Value taint = Value::object({{"key", key}});
+  if (!value.empty()) taint.set("value", value);
+  taint.set("effect", effect);
+  taints.push(std::move(taint));
+  return set("taints", std::move(taints));
+}
+
 Device& Device::set(std::string_view field, Value value) {
   object_.set(field, std::move(value));
   return *this;

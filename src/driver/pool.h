@@ -36,7 +36,10 @@ class Device {
   Device& version(std::string_view name, std::string_view value);
   /// A quantity ("80Gi"), with a requestPolicy where it is not null.
   Device& capacity(std::string_view name, std::string_view quantity, json::Value policy = {});
-  /// Any other field of a device: "taints", "consumesCounters", …
+  /// Keeps pods from it that do not tolerate that: "NoSchedule", or "NoExecute" for those, too,
+  /// that have it. "None" only shows it.
+  Device& taint(std::string_view key, std::string_view effect, std::string_view value = {});
+  /// Any other field of a device: "consumesCounters", …
   Device& set(std::string_view field, json::Value value);
 
   const json::Value& object() const { return object_; }
@@ -60,6 +63,8 @@ struct Pool {
   /// Where the devices can be reached, when that is not the driver's own node.
   json::Value node_selector = {};
   bool all_nodes = false;
+  /// Of the pool's first slice, by name; others that are there stay. Null: none.
+  json::Value annotations = {};
 };
 
 /// One slice's worth of devices.

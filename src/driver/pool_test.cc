@@ -23,7 +23,9 @@ TEST(Pool, device_is_put_together_as_the_api_wants_it) {
       .attribute("fast", true)
       .attribute("model", "X")
       .version("driverVersion", "1.0.0")
-      .capacity("memory", "81920Mi", from_text("{'default': '1024Mi'}"));
+      .capacity("memory", "81920Mi", from_text("{'default': '1024Mi'}"))
+      .taint("example.com/hot", "NoSchedule")
+      .taint("example.com/lost", "NoExecute", "since-noon");
 
   const auto slices = slices_of(make_pool("p", {device}));
 
@@ -32,7 +34,9 @@ TEST(Pool, device_is_put_together_as_the_api_wants_it) {
   EXPECT_EQ((*slices)[0], from_text(R"({'devices': [{'name': 'gpu-0',
       'attributes': {'index': {'int': 3}, 'fast': {'bool': true}, 'model': {'string': 'X'},
                      'driverVersion': {'version': '1.0.0'}},
-      'capacity': {'memory': {'value': '80Gi', 'requestPolicy': {'default': '1Gi'}}}}]})"));
+      'capacity': {'memory': {'value': '80Gi', 'requestPolicy': {'default': '1Gi'}}},
+      'taints': [{'key': 'example.com/hot', 'effect': 'NoSchedule'},
+                 {'key': 'example.com/lost', 'value': 'since-noon', 'effect': 'NoExecute'}]}]})"));
 }
 
 TEST(Pool, is_split_at_the_limits_of_a_slice) {
@@ -46,8 +50,7 @@ TEST(Pool, is_split_at_the_limits_of_a_slice) {
                         {0, false, {0}},     {300, false, {128, 128, 44}}};
   for (const auto& one : cases) {
     auto devices = make_devices(one.devices);
-    if (one.tainted)
-      devices.back().set("taints", from_text("[{'key': 'k', 'effect': 'NoSchedule'}]"));
+    if (one.tainted) devices.back().taint("k", "NoSchedule");
 
     const auto slices = slices_of(make_pool("p", devices));
 

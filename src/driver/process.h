@@ -5,13 +5,16 @@
 //   int main(int argc, char** argv) {
 //     driver::PluginOptions options;
 //     options.driver_name = "lamps.example.com";
-//     return driver::run_main(argc, argv, options, [](const driver::PluginOptions&) {
-//       return std::make_unique<Lamps>();
-//     });
+//     int lamps = 4;
+//     const driver::Flags own = {{"--lamps", &lamps, "How many there are", {.env = "LAMPS"}}};
+//     const auto make = [&](const driver::PluginOptions& given) {
+//       return std::make_unique<Lamps>(given.node_name, lamps);
+//     };
+//     return driver::run_main(argc, argv, options, make, own);
 //   }
 //
-// run_controller_main() is the same for the controller of a classic driver; one with flags of its
-// own, or with more to run, calls run_program().
+// run_controller_main() is the same for the controller of a classic driver; a program with more to
+// run calls run_program().
 //
 // It ends cleanly with SIGINT, SIGTERM, SIGHUP or SIGQUIT; devices stay published for the next
 // instance.
@@ -19,16 +22,16 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
+#include "driver/command_line.h"
 #include "driver/controller.h"
 #include "driver/plugin.h"
 
 namespace dibs::driver {
 
 struct ProcessOptions {
-  std::string kubeconfig = {};  // "": $KUBECONFIG, the pod's service account, ~/.kube/config
+  std::string kubeconfig = {};  // "": $KUBECONFIG, ~/.kube/config, the pod's service account
   std::string context = {};
   std::string user_agent = "dibs-driver";
   std::string log_level = "info";
@@ -41,43 +44,35 @@ struct ProcessOptions {
 Result<> run_until_signal(const ProcessOptions& options,
                           const std::function<Result<Running>(const Environment&)>& begin);
 
-/// One flag: its name, its variable ("": none), and where its value goes, which is one of the
-/// three. A flag that is on or off needs no value on the command line.
-struct Flag {
-  const char* name;
-  const char* variable;
-  const char* help;
-  std::string* text = nullptr;
-  int* number = nullptr;
-  bool* on = nullptr;
-};
-std::vector<Flag> plugin_flags(PluginOptions& options);
-std::vector<Flag> controller_flags(ControllerOptions& options);
-std::vector<Flag> process_flags(ProcessOptions& options);
-
-/// What is wrong; "" when nothing is. `environment` gives the value of a variable, or null.
-std::string parse_flags(int argc, const char* const* argv,
-                        const std::function<const char*(const char*)>& environment,
-                        const std::vector<Flag>& flags);
+/// Flags that every driver has, and every controller of a classic one.
+Flags plugin_flags(PluginOptions& options);
+Flags controller_flags(ControllerOptions& options);
+Flags process_flags(ProcessOptions& options);
 
 struct Program {
   std::string driver_name = {};
-  /// Beside those of ProcessOptions.
-  std::vector<Flag> flags = {};
-  /// What is wrong with the flags as a whole; "" when nothing is.
-  std::function<std::string()> check = {};
+  /// The program's own; in --help they come first.
+  Flags flags = {};
+  /// Those of its kind, beside process_flags().
+  Flags standard_flags = {};
+  /// What is wrong with the flags as a whole: a bad_request.
+  std::function<Result<>()> check = {};
   std::function<Result<Running>(const Environment& environment)> begin = {};
 };
-/// The whole of main(). Returns the exit status: 0, 1 when something failed, 2 for a wrong flag.
+/// The whole of main(). Returns the exit status: 0, 1 when something failed, 2 for a bad_request.
 int run_program(int argc, char** argv, const Program& program);
 
-using MakeDriver = std::function<std::unique_ptr<Driver>(const PluginOptions& options)>;
-/// The whole main() of a driver. `options` are its defaults; the flags of --help change them.
-int run_main(int argc, char** argv, PluginOptions options, const MakeDriver& make);
+/// Called once the flags are known. Errors end the program; a bad_request says what is wrong with a
+/// flag.
+using MakeDriver = std::function<Result<std::unique_ptr<Driver>>(const PluginOptions& options)>;
+/// The whole main() of a driver. `options` are its defaults; the flags of --help change them, and
+/// set what `own` points to. Driver::started() hands the driver its Plugin.
+int run_main(int argc, char** argv, PluginOptions options, const MakeDriver& make,
+             const Flags& own = {});
 
 using MakeAllocator = std::function<std::unique_ptr<Allocator>(const Environment& environment)>;
 /// The same for the controller of a classic driver.
-int run_controller_main(int argc, char** argv, ControllerOptions options,
-                        const MakeAllocator& make);
+int run_controller_main(int argc, char** argv, ControllerOptions options, const MakeAllocator& make,
+                        const Flags& own = {});
 
 }  // namespace dibs::driver

@@ -4,7 +4,9 @@
 #include "base/strings.h"
 #include "driver/process.h"
 #include "net/http_server.h"
+#include "net/part_pages.h"
 #include "rpc/channel.h"
+#include "runtime/process_metrics.h"
 
 namespace dibs::driver {
 namespace {
@@ -27,20 +29,6 @@ bool answers(const std::string& socket, const std::string& method) {
     log::warn("own socket does not answer", {{"socket", socket}, {"error", reply.status.text()}});
   }
   return reply.status.ok();
-}
-
-net::Handler metrics_handler(metrics::Registry& registry) {
-  return [&registry](net::Request request, std::unique_ptr<net::Exchange> exchange) {
-    net::Response response;
-    if (request.target == "/metrics" && request.method == "GET") {
-      response.headers.add("Content-Type", std::string(metrics::Registry::kContentType));
-      response.body = registry.expose();
-    } else {
-      response.status = 404;
-      response.body = "only /metrics is here\n";
-    }
-    exchange->respond(std::move(response));
-  };
 }
 
 Result<> check_port(std::string_view flag, int port) {
@@ -91,7 +79,8 @@ Result<std::unique_ptr<ProcessServers>> ProcessServers::start(const ProcessOptio
     listen.host = "0.0.0.0";
     listen.port = static_cast<std::uint16_t>(options.metrics_port);
     listen.threads = 1;
-    auto started = net::HttpServer::start(std::move(listen), metrics_handler(registry));
+    runtime::tell_of_process(registry);
+    auto started = net::HttpServer::start(std::move(listen), net::part_pages(registry, {}));
     if (!started) return started.error().within("--metrics-port");
     servers->state_->metrics = std::move(started).value();
     log::info("metrics", {{"port", servers->state_->metrics->port()}});

@@ -31,6 +31,7 @@ constexpr Duration kHold = std::chrono::seconds(10);
 
 struct WantedPool {
   std::int64_t generation = 0;
+  Value annotations;
   std::vector<Value> slices;
   std::vector<Value> stored;  // by index; see PlanInput
 };
@@ -264,6 +265,7 @@ Result<> Publisher::State::sync(const std::string& pool) {
     if (!updated) return success();
     if (const auto found = wanted.find(pool); found != wanted.end()) {
       input.generation = found->second.generation;
+      input.annotations = found->second.annotations;
       input.wanted = found->second.slices;
       input.stored = found->second.stored;
     }
@@ -334,6 +336,7 @@ Result<> Publisher::update(const std::vector<Pool>& pools) {
     DIBS_TRY(auto slices, slices_of(pool));
     WantedPool entry;
     entry.generation = pool.generation;
+    entry.annotations = pool.annotations;
     entry.stored.resize(slices.size());
     entry.slices = std::move(slices);
     if (!wanted.emplace(pool.name, std::move(entry)).second) {

@@ -81,8 +81,8 @@ class RealSockets : public testing::Test {
 
   static constexpr int kClaims = 8;
   const std::filesystem::path folder;
-  runtime::RealRuntime runtime;
   client::FakeApi api;
+  runtime::RealRuntime runtime;  // ends before what its threads call
   std::unique_ptr<client::Transport> transport;
   client::Client client;
   Plain driver;

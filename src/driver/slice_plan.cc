@@ -136,6 +136,7 @@ Value pool_value(const PlanInput& input, std::int64_t generation) {
 Value new_slice(const PlanInput& input, std::size_t index, std::int64_t generation) {
   Value metadata =
       Value::object({{"generateName", generate_name(index, input.driver, input.node)}});
+  if (index == 0 && !input.annotations.empty()) metadata.set("annotations", input.annotations);
   if (!input.owner.is_null()) metadata.set("ownerReferences", Value::array({input.owner}));
   Value spec = Value::object({{"driver", input.driver}, {"pool", pool_value(input, generation)}});
   const Value& wanted = input.wanted[index];
@@ -154,6 +155,11 @@ Value new_slice(const PlanInput& input, std::size_t index, std::int64_t generati
 Value changed_slice(const PlanInput& input, std::size_t index, const Value& before,
                     std::int64_t generation) {
   Value slice = before;
+  if (index == 0) {
+    for (const auto& [key, value] : input.annotations.members()) {
+      slice.mut("metadata").mut("annotations").set(key, value);
+    }
+  }
   Value& spec = slice.mut("spec");
   spec.set("pool", pool_value(input, generation));
   for (const char* field : kFields) spec.erase(field);
@@ -161,6 +167,13 @@ Value changed_slice(const PlanInput& input, std::size_t index, const Value& befo
     spec.set(key, key == "devices" ? devices_with_times(value, before["spec"]["devices"]) : value);
   }
   return slice;
+}
+
+bool has_annotations(const Value& slice, const Value& wanted) {
+  const auto members = wanted.members();
+  return std::all_of(members.begin(), members.end(), [&](const json::Member& one) {
+    return slice["metadata"]["annotations"][one.key()] == one.value();
+  });
 }
 
 }  // namespace
@@ -233,6 +246,7 @@ Plan plan_pool(const PlanInput& input) {
     const Value& spec = (*current[i])["spec"];
     const bool known = i < input.stored.size() && !input.stored[i].is_null();
     const bool same =
+        (i > 0 || has_annotations(*current[i], input.annotations)) &&
         spec["pool"]["resourceSliceCount"].as_int() ==
             static_cast<std::int64_t>(input.wanted.size()) &&
         (same_content(spec, input.wanted[i]) || (known && same_content(spec, input.stored[i])));

@@ -24,6 +24,8 @@ struct PlanInput {
   std::int64_t generation = 0;
   /// As slices_of() gives them.
   std::vector<json::Value> wanted = {};
+  /// As of Pool.
+  json::Value annotations = {};
   /// What the server made of each of `wanted` when it was last written, where that is known: it
   /// sets defaults and drops fields that it does not have.
   std::vector<json::Value> stored = {};

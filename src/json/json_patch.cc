@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t kMostOperations = 10000;
 constexpr std::size_t kMostCopied = 3 * 1024 * 1024;
 constexpr std::size_t kMostDepth = 10000;
+constexpr std::string_view kMissing = "missing value";
 
 Error cannot_apply() {
   return Error::invalid("the server rejected our request due to an error in our request");
@@ -144,47 +145,101 @@ class Patcher {
  public:
   explicit Patcher(Value document) : document_(std::move(document)) {}
 
+  /// Of the operation that could not be applied.
+  const PatchFailure& failure() const { return failure_; }
+
   bool apply(const Value& operation) {
     const std::string_view op = operation["op"].as_string();
     const Value& path = operation["path"];
     if (op == "move" || op == "copy") return transfer(operation, op == "move");
-    if (!path.is_string()) return false;
+    if (!path.is_string()) return fail(cat(op, " operation failed to decode path: ", kMissing));
     const bool whole = path.as_string().empty();
     if (op == "replace" && whole) {
       const Value& value = operation["value"];
-      if (!value.is_object() && !value.is_array()) return false;
+      if (!value.is_object() && !value.is_array())
+        return fail("replace operation value must be object or array");
       document_ = value;
       return true;
     }
-    if (op == "test" && whole) return document_ == operation["value"];
+    if (op == "test" && whole)
+      return document_ == operation["value"] || fail_test(path.as_string());
+    if (op != "add" && op != "remove" && op != "replace" && op != "test")
+      return fail(cat("Unexpected kind: ", op));
     auto target = find_target(document_, path.as_string());
-    if (!target) return false;
-    if (op == "add") return target->add(operation["value"]);
-    if (op == "remove") return target->remove();
-    if (op == "replace") return target->replace(operation["value"]);
-    if (op != "test") return false;
+    if (!target) return fail_place(op, path.as_string());
+    if (op == "add") return target->add(operation["value"]) || fail_at("add", path, *target);
+    if (op == "remove") return target->remove() || fail_at("remove", path, *target);
+    if (op == "replace") {
+      return target->replace(operation["value"]) ||
+             fail(cat("replace operation does not apply: doc is missing key: ", path.as_string(),
+                      ": ", kMissing));
+    }
     const auto found = target->get();
-    return found && *found == operation["value"];
+    if (!found) return fail_at("test", path, *target);
+    return *found == operation["value"] || fail_test(path.as_string());
   }
 
   Value take() { return std::move(document_); }
 
  private:
   bool transfer(const Value& operation, bool move) {
-    if (!operation["from"].is_string() || !operation["path"].is_string()) return false;
-    auto source = find_target(document_, operation["from"].as_string());
-    if (!source) return false;
+    const std::string_view op = move ? "move" : "copy";
+    for (std::string_view key : {"from", "path"}) {
+      if (!operation[key].is_string())
+        return fail(cat(op, " operation failed to decode ", key, ": ", kMissing));
+    }
+    const std::string_view from = operation["from"].as_string();
+    auto source = find_target(document_, from);
+    if (!source) {
+      return fail(
+          cat(op, " operation does not apply: doc is missing from path: ", from, ": ", kMissing));
+    }
     auto value = source->get();
-    if (!value || (move && !source->remove())) return false;
+    if (!value || (move && !source->remove())) return fail_at(op, operation["from"], *source);
     if (!move && !value->is_null()) {
       copied_ += size_up_to(*value, kMostCopied - copied_);
-      if (copied_ > kMostCopied) return false;
+      if (copied_ > kMostCopied) {
+        return fail(cat("Unable to complete the copy, the accumulated size increase of copy is ",
+                        copied_, ", exceeding the limit ", kMostCopied));
+      }
     }
-    auto target = find_target(document_, operation["path"].as_string());
-    return target && target->add(std::move(*value));
+    const std::string_view path = operation["path"].as_string();
+    auto target = find_target(document_, path);
+    if (!target) {
+      return fail(cat(op, " operation does not apply: doc is missing destination path: ", path,
+                      ": ", kMissing));
+    }
+    return target->add(std::move(*value)) || fail_at(op, operation["path"], *target);
+  }
+
+  bool fail(std::string why) {
+    failure_.why = std::move(why);
+    return false;
+  }
+  bool fail_test(std::string_view path) {
+    failure_.is_test = true;
+    return fail(cat("testing value ", path, " failed: test failed"));
+  }
+  bool fail_place(std::string_view op, std::string_view path) {
+    const bool quotes = op == "add" || op == "remove";
+    return fail(cat(op, " operation does not apply: ", op == "test" ? "" : "doc ",
+                    "is missing path: ", quotes ? cat("\"", path, "\"") : std::string(path), ": ",
+                    kMissing));
+  }
+  bool fail_at(std::string_view op, const Value& path, const Target& target) {
+    std::string why;
+    if (target.container->is_object())
+      why = cat("Unable to remove nonexistent key: ", target.key, ": ", kMissing);
+    else if (const auto index = to_index(target.key))
+      why = cat("Unable to access invalid index: ", *index, ": invalid index referenced");
+    else
+      why = cat("value was not a proper array index: '", target.key, "': strconv.Atoi: parsing ",
+                quoted(target.key), ": invalid syntax");
+    return fail(cat("error in ", op, " for path: '", path.as_string(), "': ", why));
   }
 
   Value document_;
+  PatchFailure failure_;
   std::size_t copied_ = 0;
 };
 
@@ -209,7 +264,7 @@ Result<> check_form(const Value& patch) {
 
 }  // namespace
 
-Result<Value> apply_json_patch(const Value& document, const Value& patch) {
+Result<Value> apply_json_patch(const Value& document, const Value& patch, PatchFailure* failure) {
   if (patch.is_null()) return document;
   DIBS_CHECK(check_form(patch));
   if (patch.size() > kMostOperations) {
@@ -219,7 +274,9 @@ Result<Value> apply_json_patch(const Value& document, const Value& patch) {
   }
   Patcher patcher(document);
   for (const Value& operation : patch.items()) {
-    if (!patcher.apply(operation)) return cannot_apply();
+    if (patcher.apply(operation)) continue;
+    if (failure != nullptr) *failure = patcher.failure();
+    return cannot_apply();
   }
   Value result = patcher.take();
   if (deeper_than(result, kMostDepth)) return cannot_apply();

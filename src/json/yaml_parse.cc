@@ -88,7 +88,7 @@ std::string_view text_of(const yaml_char_t* text) {
 
 class Composer {
  public:
-  explicit Composer(std::string_view text) {
+  explicit Composer(std::string_view text, YamlLines* lines = nullptr) : lines_(lines) {
     yaml_parser_initialize(&parser_);
     // A view of nothing may have no address, which the parser does not take.
     if (text.empty()) text = "";
@@ -156,6 +156,8 @@ class Composer {
 
   bool take(const yaml_event_t& event) {
     const std::size_t line = event.start_mark.line + 1;
+    const bool ends = event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
+    if (!ends && !frames_.empty() && frames_.back().node.value.is_array()) note(line);
     switch (event.type) {
       case YAML_SCALAR_EVENT:
         return take_scalar(event, line);
@@ -276,11 +278,30 @@ class Composer {
       frame.node.value.push(std::move(node.value));
       return true;
     }
-    if (!frame.has_key) return take_key(frame, std::move(node));
+    if (!frame.has_key) {
+      const std::size_t line = node.line;
+      if (!take_key(frame, std::move(node))) return false;
+      note(line);
+      return true;
+    }
     frame.has_key = false;
     if (frame.merge) return merge(frame, node);
     if (!check_number(node.value)) return false;
     return set(frame, frame.key.as_string(), frame.key_shown, std::move(node.value), node.line);
+  }
+
+  /// That what is being read stands there.
+  void note(std::size_t line) {
+    if (lines_ == nullptr) return;
+    std::string path;
+    for (const Frame& frame : frames_) {
+      if (frame.node.value.is_array()) {
+        append(path, '[', frame.node.value.size(), ']');
+      } else {
+        append(path, path.empty() ? "" : ".", frame.key.as_string());
+      }
+    }
+    lines_->emplace(std::move(path), line);
   }
 
   bool check_number(const Value& value) {
@@ -354,6 +375,7 @@ class Composer {
     return true;
   }
 
+  YamlLines* lines_ = nullptr;
   yaml_parser_t parser_;
   Value root_;
   std::vector<Frame> frames_;
@@ -374,8 +396,9 @@ Error duplicates_error(const std::vector<std::string>& duplicates) {
 
 }  // namespace
 
-Result<Value> parse_yaml(std::string_view text, std::vector<std::string>* duplicates) {
-  Composer composer(text);
+Result<Value> parse_yaml(std::string_view text, std::vector<std::string>* duplicates,
+                         YamlLines* lines) {
+  Composer composer(text, lines);
   Value document;
   composer.next(document);
   if (!composer.error().empty()) return Error::bad_request(composer.error());

@@ -292,5 +292,19 @@ TEST(YamlWrite, writes_recorded_answers_as_they_were) {
   EXPECT_GT(answers, 5);
 }
 
+TEST(YamlParse, tells_where_keys_and_items_stand) {
+  YamlLines lines;
+  const auto parsed = parse_yaml(
+      "# a remark\nbind: x\nnodes:\n- count: 2\n  labels:\n    a.b/c: d\n-\n  - 1\n  - {k: v}\n",
+      nullptr, &lines);
+  ASSERT_TRUE(parsed.ok());
+  const YamlLines expected = {
+      {"bind", 2},           {"nodes", 3},           {"nodes[0]", 4},
+      {"nodes[0].count", 4}, {"nodes[0].labels", 5}, {"nodes[0].labels.a.b/c", 6},
+      {"nodes[1]", 8},       {"nodes[1][0]", 8},     {"nodes[1][1]", 9},
+      {"nodes[1][1].k", 9}};
+  EXPECT_EQ(lines, expected);
+}
+
 }  // namespace
 }  // namespace dibs::json

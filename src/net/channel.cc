@@ -58,15 +58,16 @@ class TlsChannel final : public Channel {
   void connect(const std::string& host) {
     auto& impl = context_->impl();
     SSL_set_connect_state(ssl_);
-    const std::string& name = impl.server_name.empty() ? host : impl.server_name;
+    name_ = impl.server_name.empty() ? host : impl.server_name;
+    SSL_set_app_data(ssl_, &name_);
     X509_VERIFY_PARAM* rules = SSL_get0_param(ssl_);
-    if (X509_VERIFY_PARAM_set1_ip_asc(rules, name.c_str()) != 1) {
+    if (X509_VERIFY_PARAM_set1_ip_asc(rules, name_.c_str()) != 1) {
       ERR_clear_error();
-      X509_VERIFY_PARAM_set1_host(rules, name.c_str(), name.size());
-      SSL_set_tlsext_host_name(ssl_, name.c_str());
+      X509_VERIFY_PARAM_set1_host(rules, name_.c_str(), name_.size());
+      SSL_set_tlsext_host_name(ssl_, name_.c_str());
     }
     const MutexLock lock(impl.mutex);
-    if (impl.session != nullptr) SSL_set_session(ssl_, impl.session);
+    if (impl.session != nullptr && impl.session_name == name_) SSL_set_session(ssl_, impl.session);
   }
 
   Io handshake() override {
@@ -111,13 +112,28 @@ class TlsChannel final : public Channel {
     X509* certificate = SSL_get0_peer_certificate(ssl_);
     if (certificate == nullptr) return out;
     out.presented = true;
-    out.verified = SSL_get_verify_result(ssl_) == X509_V_OK;
+    const long verdict = SSL_get_verify_result(ssl_);
+    out.verified = verdict == X509_V_OK || verdict == kVerifiedByBoth;
+    out.front_proxy = verdict == kVerifiedByFrontProxy || verdict == kVerifiedByBoth;
     const auto info = describe_certificate(certificate);
     out.common_name = info.common_name;
     out.organizations = info.organizations;
+    out.credential_id = cat("X509SHA256=", info.sha256);
+    if (!info.user_ids.empty()) out.uid = info.user_ids[0];
+    // Who has two uids, or an empty one, is nobody.
+    if (info.user_ids.size() > 1 || (!info.user_ids.empty() && out.uid.empty())) {
+      out.verified = false;
+    }
     out.not_before = info.not_before;
     out.not_after = info.not_after;
     return out;
+  }
+
+  bool speaks_http2() const override {
+    const unsigned char* name = nullptr;
+    unsigned size = 0;
+    SSL_get0_alpn_selected(ssl_, &name, &size);
+    return size == 2 && std::memcmp(name, "h2", 2) == 0;
   }
 
   std::string error_text() const override {
@@ -217,6 +233,7 @@ class TlsChannel final : public Channel {
 
   std::shared_ptr<TlsContext> context_;
   SSL* ssl_;
+  std::string name_;  // a client's: what the certificate must be for
   std::string error_text_;
   bool ended_ = false;
   bool plain_http_ = false;
@@ -262,6 +279,7 @@ Io Channel::flush() {
         ::send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count >= 0) {
       sent_ += static_cast<std::size_t>(count);
+      taken_ += static_cast<std::uint64_t>(count);
       continue;
     }
     if (errno == EINTR) continue;

@@ -22,8 +22,11 @@ enum class Io : std::uint8_t { ok, again, eof, error };
 struct PeerCertificate {
   bool presented = false;
   bool verified = false;
+  bool front_proxy = false;  // by the CA of front proxies
   std::string common_name;
   std::vector<std::string> organizations;
+  std::string uid;
+  std::string credential_id;
   Time not_before;
   Time not_after;
 };
@@ -50,6 +53,8 @@ class Channel {
   /// Received bytes wait inside, so read() may give some without the socket being readable.
   virtual bool holds_input() const { return false; }
   virtual PeerCertificate peer_certificate() const { return {}; }
+  /// What was agreed on in the handshake.
+  virtual bool speaks_http2() const { return false; }
   /// Why handshake() or read() failed, for people.
   virtual std::string error_text() const;
   /// The peer speaks plain HTTP to a TLS port.
@@ -58,6 +63,8 @@ class Channel {
   /// Sends what is in the output buffer; `again`: the socket is full.
   Io flush();
   std::size_t output() const { return out_.size() - sent_; }
+  /// Bytes that the socket has taken, ever.
+  std::uint64_t taken() const { return taken_; }
   /// Puts bytes out beside TLS.
   void write_raw(std::string_view bytes) { out_.append(bytes); }
 
@@ -85,6 +92,7 @@ class Channel {
   bool peer_closed_ = false;
   std::string out_;
   std::size_t sent_ = 0;
+  std::uint64_t taken_ = 0;
 };
 
 }  // namespace dibs::net

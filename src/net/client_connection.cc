@@ -65,8 +65,9 @@ Result<std::string> request_head(const Request& request, const Url& url) {
 }
 
 Result<std::unique_ptr<ClientConnection>> ClientConnection::dial(
-    const Url& url, std::shared_ptr<TlsContext> context, Deadline deadline, Reach reach) {
-  DIBS_TRY(const auto addresses, resolve(url, reach));
+    const Url& url, std::shared_ptr<TlsContext> context, Deadline deadline, Reach reach,
+    const Lookups& lookups) {
+  DIBS_TRY(const auto addresses, lookups.find_by(url, reach, deadline));
   Result<int> fd = Error::unavailable("");
   for (std::size_t i = 0; i < addresses.size() && !fd.ok(); ++i) {
     // A machine that is gone says nothing at all: others are asked while there is time.

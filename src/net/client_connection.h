@@ -11,6 +11,7 @@
 #include "net/channel.h"
 #include "net/dial.h"
 #include "net/http.h"
+#include "net/lookups.h"
 #include "net/reach.h"
 #include "net/tls.h"
 
@@ -29,7 +30,8 @@ class ClientConnection {
   static Result<std::unique_ptr<ClientConnection>> dial(const Url& url,
                                                         std::shared_ptr<TlsContext> context,
                                                         Deadline deadline,
-                                                        Reach reach = Reach::anywhere);
+                                                        Reach reach = Reach::anywhere,
+                                                        const Lookups& lookups = Lookups());
 
   /// Stops early, successfully, when the server begins to answer: it may have refused what is
   /// coming.

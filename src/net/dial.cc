@@ -12,20 +12,26 @@
 #include <cstring>
 
 #include "base/strings.h"
+#include "net/route.h"
 
 namespace dibs::net {
 namespace {
 
-std::string text_of(const sockaddr* address) {
+std::string host_of(const sockaddr* address) {
   char text[INET6_ADDRSTRLEN] = "";
+  const void* bytes = &reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
+  if (address->sa_family == AF_INET6)
+    bytes = &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+  ::inet_ntop(address->sa_family, bytes, text, sizeof text);
+  return text;
+}
+
+std::string text_of(const sockaddr* address) {
   if (address->sa_family == AF_INET6) {
-    const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address);
-    ::inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof text);
-    return cat('[', text, "]:", ntohs(v6->sin6_port));
+    return cat('[', host_of(address),
+               "]:", ntohs(reinterpret_cast<const sockaddr_in6*>(address)->sin6_port));
   }
-  const auto* v4 = reinterpret_cast<const sockaddr_in*>(address);
-  ::inet_ntop(AF_INET, &v4->sin_addr, text, sizeof text);
-  return cat(text, ':', ntohs(v4->sin_port));
+  return cat(host_of(address), ':', ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port));
 }
 
 bool is_global(std::uint32_t v4) {
@@ -116,6 +122,15 @@ bool SocketAddress::is_global() const {
   return net::is_global(reinterpret_cast<const sockaddr*>(&storage_));
 }
 
+Result<> SocketAddress::check_route() const {
+  const std::string host = host_of(reinterpret_cast<const sockaddr*>(&storage_));
+  DIBS_TRY(const bool away, is_by_default_route(host));
+  if (!away) return success();
+  return Error::unavailable(cat("only the default route leads to ", host,
+                                ", out of the cluster: this machine needs a "
+                                "route to the network of pods and Services that has it"));
+}
+
 std::size_t descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
@@ -124,8 +139,9 @@ std::size_t descriptor_limit() {
 
 bool needs_lookup(const Url& url) {
   in6_addr any{};
-  return url.host != "localhost" && ::inet_pton(AF_INET, url.host.c_str(), &any) != 1 &&
-         ::inet_pton(AF_INET6, url.host.c_str(), &any) != 1;
+  const std::string& host = url.dialled_host();
+  return host != "localhost" && ::inet_pton(AF_INET, host.c_str(), &any) != 1 &&
+         ::inet_pton(AF_INET6, host.c_str(), &any) != 1;
 }
 
 Result<std::vector<SocketAddress>> resolve(const Url& url, Reach reach) {
@@ -134,10 +150,11 @@ Result<std::vector<SocketAddress>> resolve(const Url& url, Reach reach) {
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
   // localhost is the loopback also where no hosts file says so (RFC 6761); null stands for it.
-  const char* host = url.host == "localhost" ? nullptr : url.host.c_str();
-  const int code = ::getaddrinfo(host, std::to_string(url.port).c_str(), &hints, &found);
+  const std::string& name = url.dialled_host();
+  const char* host = name == "localhost" ? nullptr : name.c_str();
+  const int code = ::getaddrinfo(host, std::to_string(url.dialled_port()).c_str(), &hints, &found);
   if (code != 0) {
-    return Error::unavailable(cat("dial tcp: lookup ", url.host, ": ",
+    return Error::unavailable(cat("dial tcp: lookup ", name, ": ",
                                   code == EAI_NONAME ? "no such host" : ::gai_strerror(code)));
   }
   std::vector<SocketAddress> out;
@@ -146,10 +163,11 @@ Result<std::vector<SocketAddress>> resolve(const Url& url, Reach reach) {
     SocketAddress& address = out.emplace_back();
     std::memcpy(&address.storage_, place->ai_addr, place->ai_addrlen);
     address.size_ = place->ai_addrlen;
+    address.of_cluster_ = reach == Reach::cluster;
   }
   ::freeaddrinfo(found);
-  if (out.empty()) return Error::unavailable(cat("dial tcp: lookup ", url.host, ": no such host"));
-  if (reach == Reach::others &&
+  if (out.empty()) return Error::unavailable(cat("dial tcp: lookup ", name, ": no such host"));
+  if (reach != Reach::anywhere &&
       !std::all_of(out.begin(), out.end(), [](const auto& one) { return one.is_global(); })) {
     return Error::bad_request("address not allowed");
   }
@@ -158,6 +176,10 @@ Result<std::vector<SocketAddress>> resolve(const Url& url, Reach reach) {
 
 Result<int> begin_connect(const SocketAddress& address) {
   const auto* place = reinterpret_cast<const sockaddr*>(&address.storage_);
+  if (address.of_cluster_) {
+    if (auto routed = address.check_route(); !routed.ok())
+      return Error::unavailable(cat(address.where(), "connect: ", routed.error().message()));
+  }
   const int fd = ::socket(place->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) {
     return Error::unavailable(cat(address.where(), "socket: ", to_lower(std::strerror(errno))));

@@ -41,8 +41,11 @@ struct Peer {
   std::string address;               // "127.0.0.1:40312"
   bool certificate = false;          // a client certificate was verified against the client CA
   bool certificate_invalid = false;  // one was shown, but it is expired or of another CA
+  bool http2 = false;                // what it asks shares its connection with other requests
   std::string common_name;           // of that certificate
   std::vector<std::string> organizations;  // of that certificate
+  std::string uid = {};                    // of who has it; "": it says none
+  std::string credential_id = {};          // "X509SHA256=…", which tells it from all others
 };
 
 struct Request {

@@ -32,6 +32,7 @@ bool is_repeatable(const std::string& method) {
 struct HttpClient::Impl : std::enable_shared_from_this<HttpClient::Impl> {
   ClientOptions options;
   Url url;
+  const Lookups lookups;
   Mutex mutex;
   std::shared_ptr<TlsContext> tls DIBS_GUARDED_BY(mutex);
   std::vector<std::unique_ptr<ClientConnection>> idle DIBS_GUARDED_BY(mutex);
@@ -63,7 +64,8 @@ struct HttpClient::Impl : std::enable_shared_from_this<HttpClient::Impl> {
       made = generation;
     }
     DIBS_TRY(auto connection,
-             ClientConnection::dial(url, context, std::min(deadline, in(options.dial_timeout))));
+             ClientConnection::dial(url, context, std::min(deadline, in(options.dial_timeout)),
+                                    options.reach, lookups));
     connection->generation = made;
     return connection;
   }
@@ -301,6 +303,8 @@ HttpClient::~HttpClient() = default;
 Result<std::unique_ptr<HttpClient>> HttpClient::open(ClientOptions options) {
   std::unique_ptr<HttpClient> client(new HttpClient);
   DIBS_TRY(client->impl_->url, Url::parse(options.url));
+  client->impl_->url.at_host = options.at_host;
+  client->impl_->url.at_port = options.at_port;
   if (client->impl_->url.tls) {
     DIBS_TRY(auto context, TlsContext::client(options.tls));
     const MutexLock lock(client->impl_->mutex);
@@ -308,6 +312,16 @@ Result<std::unique_ptr<HttpClient>> HttpClient::open(ClientOptions options) {
   }
   client->impl_->options = std::move(options);
   return client;
+}
+
+Result<> HttpClient::set_tls(const TlsClientOptions& tls) {
+  DIBS_TRY(auto context, TlsContext::client(tls));
+  std::vector<std::unique_ptr<ClientConnection>> ended;
+  const MutexLock lock(impl_->mutex);
+  impl_->tls = std::move(context);
+  ++impl_->generation;
+  ended.swap(impl_->idle);
+  return success();
 }
 
 Result<Response> HttpClient::send(const Request& request, Duration timeout) {

@@ -4,6 +4,7 @@
 // Thread-safe: calls from many threads use a connection each. A request on a kept connection that
 // the server closed meanwhile is sent once more on a fresh one, when that cannot do anything twice.
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,6 +13,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "net/http.h"
+#include "net/reach.h"
 #include "net/tls.h"
 
 namespace dibs::net {
@@ -21,6 +23,10 @@ class ClientConnection;
 struct ClientOptions {
   std::string url =
       {};  // "https://127.0.0.1:6443", may end in a path that goes before every target
+  /// Where that server is dialled, if not at its own host and port.
+  std::string at_host = {};
+  std::uint16_t at_port = 0;
+  Reach reach = Reach::anywhere;
   TlsClientOptions tls = {};
   Duration dial_timeout = std::chrono::seconds(30);
   std::size_t max_idle = 32;
@@ -65,6 +71,9 @@ class HttpClient {
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
+
+  /// Of connections that are opened from now on; those that are kept are not used again.
+  Result<> set_tls(const TlsClientOptions& tls);
 
   /// The whole response; every HTTP status is a success here. A gzip body comes unpacked.
   /// Errors: unavailable, timeout, too_large.

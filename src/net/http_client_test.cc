@@ -61,6 +61,20 @@ TEST(HttpClient, puts_its_path_before_the_target) {
   EXPECT_EQ(response->body, cat("/base/x?y=1 localhost:", server->port(), " b"));
 }
 
+TEST(HttpClient, dials_another_place_than_the_one_it_names) {
+  auto server = test_server({}, [](Request request, std::unique_ptr<Exchange> exchange) {
+    exchange->respond(text(200, std::string(request.headers.get("Host"))));
+  });
+  ClientOptions options;
+  options.url = "http://name.space.svc:8443";
+  options.at_host = "127.0.0.1";
+  options.at_port = server->port();
+  auto client = HttpClient::open(options);
+  const auto response = (*client)->send(get("/"), kWait);
+  ASSERT_TRUE(response.ok()) << response.error().message();
+  EXPECT_EQ(response->body, "name.space.svc:8443");
+}
+
 /// Requests of which each would be two on the wire, or have a header more.
 std::vector<Request> smuggled() {
   std::vector<Request> out(7);

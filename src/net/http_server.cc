@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <latch>
 
 #include "base/mutex.h"
 #include "base/strings.h"
@@ -307,6 +308,22 @@ struct HttpServer::Impl {
     }
   }
 
+  /// Whether any request is in flight. Not on an io thread.
+  bool is_busy() {
+    std::atomic<bool> busy = false;
+    std::latch asked(static_cast<std::ptrdiff_t>(workers.size()));
+    for (auto& worker : workers) {
+      worker->loop->post([&worker = *worker, &busy, &asked] {
+        for (const auto& connection : worker.connections) {
+          if (connection->is_busy()) busy = true;
+        }
+        asked.count_down();
+      });
+    }
+    asked.wait();
+    return busy;
+  }
+
   /// On the first worker's loop. Events of this round may still name them.
   void close_listeners() {
     for (auto& listener : listeners) {
@@ -319,6 +336,12 @@ struct HttpServer::Impl {
 };
 
 HttpServer::HttpServer() : impl_(std::make_unique<Impl>()) {}
+
+Result<> HttpServer::can_listen(const std::string& host, std::uint16_t port) {
+  DIBS_TRY(const int fd, listen_on(host, "", port));
+  ::close(fd);
+  return success();
+}
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(ServerOptions options, Handler handler) {
   std::unique_ptr<HttpServer> server(new HttpServer);
@@ -374,12 +397,17 @@ void HttpServer::retire() { impl_->shared.draining = true; }
 void HttpServer::drain(Duration deadline) {
   if (impl_->stopped) return;
   retire();
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  if (impl_->shared.options.answers_while_draining) {
+    while (impl_->is_busy() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(kDrainRound);
+    }
+  }
   impl_->workers[0]->loop->post([impl = impl_.get()] {
     // Who is in the backlog was let in.
     impl->accept_all();
     impl->close_listeners();
   });
-  const auto end = std::chrono::steady_clock::now() + deadline;
   while (impl_->shared.open > 0 && std::chrono::steady_clock::now() < end) {
     for (auto& worker : impl_->workers) {
       worker->loop->post([&worker = *worker] { worker.drain_all(); });

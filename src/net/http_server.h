@@ -60,6 +60,16 @@ struct ServerOptions {
   Duration patient_write_timeout = std::chrono::hours(4);
   std::function<bool(const Request&)> patient = {};
 
+  /// While requests are in flight, drain() lets others come and be answered, instead of turning
+  /// them away.
+  bool answers_while_draining = false;
+
+  /// Of an HTTP/2 connection.
+  std::uint32_t max_streams = 100;
+  /// After so many requests an HTTP/2 client is sent away, to come again to whom it finds; 0:
+  /// never.
+  std::uint64_t goaway_every = 0;
+
   /// Bytes a BodyStream or a WebSocket may have waiting before its client counts as too slow.
   std::size_t max_queued = 16 * 1024 * 1024;
   std::size_t max_websocket_message = 4 * 1024 * 1024;
@@ -78,6 +88,8 @@ struct ServerStats {
 
 class HttpServer {
  public:
+  /// Whether somebody could listen there now. Error: unavailable.
+  static Result<> can_listen(const std::string& host, std::uint16_t port);
   /// Listens when it returns. Errors: unavailable for the address, invalid for the certificate.
   static Result<std::unique_ptr<HttpServer>> start(ServerOptions options, Handler handler);
   /// As stop().
@@ -92,7 +104,8 @@ class HttpServer {
   /// From now on every answer is the last of its connection and says so, that clients find another
   /// server in their own time. New connections are taken.
   void retire();
-  /// Stops accepting, closes idle connections, waits until the requests in flight are answered or
+  /// Stops accepting, closes idle connections (both not before nothing is in flight, where they are
+  /// answered while it drains), waits until the requests in flight are answered or
   /// `deadline` has passed, then stops. Not on an io thread.
   void drain(Duration deadline);
   /// Breaks everything off. Exchanges and streams stay valid and do nothing from then on.

@@ -20,7 +20,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -422,173 +421,6 @@ TEST(HttpServer, reports_an_address_in_use) {
   EXPECT_THAT(second.error().message(), HasSubstr("address already in use"));
 }
 
-// --- streams ---
-
-TEST(BodyStream, sends_pieces_as_chunks) {
-  auto server = test_server(plain(), [](Request, std::unique_ptr<Exchange> exchange) {
-    auto stream = exchange->stream(text(200, ""));
-    stream->write(share("one"));
-    stream->write(share("two"));
-    stream->finish();
-  });
-  RawClient client(server->port());
-  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-  EXPECT_THAT(client.read_until("\r\n\r\n"), HasSubstr("Transfer-Encoding: chunked\r\n"));
-  EXPECT_EQ(client.read_until("0\r\n\r\n"), "6\r\nonetwo\r\n0\r\n\r\n");
-
-  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-  EXPECT_THAT(client.read_until("0\r\n\r\n"), HasSubstr("onetwo"));
-}
-
-TEST(BodyStream, works_from_another_thread_over_tls) {
-  std::thread writer;
-  auto server = test_server(with_tls(), [&](Request, std::unique_ptr<Exchange> exchange) {
-    writer = std::thread([exchange = std::move(exchange)] {
-      auto stream = exchange->stream(text(200, ""));
-      for (int i = 0; i < 2000; ++i) EXPECT_TRUE(stream->write(share(cat("event ", i, "\n"))));
-      stream->write(share(std::string(500'000, 'z')));
-      stream->finish();
-    });
-  });
-  auto client = test_client(*server, true);
-
-  const auto response = client->send(get("/watch"), kWait);
-  writer.join();
-
-  ASSERT_TRUE(response.ok()) << response.error().message();
-  EXPECT_THAT(response->body, StartsWith("event 0\nevent 1\n"));
-  EXPECT_THAT(response->body, HasSubstr("event 1999\nzzz"));
-  EXPECT_TRUE(response->body.ends_with(std::string(500'000, 'z')));
-}
-
-TEST(BodyStream, reads_as_it_comes) {
-  std::promise<std::shared_ptr<BodyStream>> opened;
-  auto server = test_server(with_tls(), [&](Request, std::unique_ptr<Exchange> exchange) {
-    opened.set_value(exchange->stream(text(200, "")));
-  });
-  auto client = test_client(*server, true);
-
-  auto response = client->open_stream(get("/watch"), kWait);
-  ASSERT_TRUE(response.ok()) << response.error().message();
-  auto stream = opened.get_future().get();
-  for (const auto* piece : {"a", "bb", "ccc"}) {
-    stream->write(share(piece));
-    EXPECT_EQ(*(*response)->read_some(kWait), piece);
-  }
-  const auto late = (*response)->read_some(milliseconds(1));
-  ASSERT_FALSE(late.ok());
-  EXPECT_EQ(late.error().code(), Code::timeout);
-  stream->finish();
-  EXPECT_EQ(*(*response)->read_some(kWait), "");
-}
-
-TEST(BodyStream, tells_when_the_client_goes_away) {
-  std::promise<std::shared_ptr<BodyStream>> opened;
-  auto server = test_server(with_tls(), [&](Request, std::unique_ptr<Exchange> exchange) {
-    opened.set_value(exchange->stream(text(200, "")));
-  });
-  auto client = test_client(*server, true);
-  auto response = client->open_stream(get("/watch"), kWait);
-  ASSERT_TRUE(response.ok());
-  auto stream = opened.get_future().get();
-  std::promise<void> closed;
-  stream->on_closed([&] { closed.set_value(); });
-
-  std::thread reader([&] { EXPECT_FALSE((*response)->read_some(kWait).ok()); });
-  (*response)->cancel();
-  reader.join();
-
-  EXPECT_EQ(closed.get_future().wait_for(kWait), std::future_status::ready);
-  EXPECT_FALSE(stream->write(share("x")));
-}
-
-TEST(BodyStream, bounds_the_queue_of_a_slow_client) {
-  ServerOptions options;
-  options.max_queued = 1'000'000;
-  std::promise<std::shared_ptr<BodyStream>> opened;
-  auto server = test_server(options, [&](Request, std::unique_ptr<Exchange> exchange) {
-    opened.set_value(exchange->stream(text(200, "")));
-  });
-  RawClient client(server->port());
-  client.shrink_receive_buffer();
-  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-  auto stream = opened.get_future().get();
-  std::promise<void> closed;
-  stream->on_closed([&] { closed.set_value(); });
-
-  const auto piece = share(std::string(100'000, 'x'));
-  int written = 0;
-  while (stream->write(piece)) {
-    ASSERT_LE(stream->queued(), 1'000'000U);
-    ASSERT_LT(++written, 1000);
-  }
-
-  EXPECT_EQ(closed.get_future().wait_for(kWait), std::future_status::ready);
-  EXPECT_EQ(server->stats().slow_clients, 1U);
-}
-
-TEST(BodyStream, calls_back_when_drained) {
-  std::atomic<int> left = 50;
-  auto server = test_server(with_tls(), [&](Request, std::unique_ptr<Exchange> exchange) {
-    std::shared_ptr<BodyStream> stream = exchange->stream(text(200, ""));
-    stream->on_drained([stream, &left] {
-      if (left-- > 0) {
-        stream->write(share(std::string(10'000, 'd')));
-      } else {
-        stream->finish();
-      }
-    });
-  });
-  auto client = test_client(*server, true);
-  const auto response = client->send(get("/"), kWait);
-  ASSERT_TRUE(response.ok()) << response.error().message();
-  EXPECT_EQ(response->body.size(), 500'000U);
-}
-
-TEST(BodyStream, breaks_off_when_dropped_unfinished) {
-  auto server = test_server(plain(), [](Request, std::unique_ptr<Exchange> exchange) {
-    exchange->stream(text(200, ""))->write(share("half"));
-  });
-  auto client = test_client(*server, false);
-  const auto response = client->send(get("/"), kWait);
-  ASSERT_FALSE(response.ok());
-  EXPECT_THAT(response.error().message(), HasSubstr("unexpected EOF"));
-}
-
-TEST(BodyStream, goes_without_chunks_to_http_1_0) {
-  auto server = test_server(plain(), [](Request, std::unique_ptr<Exchange> exchange) {
-    auto stream = exchange->stream(text(200, ""));
-    stream->write(share("plain"));
-    stream->finish();
-  });
-  RawClient client(server->port());
-  client.send("GET / HTTP/1.0\r\n\r\n");
-  const std::string answer = client.read_all();
-  EXPECT_THAT(answer, Not(HasSubstr("chunked")));
-  EXPECT_TRUE(answer.ends_with("\r\n\r\nplain"));
-}
-
-TEST(BodyStream, outlives_its_server) {
-  std::promise<std::shared_ptr<BodyStream>> opened;
-  auto server = test_server(plain(), [&](Request, std::unique_ptr<Exchange> exchange) {
-    opened.set_value(exchange->stream(text(200, "")));
-  });
-  RawClient client(server->port());
-  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-  auto stream = opened.get_future().get();
-
-  server->stop();
-  server.reset();
-
-  EXPECT_FALSE(stream->write(share("x")));
-  bool closed = false;
-  stream->on_closed([&] { closed = true; });
-  EXPECT_TRUE(closed);
-  stream->finish();
-}
-
-// --- drain ---
-
 TEST(HttpServer, drains) {
   std::promise<std::unique_ptr<Exchange>> arrived;
   auto server = test_server(with_tls(), [&](Request request, std::unique_ptr<Exchange> exchange) {
@@ -646,6 +478,33 @@ TEST(HttpServer, answers_busy_clients_while_it_drains) {
   ASSERT_TRUE(answer.ok()) << answer.error().message();
 }
 
+TEST(HttpServer, answers_whoever_comes_while_it_drains) {
+  std::promise<std::unique_ptr<Exchange>> arrived;
+  ServerOptions options = with_tls();
+  options.answers_while_draining = true;
+  auto server = test_server(options, [&](Request request, std::unique_ptr<Exchange> exchange) {
+    if (request.target == "/slow") return arrived.set_value(std::move(exchange));
+    exchange->respond(text(429, "later"));
+  });
+  auto idle = test_client(*server, true);
+  ASSERT_TRUE(idle->send(get("/"), kWait).ok());
+  auto busy = test_client(*server, true);
+  std::thread caller([&] { EXPECT_TRUE(busy->send(get("/slow"), kWait).ok()); });
+  auto exchange = arrived.get_future().get();
+  std::thread drainer([&] { server->drain(kWait); });
+  // Each answer from now on is the last of its connection, so the next is another's.
+  for (int last = 0; last < 5;) {
+    const auto answer = idle->send(get("/"), kWait);
+    ASSERT_TRUE(answer.ok()) << answer.error().message();
+    EXPECT_EQ(answer->status, 429);
+    if (answer->headers.get("Connection") == "close") ++last;
+  }
+  exchange->respond(text(200, "late"));
+  caller.join();
+  drainer.join();
+  EXPECT_FALSE(idle->send(get("/"), kWait).ok());
+}
+
 TEST(HttpServer, drain_ends_at_its_deadline) {
   std::promise<std::shared_ptr<BodyStream>> opened;
   auto server = test_server(plain(), [&](Request, std::unique_ptr<Exchange> exchange) {
@@ -656,129 +515,6 @@ TEST(HttpServer, drain_ends_at_its_deadline) {
   auto stream = opened.get_future().get();
   server->drain(milliseconds(20));
   EXPECT_EQ(server->stats().open, 0U);
-}
-
-// --- TLS ---
-
-void who(Request request, std::unique_ptr<Exchange> exchange) {
-  exchange->respond(
-      text(200, cat(request.peer.certificate, ' ', request.peer.certificate_invalid, ' ',
-                    request.peer.common_name, ' ', join(request.peer.organizations, ","))));
-}
-
-Result<Response> ask_as(const HttpServer& server, const Credential& credential) {
-  ClientOptions options;
-  options.url = cat("https://127.0.0.1:", server.port());
-  options.tls = test_client_tls();
-  options.tls.certificate_pem = credential.certificate_pem;
-  options.tls.key_pem = credential.key_pem;
-  auto client = HttpClient::open(options);
-  if (!client) return client.error();
-  return (*client)->send(get("/"), kWait);
-}
-
-TEST(HttpServerTls, knows_who_shows_a_good_certificate) {
-  auto server = test_server(with_tls(), who);
-  const auto credential = issue_client_certificate(test_ca(), "system:node:a",
-                                                   {"system:nodes", "two"}, test_validity());
-  ASSERT_TRUE(credential.ok());
-  const auto response = ask_as(*server, *credential);
-  ASSERT_TRUE(response.ok()) << response.error().message();
-  EXPECT_EQ(response->body, "true false system:node:a system:nodes,two");
-}
-
-TEST(HttpServerTls, lets_bad_certificates_in_without_an_identity) {
-  auto server = test_server(with_tls(), who);
-  const auto other_ca = make_ca("other", test_validity());
-  const Validity past{Time::from_seconds(1577836800), Time::from_seconds(1577836800 + 3600)};
-  ASSERT_TRUE(other_ca.ok());
-  const Result<Credential> bad[] = {
-      issue_client_certificate(*other_ca, "admin", {"system:masters"}, test_validity()),
-      issue_client_certificate(test_ca(), "admin", {"system:masters"}, past),
-      // Not for clients.
-      issue_server_certificate(test_ca(), "admin", {"localhost"}, test_validity()),
-  };
-  for (const auto& credential : bad) {
-    ASSERT_TRUE(credential.ok());
-    // Twice: the second connection resumes the session and must not gain by it.
-    ClientOptions options;
-    options.url = cat("https://127.0.0.1:", server->port());
-    options.tls = test_client_tls();
-    options.tls.certificate_pem = credential->certificate_pem;
-    options.tls.key_pem = credential->key_pem;
-    options.max_idle = 0;
-    auto client = HttpClient::open(options);
-    ASSERT_TRUE(client.ok());
-    for (int i = 0; i < 2; ++i) {
-      const auto response = (*client)->send(get("/"), kWait);
-      ASSERT_TRUE(response.ok()) << response.error().message();
-      EXPECT_EQ(response->body, "false true  ") << i;
-    }
-  }
-}
-
-TEST(HttpServerTls, keeps_the_identity_in_a_resumed_session) {
-  auto server = test_server(with_tls(), who);
-  const auto credential = issue_client_certificate(test_ca(), "u", {"g"}, test_validity());
-  ASSERT_TRUE(credential.ok());
-  ClientOptions options;
-  options.url = cat("https://localhost:", server->port());
-  options.tls = test_client_tls();
-  options.tls.certificate_pem = credential->certificate_pem;
-  options.tls.key_pem = credential->key_pem;
-  options.max_idle = 0;
-  auto client = HttpClient::open(options);
-  ASSERT_TRUE(client.ok());
-  for (int i = 0; i < 3; ++i) {
-    const auto response = (*client)->send(get("/"), kWait);
-    ASSERT_TRUE(response.ok()) << response.error().message();
-    EXPECT_EQ(response->body, "true false u g");
-  }
-  EXPECT_EQ(server->stats().accepted, 3U);
-}
-
-TEST(HttpServerTls, serves_without_a_certificate) {
-  auto server = test_server(with_tls(), who);
-  const auto response = test_client(*server, true)->send(get("/"), kWait);
-  ASSERT_TRUE(response.ok());
-  EXPECT_EQ(response->body, "false false  ");
-}
-
-TEST(HttpServerTls, takes_a_new_certificate_while_running) {
-  auto server = test_server(with_tls(), describe);
-  auto old = test_client(*server, true);
-  ASSERT_TRUE(old->send(get("/"), kWait).ok());
-  const auto other_ca = make_ca("other", test_validity());
-  const auto renewed = issue_server_certificate(*other_ca, "s", {"127.0.0.1"}, test_validity());
-  ASSERT_TRUE(renewed.ok());
-
-  ASSERT_TRUE(server->set_tls({renewed->certificate_pem, renewed->key_pem, ""}).ok());
-
-  EXPECT_TRUE(old->send(get("/"), kWait).ok());
-  const auto refused = test_client(*server, true)->send(get("/"), kWait);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message(),
-              HasSubstr("x509: certificate signed by unknown authority"));
-  ClientOptions options;
-  options.url = cat("https://127.0.0.1:", server->port());
-  options.tls.ca_pem = other_ca->certificate_pem;
-  EXPECT_TRUE((*HttpClient::open(options))->send(get("/"), kWait).ok());
-}
-
-TEST(HttpServerTls, tells_a_plain_client_so) {
-  auto server = test_server(with_tls(), describe);
-  RawClient client(server->port());
-  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-  EXPECT_EQ(client.read_all(),
-            "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n");
-}
-
-TEST(HttpServerTls, refuses_a_key_that_does_not_match) {
-  ServerOptions options = with_tls();
-  options.tls->key_pem = test_ca().key_pem;
-  const auto server = HttpServer::start(options, describe);
-  ASSERT_FALSE(server.ok());
-  EXPECT_EQ(server.error().message(), "private key does not match the certificate");
 }
 
 }  // namespace

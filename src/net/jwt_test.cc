@@ -2,8 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/ec.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rsa.h>
 
 #include "base/strings.h"
+#include "json/parse.h"
 #include "net/x509.h"
 
 namespace dibs::net {
@@ -106,6 +111,69 @@ TEST(Jwt, refuses_unfit_keys) {
   EXPECT_FALSE(JwtSigner::open(kRsaPublic).ok());
   JwtVerifier verifier;
   EXPECT_FALSE(verifier.add("rubbish").ok());
+}
+
+std::string make_key(int type, int bits_or_curve) {
+  EVP_PKEY* key = type == EVP_PKEY_RSA ? EVP_RSA_gen(static_cast<unsigned>(bits_or_curve))
+                                       : EVP_EC_gen(OBJ_nid2sn(bits_or_curve));
+  BIO* bio = BIO_new(BIO_s_mem());
+  PEM_write_bio_PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr);
+  char* bytes = nullptr;
+  const long size = BIO_get_mem_data(bio, &bytes);
+  std::string out(bytes, static_cast<std::size_t>(size));
+  BIO_free(bio);
+  EVP_PKEY_free(key);
+  return out;
+}
+
+TEST(Jwt, signs_with_whatever_key_it_is_given) {
+  struct Case {
+    std::string key;
+    const char* algorithm;
+  };
+  std::string all;
+  for (const Case& one : {Case{make_key(EVP_PKEY_RSA, 2048), "RS256"},
+                          Case{make_key(EVP_PKEY_EC, NID_secp384r1), "ES384"},
+                          Case{make_key(EVP_PKEY_EC, NID_secp521r1), "ES512"}}) {
+    const auto signer = JwtSigner::open(one.key);
+    ASSERT_TRUE(signer.ok()) << one.algorithm;
+    EXPECT_EQ(signer->algorithm(), one.algorithm);
+    const std::string token = *signer->sign(claims());
+    JwtVerifier verifier;
+    all += one.key;
+    ASSERT_TRUE(verifier.add(all).ok());
+    EXPECT_EQ(*verifier.verify(token), claims());
+    // As others verify it, by what is published.
+    const auto published = JwkSet::parse(verifier.jwks());
+    ASSERT_TRUE(published.ok());
+    EXPECT_EQ(*published->verify(token, {one.algorithm}), claims());
+    EXPECT_EQ(published->verify(token, {"PS256"}).error().code(), Code::unauthorized);
+    EXPECT_EQ(JwkSet().verify(token, {one.algorithm}).error().code(), Code::not_found);
+  }
+  EXPECT_FALSE(JwtSigner::open(make_key(EVP_PKEY_RSA, 1024)).ok());
+}
+
+TEST(Jwt, reads_keys_that_strangers_publish) {
+  for (const char* text : {R"({})", R"({"keys":5})", R"([])", R"({"keys":{}})"}) {
+    EXPECT_FALSE(JwkSet::parse(*json::parse(text)).ok()) << text;
+  }
+  for (const char* text :
+       {R"({"keys":[]})", R"({"keys":[5,null,{}]})", R"({"keys":[{"kty":"RSA"}]})",
+        R"({"keys":[{"kty":"RSA","n":"AQ","e":"AQAB"}]})",
+        R"({"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]})",
+        R"({"keys":[{"kty":"EC","crv":"P-999","x":"AA","y":"AA"}]})",
+        R"({"keys":[{"kty":"oct","k":"AA"}]})",
+        R"({"keys":[{"use":"enc","kty":"RSA","n":"AQ","e":"AQAB"}]})"}) {
+    const auto set = JwkSet::parse(*json::parse(text));
+    ASSERT_TRUE(set.ok()) << text;
+    EXPECT_TRUE(set->empty()) << text;
+  }
+}
+
+TEST(Jwt, signs_content_apart_from_it) {
+  EXPECT_EQ(
+      detached_signature("some content", "abcdef", "0123456789abcdef"),
+      "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiY2RlZiJ9..Ak-Sq5TJaZVVofPrFWqrt2J4qwsYNxitnuh0Ygr6oz4");
 }
 
 }  // namespace

@@ -9,6 +9,9 @@ enum class Reach : char {
   anywhere,
   /// Global unicast addresses: not this machine's loopback, no link-local one, no group, not ::.
   others,
+  /// As others, and by a route of their own: addresses of pods and of Services. One that only the
+  /// default route leads to is not on this machine's networks, and a stranger would answer.
+  cluster,
 };
 
 }  // namespace dibs::net

@@ -60,6 +60,7 @@ void Connection::begin() {
 std::int64_t Connection::waited(std::int64_t now) const {
   // A handshake and a request take a moment.
   constexpr std::int64_t kMoment = 2000;
+  if (state_ == State::http2) return http2_->idle(now);
   if (state_ != State::handshake && state_ != State::reading) return -1;
   const bool idle = state_ == State::reading && !begun_;
   const std::int64_t span = now - waiting_since_;
@@ -85,7 +86,8 @@ void Connection::on_ready(EventLoop::Ready ready) {
   advance();
 }
 
-void Connection::on_gone(std::function<void()> gone) {
+void Connection::on_gone(std::int32_t stream, std::function<void()> gone) {
+  if (http2_) return http2_->on_gone(stream, std::move(gone));
   if (state_ == State::handling && !peer_closed_) {
     gone_ = std::move(gone);
   } else if (state_ == State::handling || state_ == State::closed) {
@@ -102,11 +104,17 @@ void Connection::on_tick(std::int64_t now) {
     const auto duplex = duplex_;
     return duplex->on_tick(now);
   }
+  if (state_ == State::http2) {
+    http2_->tick(now);
+    advance();
+  }
   if (state_ == State::closed || deadline_ == 0 || now < deadline_) return;
   const std::size_t waiting = channel_->output() + (body_.size() - body_at_);
-  const bool sending = state_ == State::writing || state_ == State::streaming;
-  if (sending && waiting > 0 && waiting + kLeastProgress <= progress_) {
-    progress_ = waiting;
+  const bool sending =
+      state_ == State::writing || state_ == State::streaming || state_ == State::http2;
+  // What waits says nothing: more of it comes as some of it leaves.
+  if (sending && waiting > 0 && channel_->taken() - progress_ >= kLeastProgress) {
+    progress_ = channel_->taken();
     set_deadline(patient_ ? options_.patient_write_timeout : options_.write_timeout);
     return;
   }
@@ -116,6 +124,11 @@ void Connection::on_tick(std::int64_t now) {
 }
 
 void Connection::drain() {
+  if (state_ == State::http2) {
+    http2_->retire(loop_->now());
+    http2_->tick(loop_->now());
+    return advance();
+  }
   if (loop_->now() - waiting_since_ < kQuiet) return;
   if (state_ == State::handshake) return close();
   if (state_ == State::reading && !begun_ && input_.empty()) {
@@ -123,6 +136,25 @@ void Connection::drain() {
     channel_->flush();
     close();
   }
+}
+
+bool Connection::is_busy() const {
+  switch (state_) {
+    case State::reading:
+      return begun_ || !input_.empty();
+    case State::http2:
+      return http2_->streams() > 0;
+    case State::handling:
+    case State::writing:
+    case State::streaming:
+    case State::upgraded:
+      return true;
+    case State::handshake:
+    case State::lingering:
+    case State::closed:
+      break;
+  }
+  return false;
 }
 
 void Connection::close() {
@@ -137,6 +169,7 @@ void Connection::close() {
   loop_->retire(self);
   worker_.remove(*this);
   close_stream();
+  if (http2_) http2_->close();
   tell_gone();
   if (const auto gone = std::move(duplex_)) {
     if (gone->too_slow()) ++worker_.shared.slow_clients;
@@ -170,6 +203,8 @@ bool Connection::step() {
       return step_writing();
     case State::streaming:
       return step_stream();
+    case State::http2:
+      return step_http2();
     case State::lingering:
       return step_lingering();
     case State::handling:
@@ -186,7 +221,7 @@ bool Connection::flush() {
       return true;
     case Io::again:
       if (deadline_ == 0) {
-        progress_ = channel_->output() + (body_.size() - body_at_);
+        progress_ = channel_->taken();
         set_deadline(patient_ ? options_.patient_write_timeout : options_.write_timeout);
       }
       return true;
@@ -220,10 +255,20 @@ bool Connection::step_handshake() {
     peer_.certificate_invalid = !certificate.verified;
     certificate_from_ = certificate.not_before;
     certificate_to_ = certificate.not_after;
+    if (certificate.front_proxy) front_proxy_ = certificate.common_name;
     if (certificate.verified) {
       peer_.common_name = certificate.common_name;
       peer_.organizations = certificate.organizations;
+      peer_.uid = certificate.uid;
+      peer_.credential_id = certificate.credential_id;
     }
+  }
+  if (channel_->speaks_http2()) {
+    state_ = State::http2;
+    peer_.http2 = true;
+    deadline_ = 0;
+    http2_ = std::make_unique<Http2Session>(options_, *this, loop_->now());
+    return true;
   }
   state_ = State::reading;
   return true;
@@ -320,11 +365,7 @@ bool Connection::check_head() {
     refuse(400, "400 Bad Request: missing required Host header");
     return false;
   }
-  request.peer = peer_;
-  if (peer_.certificate && !certificate_current()) {
-    request.peer.certificate = false;
-    request.peer.certificate_invalid = true;
-  }
+  sign(request);
   if (parser_.content_length() > options_.max_body) {
     refuse_body();
     return false;
@@ -342,6 +383,17 @@ bool Connection::check_head() {
   return true;
 }
 
+void Connection::sign(Request& request) const {
+  request.peer = peer_;
+  if (peer_.certificate && !certificate_current()) {
+    request.peer.certificate = false;
+    request.peer.certificate_invalid = true;
+  }
+  if (front_proxy_ && certificate_current()) {
+    request.headers.add(std::string(kFrontProxyField), *front_proxy_);
+  }
+}
+
 void Connection::dispatch() {
   state_ = State::handling;
   deadline_ = 0;
@@ -352,7 +404,7 @@ void Connection::dispatch() {
   }
   patient_ = options_.patient && options_.patient(request);
   try {
-    worker_.shared.handler(std::move(request), make_exchange(shared_from_this()));
+    worker_.shared.handler(std::move(request), make_exchange(shared_from_this(), 0));
   } catch (...) {
     // The exchange has died unanswered and sent a 500; the thread serves others.
   }

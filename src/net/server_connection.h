@@ -6,6 +6,9 @@
 //                  │            └─▶ upgraded      │
 //                  └──────────────────────────────┴─▶ lingering ─▶ closed
 //
+// A client that speaks HTTP/2 goes from the handshake to `http2`, where an Http2Session has the
+// streams; what they are called by is a number, 0 where there is but one.
+//
 // handling: the exchange is with the handler. upgraded: a Duplex has the channel. lingering: the
 // answer is out, and the client may still be sending what nobody will read.
 //
@@ -16,6 +19,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -26,6 +30,7 @@
 #include "net/duplex.h"
 #include "net/event_loop.h"
 #include "net/http.h"
+#include "net/http2_session.h"
 #include "net/http_server.h"
 #include "net/message_parser.h"
 
@@ -97,7 +102,9 @@ struct StreamCore {
 
 using UpgradeReady = std::function<void(std::shared_ptr<ByteStream>)>;
 
-class Connection final : public EventLoop::Source, public std::enable_shared_from_this<Connection> {
+class Connection final : public EventLoop::Source,
+                         public Http2Session::Owner,
+                         public std::enable_shared_from_this<Connection> {
  public:
   /// `host` is what connections are counted by.
   Connection(ServerWorker& worker, std::unique_ptr<Channel> channel, bool tls, std::string address,
@@ -109,6 +116,8 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   void on_tick(std::int64_t now);
   void drain();
   void close();
+  /// A request has begun to come and is not answered to its end.
+  bool is_busy() const;
 
   const std::string& host() const { return host_; }
   /// For how many milliseconds the client has been idle, or slow to send its request; -1: it waits
@@ -118,13 +127,15 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   EventLoop& loop() { return *loop_; }
   std::size_t max_queued() const { return max_queued_; }
 
-  void respond(Response response);
-  void begin_stream(Response head, std::shared_ptr<StreamCore> core);
-  void pump_stream();
-  void abort_stream(bool too_slow);
-  void upgrade(std::string protocol, std::function<void(std::shared_ptr<WebSocket>)> ready);
-  void upgrade_to(Response head, const UpgradeReady& ready);
-  void on_gone(std::function<void()> gone);
+  // Answers, to the request of a stream.
+  void respond(std::int32_t stream, Response response);
+  void begin_stream(std::int32_t stream, Response head, std::shared_ptr<StreamCore> core);
+  void pump_stream(std::int32_t stream);
+  void abort_stream(std::int32_t stream, bool too_slow);
+  void upgrade(std::int32_t stream, std::string protocol,
+               std::function<void(std::shared_ptr<WebSocket>)> ready);
+  void upgrade_to(std::int32_t stream, Response head, const UpgradeReady& ready);
+  void on_gone(std::int32_t stream, std::function<void()> gone);
 
   std::size_t index = 0;  // in its worker's list
 
@@ -136,6 +147,7 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
     writing,
     streaming,
     upgraded,
+    http2,
     lingering,
     closed
   };
@@ -146,7 +158,19 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   bool step_reading();
   bool step_writing();
   bool step_stream();
+  bool step_http2();
   bool step_lingering();
+
+  // Of the Http2Session.
+  void dispatch(std::int32_t stream, Request request) override;
+  std::string date() override;
+  void count_bad_request() override { ++worker_.shared.bad_requests; }
+  void count_slow_client() override { ++worker_.shared.slow_clients; }
+  void respond(Response response);
+  /// Answers an upgrade that HTTP/2 has no way for.
+  void refuse_upgrade(std::int32_t stream);
+  /// Who sends it, as far as the connection knows.
+  void sign(Request& request) const;
 
   bool parse(std::string_view bytes, bool from_input);
   /// False when the request was turned away by its head.
@@ -174,6 +198,7 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   Peer peer_;
   const std::string host_;
   Time certificate_from_, certificate_to_;
+  std::optional<std::string> front_proxy_;  // the name of one
   State state_;
   bool advancing_ = false;
   bool input_fresh_ = false;  // input_ holds bytes the parser has not seen
@@ -188,17 +213,19 @@ class Connection final : public EventLoop::Source, public std::enable_shared_fro
   bool patient_ = false;       // who reads the answer may pause
   std::int64_t deadline_ = 0;  // steady milliseconds; 0: none
   std::int64_t waiting_since_ = 0;
-  std::size_t progress_ = 0;  // output when the deadline was set
-  std::string input_;         // bytes of a request in the making, or of the next one
-  std::string body_;          // of the response, from body_at_ on still to write
+  std::uint64_t progress_ = 0;  // what the socket had taken when the deadline was set
+  std::string input_;           // bytes of a request in the making, or of the next one
+  std::string body_;            // of the response, from body_at_ on still to write
   std::size_t body_at_ = 0;
   std::size_t in_flight_ = 0;  // stream bytes in the channel's output
   std::shared_ptr<StreamCore> stream_;
   std::shared_ptr<Duplex> duplex_;
   std::function<void()> gone_;  // who makes the answer wants to know
   std::string websocket_key_;   // the current request asks for an upgrade
+  std::unique_ptr<Http2Session> http2_;
 };
 
-std::unique_ptr<Exchange> make_exchange(std::shared_ptr<Connection> connection);
+std::unique_ptr<Exchange> make_exchange(std::shared_ptr<Connection> connection,
+                                        std::int32_t stream);
 
 }  // namespace dibs::net

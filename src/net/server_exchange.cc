@@ -14,8 +14,9 @@ constexpr std::size_t kLarge = std::size_t{64} * 1024;
 
 class ServerStream final : public BodyStream {
  public:
-  ServerStream(std::shared_ptr<Connection> connection, std::shared_ptr<StreamCore> core)
-      : connection_(std::move(connection)), core_(std::move(core)) {}
+  ServerStream(std::shared_ptr<Connection> connection, std::int32_t stream,
+               std::shared_ptr<StreamCore> core)
+      : connection_(std::move(connection)), stream_(stream), core_(std::move(core)) {}
 
   ~ServerStream() override {
     std::function<void()> dropped;
@@ -24,7 +25,8 @@ class ServerStream final : public BodyStream {
       if (core_->finished || core_->closed) return;
       dropped.swap(core_->on_closed);
     }
-    connection_->loop().post([connection = connection_] { connection->abort_stream(false); });
+    connection_->loop().post(
+        [connection = connection_, stream = stream_] { connection->abort_stream(stream, false); });
   }
 
   bool write(SharedBytes piece) override {
@@ -43,7 +45,7 @@ class ServerStream final : public BodyStream {
       }
     }
     if (wake) {
-      auto pump = [connection = connection_] { connection->pump_stream(); };
+      auto pump = [connection = connection_, stream = stream_] { connection->pump_stream(stream); };
       if (large) {
         connection_->loop().post_bulk(std::move(pump));
       } else {
@@ -51,7 +53,8 @@ class ServerStream final : public BodyStream {
       }
       return true;
     }
-    connection_->loop().post([connection = connection_] { connection->abort_stream(true); });
+    connection_->loop().post(
+        [connection = connection_, stream = stream_] { connection->abort_stream(stream, true); });
     return false;
   }
 
@@ -95,18 +98,20 @@ class ServerStream final : public BodyStream {
       if (core_->closed || std::exchange(core_->finished, true)) return;
       core_->scheduled = true;
     }
-    connection_->loop().post([connection = connection_] { connection->pump_stream(); });
+    connection_->loop().post(
+        [connection = connection_, stream = stream_] { connection->pump_stream(stream); });
   }
 
  private:
   std::shared_ptr<Connection> connection_;
+  const std::int32_t stream_;
   std::shared_ptr<StreamCore> core_;
 };
 
 class ServerExchange final : public Exchange {
  public:
-  explicit ServerExchange(std::shared_ptr<Connection> connection)
-      : connection_(std::move(connection)) {}
+  ServerExchange(std::shared_ptr<Connection> connection, std::int32_t stream)
+      : connection_(std::move(connection)), stream_(stream) {}
 
   ~ServerExchange() override {
     if (connection_ == nullptr) return;
@@ -120,23 +125,25 @@ class ServerExchange final : public Exchange {
   void respond(Response response) override {
     const auto connection = std::move(connection_);
     if (connection == nullptr) return;
-    if (connection->loop().on_this_thread()) return connection->respond(std::move(response));
-    connection->loop().post([connection, response = std::move(response)]() mutable {
-      connection->respond(std::move(response));
-    });
+    if (connection->loop().on_this_thread())
+      return connection->respond(stream_, std::move(response));
+    connection->loop().post(
+        [connection, stream = stream_, response = std::move(response)]() mutable {
+          connection->respond(stream, std::move(response));
+        });
   }
 
   std::shared_ptr<BodyStream> stream(Response head) override {
     const auto connection = std::move(connection_);
     auto core = std::make_shared<StreamCore>();
-    auto stream = std::make_shared<ServerStream>(connection, core);
+    auto stream = std::make_shared<ServerStream>(connection, stream_, core);
     if (connection->loop().on_this_thread()) {
-      connection->begin_stream(std::move(head), std::move(core));
+      connection->begin_stream(stream_, std::move(head), std::move(core));
       return stream;
     }
     const bool posted =
-        connection->loop().post([connection, core, head = std::move(head)]() mutable {
-          connection->begin_stream(std::move(head), std::move(core));
+        connection->loop().post([connection, id = stream_, core, head = std::move(head)]() mutable {
+          connection->begin_stream(id, std::move(head), std::move(core));
         });
     if (!posted) {
       const MutexLock lock(core->mutex);
@@ -149,37 +156,43 @@ class ServerExchange final : public Exchange {
                std::function<void(std::shared_ptr<WebSocket>)> ready) override {
     const auto connection = std::move(connection_);
     if (connection->loop().on_this_thread()) {
-      return connection->upgrade(std::move(protocol), std::move(ready));
+      return connection->upgrade(stream_, std::move(protocol), std::move(ready));
     }
-    const bool posted = connection->loop().post([connection, protocol = std::move(protocol),
-                                                 ready] { connection->upgrade(protocol, ready); });
+    const bool posted =
+        connection->loop().post([connection, stream = stream_, protocol = std::move(protocol),
+                                 ready] { connection->upgrade(stream, protocol, ready); });
     if (!posted) ready(nullptr);
   }
 
   void upgrade_to(Response head, UpgradeReady ready) override {
     const auto connection = std::move(connection_);
     if (connection->loop().on_this_thread()) {
-      return connection->upgrade_to(std::move(head), ready);
+      return connection->upgrade_to(stream_, std::move(head), ready);
     }
-    const bool posted = connection->loop().post(
-        [connection, head = std::move(head), ready] { connection->upgrade_to(head, ready); });
+    const bool posted =
+        connection->loop().post([connection, stream = stream_, head = std::move(head), ready] {
+          connection->upgrade_to(stream, head, ready);
+        });
     if (!posted) ready(nullptr);
   }
 
   void on_gone(std::function<void()> gone) override {
     if (connection_ == nullptr) return;
-    if (connection_->loop().on_this_thread()) return connection_->on_gone(std::move(gone));
-    connection_->loop().post([connection = connection_, gone] { connection->on_gone(gone); });
+    if (connection_->loop().on_this_thread()) return connection_->on_gone(stream_, std::move(gone));
+    connection_->loop().post(
+        [connection = connection_, stream = stream_, gone] { connection->on_gone(stream, gone); });
   }
 
  private:
   std::shared_ptr<Connection> connection_;  // null once answered
+  const std::int32_t stream_;
 };
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_exchange(std::shared_ptr<Connection> connection) {
-  return std::make_unique<ServerExchange>(std::move(connection));
+std::unique_ptr<Exchange> make_exchange(std::shared_ptr<Connection> connection,
+                                        std::int32_t stream) {
+  return std::make_unique<ServerExchange>(std::move(connection), stream);
 }
 
 }  // namespace dibs::net

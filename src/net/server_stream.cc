@@ -29,7 +29,12 @@ void Connection::close_stream() {
   if (closed && !finished) closed();
 }
 
-void Connection::begin_stream(Response head, std::shared_ptr<StreamCore> core) {
+void Connection::begin_stream(std::int32_t stream, Response head,
+                              std::shared_ptr<StreamCore> core) {
+  if (http2_) {
+    http2_->begin_stream(stream, std::move(head), std::move(core));
+    return advance();
+  }
   stream_ = std::move(core);
   if (state_ != State::handling) return close_stream();
   chunked_ = http_1_1_ && !to_head_ && !has_no_body(head.status);
@@ -47,11 +52,19 @@ void Connection::begin_stream(Response head, std::shared_ptr<StreamCore> core) {
   advance();
 }
 
-void Connection::pump_stream() {
+void Connection::pump_stream(std::int32_t stream) {
+  if (state_ == State::http2) {
+    http2_->pump_stream(stream);
+    return advance();
+  }
   if (state_ == State::streaming) advance();
 }
 
-void Connection::abort_stream(bool too_slow) {
+void Connection::abort_stream(std::int32_t stream, bool too_slow) {
+  if (state_ == State::http2) {
+    http2_->abort_stream(stream, too_slow);
+    return advance();
+  }
   if (state_ == State::closed || stream_ == nullptr) return;
   if (too_slow) ++worker_.shared.slow_clients;
   close();
@@ -135,8 +148,12 @@ bool Connection::step_stream() {
   return true;
 }
 
-void Connection::upgrade(std::string protocol,
+void Connection::upgrade(std::int32_t stream, std::string protocol,
                          std::function<void(std::shared_ptr<WebSocket>)> ready) {
+  if (http2_) {
+    refuse_upgrade(stream);
+    return ready(nullptr);
+  }
   if (state_ != State::handling) return ready(nullptr);
   if (websocket_key_.empty()) {
     Response response;
@@ -152,13 +169,25 @@ void Connection::upgrade(std::string protocol,
   head.headers.add("Connection", "Upgrade");
   head.headers.add("Sec-WebSocket-Accept", ws_accept(websocket_key_));
   if (!protocol.empty()) head.headers.add("Sec-WebSocket-Protocol", std::move(protocol));
-  upgrade_to(std::move(head), [&](std::shared_ptr<ByteStream> stream) {
+  upgrade_to(stream, std::move(head), [&](std::shared_ptr<ByteStream> stream) {
     if (stream == nullptr) return ready(nullptr);
     ready(make_websocket(std::move(stream), WsEnd::server, options_.max_websocket_message));
   });
 }
 
-void Connection::upgrade_to(Response head, const UpgradeReady& ready) {
+void Connection::refuse_upgrade(std::int32_t stream) {
+  Response response;
+  response.status = 400;
+  response.headers.add("Content-Type", "text/plain; charset=utf-8");
+  response.body = "Bad Request: upgrades need HTTP/1.1\n";
+  respond(stream, std::move(response));
+}
+
+void Connection::upgrade_to(std::int32_t stream, Response head, const UpgradeReady& ready) {
+  if (http2_) {
+    refuse_upgrade(stream);
+    return ready(nullptr);
+  }
   if (state_ != State::handling) return ready(nullptr);
   std::string text = cat("HTTP/1.1 ", head.status, ' ', reason_phrase(head.status), "\r\n");
   for (const auto& [name, value] : head.headers.fields()) {

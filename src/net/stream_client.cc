@@ -1,16 +1,15 @@
 #include "net/stream_client.h"
 
 #include <algorithm>
-#include <deque>
 #include <mutex>
 #include <thread>
 #include <unordered_set>
 #include <vector>
 
-#include "base/mutex.h"
 #include "base/strings.h"
 #include "net/client_connection.h"
 #include "net/duplex.h"
+#include "net/lookups.h"
 #include "net/opening.h"
 
 namespace dibs::net {
@@ -89,47 +88,6 @@ class ParsedBody final : public BodySource {
   std::shared_ptr<State> state_;
 };
 
-/// Looks names up, one after the other, on a thread that begins with the first of them.
-class Lookups {
- public:
-  ~Lookups() {
-    {
-      const MutexLock lock(mutex_);
-      closed_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
-
-  void post(std::function<void()> lookup) {
-    const MutexLock lock(mutex_);
-    if (closed_) return;
-    queue_.push_back(std::move(lookup));
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-    changed_.notify_all();
-  }
-
- private:
-  void run() {
-    MutexLock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [this]() DIBS_REQUIRES(mutex_) { return closed_ || !queue_.empty(); });
-      if (closed_) return;
-      const auto lookup = std::move(queue_.front());
-      queue_.pop_front();
-      lock.unlock();
-      lookup();
-      lock.lock();
-    }
-  }
-
-  Mutex mutex_;
-  CondVar changed_;
-  std::deque<std::function<void()>> queue_ DIBS_GUARDED_BY(mutex_);
-  bool closed_ DIBS_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
-};
-
 Error closing() { return Error::unavailable("the client is closed"); }
 
 }  // namespace
@@ -168,15 +126,20 @@ struct StreamClient::Impl {
     for (const auto& one : std::vector(open.begin(), open.end())) one->close();
   }
 
+  static void connect(Opening& one, Lookups::Addresses addresses) {
+    if (!addresses.ok()) return one.fail(std::move(addresses).error());
+    one.begin(std::move(addresses).value());
+  }
+
   /// The address is known, or is found out beside the io thread.
   void dial(const std::shared_ptr<Opening>& one, Reach reach) {
-    const auto found = [one](Result<std::vector<SocketAddress>> addresses) {
-      if (!addresses.ok()) return one->fail(std::move(addresses).error());
-      one->begin(std::move(addresses).value());
-    };
-    if (!needs_lookup(one->url())) return found(resolve(one->url(), reach));
-    lookups.post([loop = loop, url = one->url(), reach, found] {
-      loop->post([found, addresses = resolve(url, reach)] { found(addresses); });
+    if (!needs_lookup(one->url())) return connect(*one, resolve(one->url(), reach));
+    // The look-up may outlast the client, and must not hold anything of it.
+    const std::weak_ptr<Opening> weak = one;
+    lookups.find(one->url(), reach, [loop = loop, weak](const Lookups::Addresses& addresses) {
+      loop->post([weak, addresses] {
+        if (const auto opening = weak.lock()) connect(*opening, addresses);
+      });
     });
   }
 
@@ -274,10 +237,20 @@ std::shared_ptr<StreamRequest> StreamClient::request(const std::string& url,
                                                      std::shared_ptr<TlsContext> tls,
                                                      const Request& request, Duration timeout,
                                                      Reach reach) {
+  return request_at({}, 0, url, std::move(tls), request, timeout, reach);
+}
+
+std::shared_ptr<StreamRequest> StreamClient::request_at(const std::string& host, std::uint16_t port,
+                                                        const std::string& url,
+                                                        std::shared_ptr<TlsContext> tls,
+                                                        const Request& request, Duration timeout,
+                                                        Reach reach) {
   const auto task = [&]() -> Result<Opening::Task> {
     Opening::Task out;
     DIBS_TRY(out.url, Url::parse(url));
     DIBS_TRY(out.message, request_head(request, out.url));
+    out.url.at_host = host;
+    out.url.at_port = port;
     out.message.append(request.body);
     out.tls = std::move(tls);
     out.to_head = request.method == "HEAD";

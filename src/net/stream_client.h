@@ -2,7 +2,7 @@
 // Requests whose answer is a stream: an upgraded connection, or a body that comes as it is made.
 // All of it, from the first packet on, happens on the client's one io thread: neither a server that
 // never answers nor a thousand quiet streams cost a thread. Names, unlike addresses, are looked up
-// by one thread more, one at a time.
+// by threads of their own (lookups.h).
 
 #include <functional>
 #include <memory>
@@ -63,6 +63,10 @@ class StreamClient {
   std::shared_ptr<StreamRequest> request(const std::string& url, std::shared_ptr<TlsContext> tls,
                                          const Request& request, Duration timeout,
                                          Reach reach = Reach::anywhere);
+  /// The same, dialled at another host and port than the URL's.
+  std::shared_ptr<StreamRequest> request_at(const std::string& host, std::uint16_t port,
+                                            const std::string& url, std::shared_ptr<TlsContext> tls,
+                                            const Request& request, Duration timeout, Reach reach);
 
  private:
   struct Impl;

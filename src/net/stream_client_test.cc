@@ -101,6 +101,35 @@ TEST(StreamClient, carries_bytes_both_ways) {
   }
 }
 
+TEST(StreamClient, takes_no_session_of_one_name_for_a_proof_of_another) {
+  const auto one = issue_server_certificate(test_ca(), "s", {"127.0.0.1"}, test_validity());
+  ASSERT_TRUE(one.ok());
+  ServerOptions options;
+  options.tls = TlsServerOptions{one->certificate_pem, one->key_pem};
+  auto server = test_server(options, [](Request, std::unique_ptr<Exchange> exchange) {
+    exchange->respond(text(200, ""));
+  });
+  StreamClient client;
+  const auto context = client_context();
+  const auto ask = [&](const char* name) -> std::string {
+    std::promise<Result<StreamAnswer>> done;
+    Request request = get("/");
+    request.headers.add("Connection", "close");
+    const auto asked = client.request_at("127.0.0.1", server->port(), cat("https://", name),
+                                         context, request, kWait, Reach::anywhere);
+    asked->start([&](Result<StreamAnswer> answer) { done.set_value(std::move(answer)); });
+    auto answer = done.get_future().get();
+    if (!answer.ok()) return answer.error().message();
+    // A ticket comes behind the handshake, before the body's end.
+    return whole_body(answer->body, kWait).value();
+  };
+
+  EXPECT_EQ(ask("127.0.0.1"), "");
+  // What answers can take the ticket up, and has no certificate of that name.
+  EXPECT_THAT(ask("127.0.0.2"), testing::HasSubstr("failed to verify certificate"));
+  EXPECT_EQ(ask("127.0.0.1"), "");
+}
+
 TEST(StreamClient, keeps_what_came_with_the_head) {
   auto server = test_server({}, [](Request, std::unique_ptr<Exchange> exchange) {
     exchange->upgrade_to(switching("x"), [](std::shared_ptr<ByteStream> stream) {

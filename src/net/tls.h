@@ -7,16 +7,43 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
 namespace dibs::net {
+
+/// What a client that asks for one of the names is shown instead. "*.example.com" stands for names
+/// with one more label. Without names: those of the certificate.
+struct TlsIdentity {
+  std::string certificate_pem = {};  // the chain, own certificate first
+  std::string key_pem = {};
+  std::vector<std::string> names = {};
+
+  bool operator==(const TlsIdentity&) const = default;
+};
+
+/// A field of requests whose sender showed a certificate of a front proxy (front_proxy_ca_pem),
+/// with its common name. No client can send it: names of fields do not begin with a colon.
+inline constexpr std::string_view kFrontProxyField = ":front-proxy";
 
 struct TlsServerOptions {
   std::string certificate_pem = {};  // the chain, own certificate first
   std::string key_pem = {};
   /// Client certificates are asked for, not demanded, when set; may hold several CAs.
   std::string client_ca_pem = {};
+  /// The same for those who tell by headers for whom they ask. The two do not stand in for each
+  /// other.
+  std::string front_proxy_ca_pem = {};
+  std::vector<TlsIdentity> by_name = {};
+  bool only_tls_1_3 = false;
+  /// HTTP/2 for clients that would rather speak it.
+  bool http2 = false;
+  /// Names as of IANA, of TLS 1.2 and 1.3; of a version that none is named for, OpenSSL's choice.
+  std::vector<std::string> cipher_suites = {};
+
+  bool operator==(const TlsServerOptions&) const = default;
 };
 
 struct TlsClientOptions {

@@ -10,9 +10,12 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
 #include <ctime>
+#include <limits>
 #include <memory>
 
+#include "base/pem.h"
 #include "base/strings.h"
 #include "net/tls_impl.h"
 
@@ -115,12 +118,69 @@ bool add_entry(X509_NAME* name, int nid, std::string_view value) {
                                     static_cast<int>(value.size()), -1, 0) == 1;
 }
 
+/// Names of nodes are longer than the table of add_entry() allows.
+bool add_long_entry(X509_NAME* name, int nid, std::string_view value) {
+  return X509_NAME_add_entry_by_NID(name, nid, V_ASN1_UTF8STRING,
+                                    reinterpret_cast<const unsigned char*>(value.data()),
+                                    static_cast<int>(value.size()), -1, 0) == 1;
+}
+
+std::string text_of(const ASN1_STRING* text) {
+  unsigned char* utf8 = nullptr;
+  const int size = ASN1_STRING_to_UTF8(&utf8, text);
+  if (size < 0) {
+    ERR_clear_error();
+    return {};
+  }
+  std::string out(reinterpret_cast<char*>(utf8), static_cast<std::size_t>(size));
+  OPENSSL_free(utf8);
+  return out;
+}
+
+std::vector<std::string> entries(const X509_NAME* name, const ASN1_OBJECT* type) {
+  std::vector<std::string> out;
+  for (int i = X509_NAME_get_index_by_OBJ(name, type, -1); i >= 0;
+       i = X509_NAME_get_index_by_OBJ(name, type, i)) {
+    out.push_back(text_of(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, i))));
+  }
+  return out;
+}
+
+std::vector<std::string> entries(const X509_NAME* name, int nid) {
+  return entries(name, OBJ_nid2obj(nid));
+}
+
+std::vector<std::string> user_ids_of(const X509_NAME* name) {
+  const std::unique_ptr<ASN1_OBJECT, Freed<ASN1_OBJECT_free>> type(
+      OBJ_txt2obj("1.3.6.1.4.1.57683.2", 1));
+  return entries(name, type.get());
+}
+
+constexpr int kSubjectParts[] = {
+    NID_countryName,         NID_organizationName, NID_organizationalUnitName,
+    NID_localityName,        NID_streetAddress,    NID_postalCode,
+    NID_stateOrProvinceName, NID_serialNumber,     NID_commonName};
+
+/// What a subject says in words that everybody reads the same way: other parts could mean
+/// something to somebody else, and nobody has looked at them.
+bool add_known_parts(X509_NAME* name, const X509_NAME* subject) {
+  for (const int part : kSubjectParts) {
+    for (const std::string& value : entries(subject, part)) {
+      if (value.empty()) continue;
+      if (!add_long_entry(name, part, value)) return false;
+    }
+  }
+  return true;
+}
+
 struct Plan {
+  const X509_NAME* subject = nullptr;  // in place of the next two
   std::string_view common_name;
   const std::vector<std::string>* organizations = nullptr;
   const std::vector<std::string>* names = nullptr;
+  GENERAL_NAMES* alternatives = nullptr;  // the same, as a request has them
   const char* basic_constraints = "critical,CA:FALSE";
-  const char* key_usage = "critical,digitalSignature,keyEncipherment";
+  std::string key_usage = "critical,digitalSignature,keyEncipherment";
   std::string extended_key_usage;
   Validity validity;
 };
@@ -145,12 +205,15 @@ Result<Certificate> make_certificate(const Plan& plan, EVP_PKEY* key, X509* ca, 
 
   X509_NAME* subject = X509_get_subject_name(certificate);
   bool good = true;
+  if (plan.subject != nullptr) good = add_known_parts(subject, plan.subject);
   if (plan.organizations != nullptr) {
     for (const auto& organization : *plan.organizations) {
       good = good && add_entry(subject, NID_organizationName, organization);
     }
   }
-  good = good && add_entry(subject, NID_commonName, plan.common_name);
+  if (plan.subject == nullptr) {
+    good = good && add_entry(subject, NID_commonName, plan.common_name);
+  }
   if (!good) return Error::invalid(cat("certificate subject: ", openssl_error()));
 
   X509* issuer = ca != nullptr ? ca : certificate;
@@ -158,8 +221,10 @@ Result<Certificate> make_certificate(const Plan& plan, EVP_PKEY* key, X509* ca, 
   X509_set_pubkey(certificate, key);
 
   good = add_extension(certificate, issuer, NID_basic_constraints, plan.basic_constraints) &&
-         add_extension(certificate, issuer, NID_key_usage, plan.key_usage) &&
          add_extension(certificate, issuer, NID_subject_key_identifier, "hash");
+  if (!plan.key_usage.empty()) {
+    good = good && add_extension(certificate, issuer, NID_key_usage, plan.key_usage.c_str());
+  }
   if (ca != nullptr) {
     good = good && add_extension(certificate, issuer, NID_authority_key_identifier, "keyid");
   }
@@ -169,6 +234,10 @@ Result<Certificate> make_certificate(const Plan& plan, EVP_PKEY* key, X509* ca, 
   }
   if (plan.names != nullptr && !plan.names->empty()) {
     good = good && add_names(certificate, *plan.names);
+  }
+  if (plan.alternatives != nullptr && sk_GENERAL_NAME_num(plan.alternatives) > 0) {
+    good =
+        good && X509_add1_ext_i2d(certificate, NID_subject_alt_name, plan.alternatives, 0, 0) == 1;
   }
   if (!good) return failed("certificate extension");
   if (X509_sign(certificate, ca_key != nullptr ? ca_key : key, EVP_sha256()) == 0) {
@@ -205,62 +274,135 @@ Result<Credential> issue(const Credential& ca, const Plan& plan) {
   return out;
 }
 
-std::string text_of(const ASN1_STRING* text) {
-  unsigned char* utf8 = nullptr;
-  const int size = ASN1_STRING_to_UTF8(&utf8, text);
-  if (size < 0) {
-    ERR_clear_error();
-    return {};
-  }
-  std::string out(reinterpret_cast<char*>(utf8), static_cast<std::size_t>(size));
-  OPENSSL_free(utf8);
-  return out;
-}
-
-std::vector<std::string> entries(const X509_NAME* name, int nid) {
-  std::vector<std::string> out;
-  for (int i = X509_NAME_get_index_by_NID(name, nid, -1); i >= 0;
-       i = X509_NAME_get_index_by_NID(name, nid, i)) {
-    out.push_back(text_of(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, i))));
-  }
-  return out;
-}
-
 // The last one counts when there are several, as in Go.
 std::string common_name_of(const X509_NAME* name) {
   auto all = entries(name, NID_commonName);
   return all.empty() ? std::string() : std::move(all.back());
 }
 
+/// "99991231235959Z" stands for no end at all, and a Time ends before it: as the last one that
+/// there is it is still to come. Differences of what comes of this are Durations.
 Time time_of(const ASN1_TIME* time) {
+  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max() / 1'000'000'000;
   std::tm parts{};
   if (ASN1_TIME_to_tm(time, &parts) != 1) return {};
-  return Time::from_seconds(::timegm(&parts));
+  return Time::from_seconds(std::clamp<std::int64_t>(::timegm(&parts), 0, kLast));
 }
 
-void read_names(GENERAL_NAMES* all, std::vector<std::string>& dns, std::vector<std::string>& ips) {
+/// Bytes of another number are none, whatever the certificate says.
+bool is_address(const GENERAL_NAME& name) {
+  if (name.type != GEN_IPADD) return false;
+  const int size = ASN1_STRING_length(name.d.iPAddress);
+  return size == 4 || size == 16;
+}
+
+void read_names(GENERAL_NAMES* all, std::vector<std::string>& dns, std::vector<std::string>& ips,
+                std::vector<std::string>* emails = nullptr,
+                std::vector<std::string>* uris = nullptr) {
   for (int i = 0; i < sk_GENERAL_NAME_num(all); ++i) {
     const GENERAL_NAME* name = sk_GENERAL_NAME_value(all, i);
     if (name->type == GEN_DNS) {
       dns.push_back(text_of(name->d.dNSName));
-    } else if (name->type == GEN_IPADD) {
-      const int size = ASN1_STRING_length(name->d.iPAddress);
+    } else if (name->type == GEN_EMAIL && emails != nullptr) {
+      emails->push_back(text_of(name->d.rfc822Name));
+    } else if (name->type == GEN_URI && uris != nullptr) {
+      uris->push_back(text_of(name->d.uniformResourceIdentifier));
+    } else if (is_address(*name)) {
+      const bool is_v4 = ASN1_STRING_length(name->d.iPAddress) == 4;
       char text[INET6_ADDRSTRLEN] = "";
-      ::inet_ntop(size == 4 ? AF_INET : AF_INET6, ASN1_STRING_get0_data(name->d.iPAddress), text,
+      ::inet_ntop(is_v4 ? AF_INET : AF_INET6, ASN1_STRING_get0_data(name->d.iPAddress), text,
                   sizeof text);
-      if (size == 4 || size == 16) ips.emplace_back(text);
+      ips.emplace_back(text);
     }
   }
 }
 
+struct NamesFree {
+  void operator()(GENERAL_NAMES* names) const { GENERAL_NAMES_free(names); }
+};
+using Names = std::unique_ptr<GENERAL_NAMES, NamesFree>;
+
+/// The alternative names of a request; null where it has none.
+Names names_of(X509_REQ* request) {
+  STACK_OF(X509_EXTENSION)* extensions = X509_REQ_get_extensions(request);
+  if (extensions == nullptr) return nullptr;
+  Names names(static_cast<GENERAL_NAMES*>(
+      X509V3_get_d2i(extensions, NID_subject_alt_name, nullptr, nullptr)));
+  sk_X509_EXTENSION_pop_free(extensions, X509_EXTENSION_free);
+  return names;
+}
+
+/// Those that certificates of a cluster may have.
+void drop_other_names(GENERAL_NAMES* names) {
+  for (int i = sk_GENERAL_NAME_num(names) - 1; i >= 0; --i) {
+    const GENERAL_NAME& name = *sk_GENERAL_NAME_value(names, i);
+    if (name.type == GEN_DNS || name.type == GEN_EMAIL || name.type == GEN_URI) continue;
+    if (is_address(name)) continue;
+    GENERAL_NAME_free(sk_GENERAL_NAME_delete(names, i));
+  }
+}
+
+struct Usage {
+  std::string_view name;
+  const char* text;
+};
+constexpr Usage kKeyUsages[] = {{"signing", "digitalSignature"},
+                                {"digital signature", "digitalSignature"},
+                                {"content commitment", "nonRepudiation"},
+                                {"key encipherment", "keyEncipherment"},
+                                {"key agreement", "keyAgreement"},
+                                {"data encipherment", "dataEncipherment"},
+                                {"cert sign", "keyCertSign"},
+                                {"crl sign", "cRLSign"},
+                                {"encipher only", "encipherOnly"},
+                                {"decipher only", "decipherOnly"}};
+constexpr Usage kExtendedUsages[] = {{"any", "anyExtendedKeyUsage"},
+                                     {"server auth", "serverAuth"},
+                                     {"client auth", "clientAuth"},
+                                     {"code signing", "codeSigning"},
+                                     {"email protection", "emailProtection"},
+                                     {"s/mime", "emailProtection"},
+                                     {"ipsec end system", "ipsecEndSystem"},
+                                     {"ipsec tunnel", "ipsecTunnel"},
+                                     {"ipsec user", "ipsecUser"},
+                                     {"timestamping", "timeStamping"},
+                                     {"ocsp signing", "OCSPSigning"},
+                                     {"microsoft sgc", "msSGC"},
+                                     {"netscape sgc", "nsSGC"}};
+
+/// Adds the usage's text to the list, once. False when the table does not know it.
+template <std::size_t N>
+bool add_usage(const Usage (&table)[N], std::string_view name, std::vector<std::string>& out) {
+  for (const Usage& usage : table) {
+    if (usage.name != name) continue;
+    if (std::find(out.begin(), out.end(), usage.text) == out.end()) out.emplace_back(usage.text);
+    return true;
+  }
+  return false;
+}
+
+// Not by OpenSSL's reader of PEM, which finds another request than the one that was validated
+// where a block is damaged.
 Result<SigningReq> read_request(std::string_view pem) {
-  SigningReq request(PEM_read_bio_X509_REQ(reader(pem).get(), nullptr, no_passphrase, nullptr));
+  const auto block = next_pem_block(pem);
+  if (!block || block->type != "CERTIFICATE REQUEST") {
+    return Error::invalid("PEM block type must be CERTIFICATE REQUEST");
+  }
+  const auto* data = reinterpret_cast<const unsigned char*>(block->bytes.data());
+  const auto* end = data + block->bytes.size();
+  SigningReq request(d2i_X509_REQ(nullptr, &data, end - data));
   ERR_clear_error();
-  if (request == nullptr) return Error::invalid("PEM block type must be CERTIFICATE REQUEST");
+  if (request == nullptr || data != end) {
+    return Error::invalid("the PEM block is not a certificate request");
+  }
   EVP_PKEY* key = X509_REQ_get0_pubkey(request.get());
   if (key == nullptr || X509_REQ_verify(request.get(), key) != 1) {
     ERR_clear_error();
     return Error::invalid("the request is not signed by its own key");
+  }
+  // Of two names each reader could take another one.
+  if (entries(X509_REQ_get_subject_name(request.get()), NID_commonName).size() > 1) {
+    return Error::invalid("the subject has more than one common name");
   }
   return request;
 }
@@ -270,15 +412,8 @@ SigningRequest describe_request(X509_REQ* request) {
   const X509_NAME* subject = X509_REQ_get_subject_name(request);
   out.common_name = common_name_of(subject);
   out.organizations = entries(subject, NID_organizationName);
-  STACK_OF(X509_EXTENSION)* extensions = X509_REQ_get_extensions(request);
-  if (extensions != nullptr) {
-    auto* names = static_cast<GENERAL_NAMES*>(
-        X509V3_get_d2i(extensions, NID_subject_alt_name, nullptr, nullptr));
-    if (names != nullptr) {
-      read_names(names, out.dns_names, out.ip_addresses);
-      GENERAL_NAMES_free(names);
-    }
-    sk_X509_EXTENSION_pop_free(extensions, X509_EXTENSION_free);
+  if (const Names names = names_of(request)) {
+    read_names(names.get(), out.dns_names, out.ip_addresses, &out.email_addresses, &out.uris);
   }
   return out;
 }
@@ -330,9 +465,61 @@ Result<Credential> issue_client_certificate(const Credential& ca, std::string_vi
   return issue(ca, plan);
 }
 
+Result<> check_authority(const Credential& ca) {
+  DIBS_TRY(const CertificateInfo info, parse_certificate(ca.certificate_pem));
+  if (!info.is_ca) return Error::invalid("CA: the certificate is not that of an authority");
+  // Tried, since some keys can be read and match, and sign nothing here.
+  DIBS_CHECK(issue_client_certificate(ca, "trial", {}, {info.not_before, info.not_after}));
+  return success();
+}
+
 Result<SigningRequest> parse_signing_request(std::string_view pem) {
   DIBS_TRY(auto request, read_request(pem));
   return describe_request(request.get());
+}
+
+Result<std::string> make_signing_request(std::string_view key_pem, std::string_view common_name,
+                                         const std::vector<std::string>& organizations) {
+  const Key key = read_key(key_pem);
+  if (key == nullptr) return Error::invalid("key: not a private key as PEM");
+  const SigningReq request(X509_REQ_new());
+  const std::unique_ptr<X509_NAME, Freed<X509_NAME_free>> subject(X509_NAME_new());
+  bool good = request != nullptr && subject != nullptr;
+  for (const std::string& organization : organizations) {
+    good = good && add_entry(subject.get(), NID_organizationName, organization);
+  }
+  good = good && add_long_entry(subject.get(), NID_commonName, common_name) &&
+         X509_REQ_set_version(request.get(), 0) == 1 &&
+         X509_REQ_set_subject_name(request.get(), subject.get()) == 1 &&
+         X509_REQ_set_pubkey(request.get(), key.get()) == 1 &&
+         X509_REQ_sign(request.get(), key.get(), EVP_sha256()) != 0;
+  const Bio out(BIO_new(BIO_s_mem()));
+  if (!good || PEM_write_bio_X509_REQ(out.get(), request.get()) != 1) {
+    return failed("certificate request");
+  }
+  return contents(out);
+}
+
+Result<std::string> sign_request(const Credential& ca, std::string_view request_pem,
+                                 const std::vector<std::string>& usages, Validity validity) {
+  DIBS_TRY(auto authority, read_authority(ca));
+  DIBS_TRY(auto request, read_request(request_pem));
+  Plan plan;
+  std::vector<std::string> plain, extended;
+  for (const std::string& usage : usages) {
+    if (!add_usage(kKeyUsages, usage, plain) && !add_usage(kExtendedUsages, usage, extended))
+      return Error::invalid(cat("unrecognized usage values: [", quoted(usage), "]"));
+  }
+  plan.key_usage = plain.empty() ? "" : cat("critical,", join(plain, ","));
+  plan.extended_key_usage = join(extended, ",");
+  plan.validity = validity;
+  plan.subject = X509_REQ_get_subject_name(request.get());
+  const Names names = names_of(request.get());
+  if (names != nullptr) drop_other_names(names.get());
+  plan.alternatives = names.get();
+  DIBS_TRY(auto certificate, make_certificate(plan, X509_REQ_get0_pubkey(request.get()),
+                                              authority.certificate.get(), authority.key.get()));
+  return certificate_pem(certificate.get());
 }
 
 CertificateInfo describe_certificate(X509* certificate) {
@@ -362,14 +549,48 @@ CertificateInfo describe_certificate(X509* certificate) {
     OPENSSL_free(text);
     BN_free(serial);
   }
+  unsigned char hash[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  if (X509_digest(certificate, EVP_sha256(), hash, &size) == 1) {
+    out.sha256 = hex_encode(std::string_view(reinterpret_cast<const char*>(hash), size));
+  }
+  out.user_ids = user_ids_of(subject);
   ERR_clear_error();
   return out;
+}
+
+std::vector<std::string> split_certificates(std::string_view pem) {
+  constexpr std::string_view kBegin = "-----BEGIN CERTIFICATE-----";
+  constexpr std::string_view kEnd = "-----END CERTIFICATE-----";
+  std::vector<std::string> out;
+  for (;;) {
+    const auto begin = pem.find(kBegin);
+    const auto end = begin == std::string_view::npos ? begin : pem.find(kEnd, begin);
+    if (end == std::string_view::npos) return out;
+    out.push_back(std::string(pem.substr(begin, end + kEnd.size() - begin)) + '\n');
+    pem.remove_prefix(end + kEnd.size());
+  }
 }
 
 Result<CertificateInfo> parse_certificate(std::string_view pem) {
   const Certificate certificate = read_certificate(pem);
   if (certificate == nullptr) return Error::invalid("no PEM certificate found");
   return describe_certificate(certificate.get());
+}
+
+Result<std::string> public_key_hash(std::string_view certificate_pem) {
+  const Certificate certificate = read_certificate(certificate_pem);
+  if (certificate == nullptr) return Error::invalid("not a certificate as PEM");
+  unsigned char* der = nullptr;
+  const int size = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate.get()), &der);
+  if (size <= 0) return failed("public key");
+  unsigned char hash[EVP_MAX_MD_SIZE];
+  unsigned length = 0;
+  const bool good =
+      EVP_Digest(der, static_cast<std::size_t>(size), hash, &length, EVP_sha256(), nullptr) == 1;
+  OPENSSL_free(der);
+  if (!good) return failed("digest");
+  return cat("sha256:", hex_encode(std::string_view(reinterpret_cast<const char*>(hash), length)));
 }
 
 bool is_issued_by(std::string_view certificate_pem, std::string_view ca_pem) {

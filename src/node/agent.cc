@@ -15,6 +15,7 @@
 #include "node/plugins/node_devices.h"
 #include "node/pods/node_disk.h"
 #include "node/pods/node_paths.h"
+#include "node/pods/pod_events.h"
 #include "node/pods/pod_workers.h"
 #include "node/pods/storage_cache.h"
 #include "node/runtime/pick_runtime.h"
@@ -33,11 +34,6 @@ constexpr Duration kLookAtRuntime = std::chrono::seconds(30);
 const client::Gvr kServices{"", "v1", "services"};
 
 Result<> make_folders(const AgentOptions& options, runtime::Files& files) {
-  if (options.root.size() > kLongestRoot) {
-    return Error::bad_request(cat(options.root_flag, " ", options.root, ": the node's folder has ",
-                                  options.root.size(), " characters and may have at most ",
-                                  kLongestRoot, ", because sockets of drivers lie below it"));
-  }
   for (const char* folder :
        {"", "/pods", "/plugins", "/plugins_registry", "/pod-resources", "/device-plugins"}) {
     // What pods have in their volumes is no other user's.
@@ -51,7 +47,7 @@ Result<> make_folders(const AgentOptions& options, runtime::Files& files) {
 Result<ImageStoreOptions> image_options(const AgentOptions& options) {
   ImageStoreOptions out;
   auto aliases = builtin_aliases(options.image_aliases);
-  if (!aliases) return aliases.error().within("--image-alias");
+  if (!aliases) return Error::bad_request(aliases.error().message()).within("--image-alias");
   out.aliases = std::move(aliases).value();
   for (const auto& registry : options.insecure_registries) {
     if (registry.empty() || registry.find('/') != std::string::npos) {
@@ -100,6 +96,19 @@ std::int64_t disk_reserve(const NodeDiskOptions& options, std::int64_t disk_byte
 
 }  // namespace
 
+Result<> check_options(const AgentOptions& options) {
+  if (options.name.empty()) return Error::bad_request("--name: a node needs a name");
+  if (options.root.size() > kLongestRoot) {
+    return Error::bad_request(cat(options.root_flag, " ", options.root, ": the node's folder has ",
+                                  options.root.size(), " characters and may have at most ",
+                                  kLongestRoot, ", because sockets of drivers lie below it"));
+  }
+  DIBS_CHECK(image_options(options));
+  DIBS_CHECK(disk_options(options));
+  DIBS_CHECK(SysctlRules::make(options.allowed_unsafe_sysctls, ""));
+  return success();
+}
+
 struct Agent::State {
   State(AgentOptions how, client::Client& api, runtime::Runtime& world, runtime::Files& disk,
         Shared common)
@@ -134,7 +143,7 @@ struct Agent::State {
   std::vector<std::string> volumes_in_use DIBS_GUARDED_BY(mutex);
 
   Result<> open() {
-    if (options.name.empty()) return Error::bad_request("--name: a node needs a name");
+    DIBS_CHECK(check_options(options));
     DIBS_CHECK(make_folders(options, files));
     RuntimeOptions how;
     how.kind = options.runtime;
@@ -240,6 +249,14 @@ struct Agent::State {
       if (node) node->set_volumes_in_use(names);
       const MutexLock lock(mutex);
       volumes_in_use = std::move(names);
+    };
+    out.event = [this](const Value& object, bool warning, std::string reason, std::string note) {
+      PodEvents events(*recorder);
+      if (warning) {
+        events.warning(object, "", std::move(reason), std::move(note));
+      } else {
+        events.normal(object, "", std::move(reason), std::move(note));
+      }
     };
     return out;
   }
@@ -368,7 +385,7 @@ struct Agent::State {
       };
     }
     if (options.metrics != nullptr) {
-      how.metrics = [this] { return options.metrics->expose(); };
+      how.metrics = [this] { return options.metrics->expose() + volumes->certificate_metrics(); };
     }
     DIBS_TRY(server, NodeServer::start(runtime, *picked.runtime, std::move(how)));
     return success();
@@ -380,6 +397,7 @@ struct Agent::State {
     gate->close();
     server.reset();
     if (disk) disk->stop();
+    devices->cancel_calls();
     workers->stop();
     devices->stop();
     if (storage) storage->stop();

@@ -94,6 +94,9 @@ struct Shared {
   std::atomic<std::uint32_t>* sim_addresses = nullptr;
 };
 
+/// What can be wrong with them before anything is made. Errors name the flag.
+Result<> check_options(const AgentOptions& options);
+
 class Agent {
  public:
   /// All must outlive it. Errors name the flag that is wrong.

@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "json/parse.h"
+#include "net/route.h"
 #include "proxy/conntrack.h"
 #include "runtime/processes.h"
 
@@ -35,7 +36,51 @@ class MachineApplier final : public Applier {
     return success();
   }
 
+  Result<> keep_routes(const std::string& bridge, const std::set<std::string>& ranges) override {
+    const std::string metric = std::to_string(kMetric);
+    if (!routes_known_) {
+      DIBS_TRY(const std::string text, ip({"-j", "route", "show", "dev", bridge}));
+      DIBS_TRY(routes_, parse_routes(text, kMetric));
+      routes_known_ = true;
+    }
+    for (const std::string& range : ranges) {
+      DIBS_CHECK(ip({"route", "replace", range, "dev", bridge, "metric", metric}));
+      routes_.insert(range);
+    }
+    for (auto route = routes_.begin(); route != routes_.end();) {
+      if (ranges.contains(*route)) {
+        ++route;
+        continue;
+      }
+      const auto gone = ip({"route", "del", *route, "dev", bridge, "metric", metric});
+      // Somebody else has taken it away, or to another bridge.
+      if (!gone.ok() && gone.error().message().find("No such process") == std::string::npos)
+        return gone.error();
+      route = routes_.erase(route);
+    }
+    return success();
+  }
+
+  Result<bool> leads_away(const std::string& address) override {
+    return net::is_by_default_route(address);
+  }
+
  private:
+  /// Of routes that another may have as well: not below what people set by hand, and none that a
+  /// bridge has for the cluster's first range (node/runtime/machine_network.cc).
+  static constexpr std::int64_t kMetric = 65537;
+
+  static Result<std::string> ip(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), runtime::find_program("ip"));
+    if (arguments[0].empty()) return Error::unavailable("ip is not in PATH (Debian: iproute2)");
+    DIBS_TRY(auto output, runtime::run({.argv = std::move(arguments)}, {}, kLimit));
+    if (output.status.code == 0) return std::move(output.out);
+    return Error::internal(cat("ip: ", trim(output.err)));
+  }
+
+  std::set<std::string> routes_;
+  bool routes_known_ = false;  // those that were there before
+
   struct Outcome {
     Result<> status = success();
     std::string text = {};
@@ -72,6 +117,18 @@ Result<std::map<std::string, std::string>> parse_homes(std::string_view text) {
       const json::Value& parts = pair[1]["concat"];
       out[key.str()] = cat(parts[0].as_string(), " . ", parts[1].as_int());
     }
+  }
+  return out;
+}
+
+Result<std::set<std::string>> parse_routes(std::string_view text, std::int64_t metric) {
+  std::set<std::string> out;
+  if (trim(text).empty()) return out;  // as some releases print no route at all
+  DIBS_TRY(const json::Value printed, json::parse(text));
+  for (const json::Value& route : printed.items()) {
+    const std::string to = route["dst"].str();
+    if (route["metric"].as_int() != metric || to == "default") continue;
+    out.insert(to.find('/') == std::string::npos ? to + "/32" : to);
   }
   return out;
 }

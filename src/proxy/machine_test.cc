@@ -76,6 +76,66 @@ TEST(MachineApplier, takes_every_change_and_gets_where_the_whole_does) {
   if (!skipped.empty()) GTEST_SKIP() << skipped;
 }
 
+TEST(MachineApplier, takes_the_longest_names_of_nodes_and_services) {
+  const std::string skipped = in_own_network([] {
+    const std::string first = std::string(252, 'n') + "0";
+    const std::string second = std::string(252, 'n') + "1";
+    TableOptions options = test::table(0);
+    options.machine.nodes = {{first, "a"}, {second, "b"}};
+    Ruleset rules(options);
+    ServiceView service;
+    service.cluster_ip = "10.0.0.9";
+    service.internal_local = true;
+    service.sticky_seconds = 10;
+    service.ports = {{"sctp",
+                      65535,
+                      0,
+                      {test::backend("10.130.100.100", first, 65535),
+                       test::backend("10.130.100.101", second, 65535)}}};
+    const Piece piece =
+        make_piece(std::string(63, 's') + "/" + std::string(63, 's'), service, options.machine);
+    EXPECT_TRUE(piece.by_node);
+    rules.put("s/s", piece);
+    rules.put_pod(first, "10.130.0.100");
+    const auto applier = make_machine_applier();
+    const auto whole = applier->apply(rules.whole());
+    ASSERT_TRUE(whole.ok()) << whole.error().message();
+    rules.written();
+    rules.put_pod(second, "10.130.0.101");
+    const auto changed = applier->apply(rules.difference());
+    EXPECT_TRUE(changed.ok()) << changed.error().message();
+  });
+  if (!skipped.empty()) GTEST_SKIP() << skipped;
+}
+
+TEST(MachineApplier, keeps_routes_and_takes_away_what_another_left) {
+  const std::string skipped = in_own_network([] {
+    const auto ip = [](std::vector<std::string> arguments) {
+      arguments.insert(arguments.begin(), "ip");
+      return runtime::run({.argv = std::move(arguments)})->out;
+    };
+    const auto routes = [&] {
+      return parse_routes(ip({"-j", "route", "show", "dev", "dibs-1"}), 65537).value();
+    };
+    ip({"link", "add", "dibs-1", "type", "bridge"});
+    ip({"link", "set", "dibs-1", "up"});
+    ip({"route", "add", "10.0.0.0/24", "dev", "dibs-1", "metric", "7"});
+    using testing::ElementsAre;
+    ASSERT_TRUE(make_machine_applier()->keep_routes("dibs-1", {"10.7.0.0/24", "10.8.0.1/32"}).ok());
+    EXPECT_THAT(routes(), ElementsAre("10.7.0.0/24", "10.8.0.1/32"));
+
+    const auto next = make_machine_applier();
+    ASSERT_TRUE(next->keep_routes("dibs-1", {"10.9.0.0/24"}).ok());
+    EXPECT_THAT(routes(), ElementsAre("10.9.0.0/24"));
+    // One that is gone already is no fault.
+    ip({"route", "del", "10.9.0.0/24", "dev", "dibs-1", "metric", "65537"});
+    const auto gone = next->keep_routes("dibs-1", {});
+    EXPECT_TRUE(gone.ok()) << gone.error().message();
+    EXPECT_THAT(ip({"route", "show"}), testing::HasSubstr("10.0.0.0/24"));
+  });
+  if (!skipped.empty()) GTEST_SKIP() << skipped;
+}
+
 TEST(MachineApplier, a_transaction_is_whole_or_nothing) {
   const std::string skipped = in_own_network([] {
     Ruleset rules(test::table());

@@ -33,6 +33,10 @@ struct Written final : Applier {
   }
   Result<> forget_udp(const std::set<UdpBackend>&) override { return success(); }
   Result<> open_loopback(const std::string&) override { return success(); }
+  Result<> keep_routes(const std::string&, const std::set<std::string>&) override {
+    return success();
+  }
+  Result<bool> leads_away(const std::string&) override { return false; }
 };
 
 struct PolicyKeeperTest : testing::Test {

@@ -6,6 +6,7 @@
 #include "base/mutex.h"
 #include "base/strings.h"
 #include "client/informer.h"
+#include "proxy/far_backends.h"
 #include "proxy/health_ports.h"
 #include "proxy/ruleset.h"
 
@@ -18,6 +19,7 @@ const client::Gvr kServices{"", "v1", "services"};
 const client::Gvr kSlices{"discovery.k8s.io", "v1", "endpointslices"};
 const client::Gvr kNodes{"", "v1", "nodes"};
 const client::Gvr kPods{"", "v1", "pods"};
+const client::Gvr kCidrs{"networking.k8s.io", "v1", "servicecidrs"};
 constexpr const char* kByService = "service";
 constexpr const char* kZone = "topology.kubernetes.io/zone";
 
@@ -25,6 +27,10 @@ constexpr const char* kZone = "topology.kubernetes.io/zone";
 constexpr Duration kGather = std::chrono::milliseconds(10);
 constexpr Duration kFirstRetry = std::chrono::milliseconds(500);
 constexpr Duration kLongestRetry = std::chrono::seconds(30);
+/// Nobody tells of a new route.
+constexpr Duration kLookForRoutes = std::chrono::seconds(30);
+/// A server before 1.33 has no added ranges, and one of others may not let this node read them.
+constexpr Duration kRangesWait = std::chrono::seconds(5);
 
 /// What of a pod tells whose packets are its own.
 Value pod_place(const Value& pod) {
@@ -64,7 +70,8 @@ struct Proxy::State : std::enable_shared_from_this<Proxy::State> {
         applier(to),
         api(client),
         machine(table.machine),
-        rules(std::move(table)) {}
+        rules(std::move(table)),
+        far(client, to) {}
 
   const ProxyOptions options;
   runtime::Runtime& runtime;
@@ -73,7 +80,8 @@ struct Proxy::State : std::enable_shared_from_this<Proxy::State> {
   std::unique_ptr<client::Informer> services;
   std::unique_ptr<client::Informer> slices;
   std::unique_ptr<client::Informer> nodes;
-  std::unique_ptr<client::Informer> pods;  // only where a Service asks for a sender's node
+  std::unique_ptr<client::Informer> cidrs;  // a server before 1.33 has none
+  std::unique_ptr<client::Informer> pods;   // only where a Service asks for a sender's node
   HealthPorts health;
 
   mutable Mutex mutex;
@@ -81,15 +89,27 @@ struct Proxy::State : std::enable_shared_from_this<Proxy::State> {
   std::vector<std::pair<Value, bool>> pod_changes DIBS_GUARDED_BY(mutex);  // and whether it is gone
   std::map<std::string, std::string> zones DIBS_GUARDED_BY(mutex);
   bool zones_changed DIBS_GUARDED_BY(mutex) = false;
+  bool ranges_changed DIBS_GUARDED_BY(mutex) = false;
   bool waiting DIBS_GUARDED_BY(mutex) = false;  // for the time to apply, or applying
   bool again DIBS_GUARDED_BY(mutex) = false;
   bool stopped DIBS_GUARDED_BY(mutex) = false;
   runtime::TimerId timer DIBS_GUARDED_BY(mutex) = 0;
+  bool routes_again DIBS_GUARDED_BY(mutex) = false;
+  runtime::TimerId routes_timer DIBS_GUARDED_BY(mutex) = 0;
+  bool looking DIBS_GUARDED_BY(mutex) = false;
+  bool look_again DIBS_GUARDED_BY(mutex) = false;
+  runtime::TimerId far_timer DIBS_GUARDED_BY(mutex) = 0;
   CondVar idle;
 
   // Of whoever applies: one at a time.
   Machine machine;
   Ruleset rules;
+  FarBackends far;
+  std::set<std::string> partial;  // Services without backends that are far
+  std::set<std::string> routes;   // to added ranges of Services
+  bool ranges_read = false;
+  Duration began = {};
+  Duration routes_retry = kFirstRetry;
   bool whole = true;
   Duration retry = kFirstRetry;
   std::map<std::string, std::map<std::string, std::string>> pods_at;  // node, address -> uid
@@ -97,6 +117,7 @@ struct Proxy::State : std::enable_shared_from_this<Proxy::State> {
   // --- what changed ---
 
   void start() {
+    began = runtime.clock.steady();
     services = follow(kServices, {});
     slices = follow(kSlices, [](const Value& slice) { return service_of(slice); });
     client::InformerOptions how;
@@ -120,9 +141,11 @@ struct Proxy::State : std::enable_shared_from_this<Proxy::State> {
     nodes->add_handler(
         {.added = [note_zone](const Value& node, bool) { note_zone(node); },
          .updated = [note_zone](const Value&, const Value& node) { note_zone(node); }});
+    follow_ranges();
     services->start();
     slices->start();
     nodes->start();
+    cidrs->start();
     MutexLock lock(mutex);
     schedule(kGather);
   }
@@ -157,6 +180,90 @@ struct Proxy::State : std::enable_shared_from_this<Proxy::State> {
     MutexLock lock(mutex);
     dirty.insert(std::move(key));
     schedule(kGather);
+  }
+
+  void follow_ranges() {
+    client::InformerOptions how;
+    how.gvr = kCidrs;
+    cidrs = std::make_unique<client::Informer>(api, runtime, std::move(how));
+    const auto note = [this] {
+      MutexLock lock(mutex);
+      ranges_changed = true;
+      schedule(kGather);
+    };
+    cidrs->add_handler({.added = [note](const Value&, bool) { note(); },
+                        .updated =
+                            [note](const Value& before, const Value& after) {
+                              if (!(before["spec"] == after["spec"])) note();
+                            },
+                        .removed = [note](const Value&) { note(); }});
+  }
+
+  /// Of ServiceCIDRs; one that is going counts until it is gone, since Services may have its
+  /// addresses until then.
+  /// True when they have changed.
+  bool take_ranges() {
+    std::vector<Ipv4Range> more;
+    std::set<std::string> texts;
+    for (const Value& cidr : cidrs->list()) {
+      for (const Value& text : cidr["spec"]["cidrs"].items()) {
+        const auto range = Ipv4Range::parse(text.as_string());
+        if (!range.ok() || *range == machine.services) continue;
+        if (const std::string owner = owner_of(*range); !owner.empty()) {
+          log::error("a range of Services is not used here: others have its addresses",
+                     {{"servicecidr", client::name_of(cidr)},
+                      {"range", range->text()},
+                      {"others", owner}});
+          continue;
+        }
+        if (texts.insert(range->text()).second) more.push_back(*range);
+      }
+    }
+    std::sort(more.begin(), more.end(), [](const Ipv4Range& a, const Ipv4Range& b) {
+      return std::pair(a.first, a.bits) < std::pair(b.first, b.bits);
+    });
+    // A process before this one may have left routes that nobody wants any more.
+    const bool first = !std::exchange(ranges_read, true);
+    const bool changed = more != machine.more_services;
+    if (!changed && !first) return false;
+    if (changed) {
+      rules.set_more_services(more);
+      machine.more_services = std::move(more);
+      routes = std::move(texts);
+      whole = true;
+    }
+    routes_retry = kFirstRetry;
+    keep_routes();
+    return changed;
+  }
+
+  std::string owner_of(const Ipv4Range& range) const {
+    if (range.overlaps(machine.pods)) return cat("pods of this machine, ", machine.pods.text());
+    return options.taken ? options.taken(range) : "";
+  }
+
+  void keep_routes() {
+    const auto done = applier.keep_routes(machine.bridge, routes);
+    if (done.ok()) return;
+    log::warn("this machine itself may not reach all Services", {{"error", done.error()}});
+    // By a timer of its own: Services do not wait for it.
+    MutexLock lock(mutex);
+    if (stopped) return;
+    runtime.timers.cancel(routes_timer);
+    routes_timer = runtime.timers.after(routes_retry, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      MutexLock again(self->mutex);
+      self->routes_again = true;
+      self->schedule(kGather);
+    });
+    routes_retry = std::min(routes_retry * 2, kLongestRetry);
+  }
+
+  /// Without the ranges a first table would let packets to Services leave the machine that an
+  /// earlier one keeps.
+  bool knows_ranges() const {
+    return cidrs->synced() || runtime.clock.steady() - began > kRangesWait;
   }
 
   void follow_pods() {
@@ -205,7 +312,7 @@ struct Proxy::State : std::enable_shared_from_this<Proxy::State> {
     }
     Duration next = kGather;
     bool retrying = false;
-    if (services->synced() && slices->synced() && nodes->synced()) {
+    if (services->synced() && slices->synced() && nodes->synced() && knows_ranges()) {
       take_changes();
       if (auto done = write(); done.ok()) {
         retry = kFirstRetry;
@@ -229,26 +336,55 @@ struct Proxy::State : std::enable_shared_from_this<Proxy::State> {
     std::set<std::string> keys;
     std::vector<std::pair<Value, bool>> moved;
     bool all = false;
+    bool moves = false;
+    bool leads = false;
     {
       MutexLock lock(mutex);
+      moves = std::exchange(ranges_changed, false);
+      leads = std::exchange(routes_again, false);
       keys.swap(dirty);
+      if (std::exchange(look_again, false)) keys.insert(partial.begin(), partial.end());
       moved.swap(pod_changes);
       all = std::exchange(zones_changed, false);
       for (const auto& [node, zone] : zones) machine.nodes[node] = zone;
     }
+    if (leads) keep_routes();
+    // What is outside of the cluster depends on them, for every Service.
+    if (moves || (!ranges_read && cidrs->synced())) all = take_ranges() || all;
     if (all) {
       for (const Value& service : services->list()) keys.insert(client::key_of(service));
     }
     for (const std::string& key : keys) {
       const auto service = services->get(key);
-      const ServiceView view =
-          service ? read_service(*service, slices->by_index(kByService, key), machine)
-                  : ServiceView();
+      ServiceView view = service
+                             ? read_service(*service, slices->by_index(kByService, key), machine)
+                             : ServiceView();
+      if (far.leave_out(view, machine)) {
+        partial.insert(key);
+      } else {
+        partial.erase(key);
+      }
       rules.put(key, make_piece(key, view, machine));
       health.put(key, view.external_local ? view.health_port : 0, local_backends(view, machine));
     }
+    if (!partial.empty()) look_for_routes();
     for (const auto& [pod, gone] : moved) note_pod(pod, gone);
     if (rules.needs_pods() && !pods) follow_pods();
+  }
+
+  /// Looks at the partial ones again, by and by.
+  void look_for_routes() {
+    MutexLock lock(mutex);
+    if (stopped || looking) return;
+    looking = true;
+    far_timer = runtime.timers.after(kLookForRoutes, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      MutexLock again(self->mutex);
+      self->looking = false;
+      self->look_again = true;
+      self->schedule(kGather);
+    });
   }
 
   void note_pod(const Value& pod, bool gone) {
@@ -314,9 +450,11 @@ struct Proxy::State : std::enable_shared_from_this<Proxy::State> {
       MutexLock lock(mutex);
       stopped = true;
       if (waiting && runtime.timers.cancel(timer)) waiting = false;
+      runtime.timers.cancel(routes_timer);
+      runtime.timers.cancel(far_timer);
       idle.wait(lock, [this]() DIBS_REQUIRES(mutex) { return !waiting; });
     }
-    for (auto* informer : {&services, &slices, &nodes, &pods}) {
+    for (auto* informer : {&services, &slices, &nodes, &cidrs, &pods}) {
       if (*informer) (*informer)->stop();
     }
     health.stop();

@@ -12,10 +12,12 @@
 //
 // No threads of its own; work runs on the runtime's executor.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/ipv4.h"
 #include "base/result.h"
 #include "client/client.h"
 #include "proxy/machine.h"
@@ -31,6 +33,8 @@ struct ProxyOptions {
   std::string services = {};     // "": the table refuses nothing but what it knows
   std::string dns_address = {};  // of the cluster
   std::string local_dns = {};    // ADDRESS:PORT of the machine's own DNS; "": none
+  /// Who else has addresses of that range on this machine; "": nobody. Of ranges that are added.
+  std::function<std::string(const Ipv4Range&)> taken = {};
   /// Of the server's nodes only those are read that it may: a node reads itself.
   bool reads_only_own_node = false;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/sha256.h"
 #include "base/strings.h"
 
 namespace dibs::proxy {
@@ -12,6 +13,12 @@ constexpr const char* kMasquerade = "meta mark set meta mark or 0x4000";
 /// How long a client's backend is remembered beyond its last connection; more than any affinity.
 constexpr const char* kHomeTime = "7d";
 constexpr int kClients = 65535;
+
+/// A node's name in the table's: as it is, or by its digest, which no other node can be named.
+std::string part_of(const std::string& node) {
+  constexpr std::size_t kLongest = 63;
+  return node.size() <= kLongest ? node : cat("sha256_", sha256_hex(node).substr(0, 40));
+}
 
 /// Builds the piece of one port of a Service.
 class PortWriter {
@@ -118,7 +125,7 @@ class PortWriter {
           rules.push_back(cat(from, " return"));
           continue;
         }
-        const std::string branch = cat(chain, '/', node);
+        const std::string branch = cat(chain, '/', part_of(node));
         pick(piece_.chains[branch], branch, own);
         rules.push_back(cat(from, " goto ", branch));
       }
@@ -200,7 +207,7 @@ bool is_plain_name(std::string_view name) {
          });
 }
 
-std::string pods_set(const std::string& node) { return cat("pods/", node); }
+std::string pods_set(const std::string& node) { return cat("pods/", part_of(node)); }
 
 Piece make_piece(const std::string& key, const ServiceView& service, const Machine& machine) {
   Piece piece;
@@ -215,9 +222,31 @@ Piece make_piece(const std::string& key, const ServiceView& service, const Machi
   return piece;
 }
 
+namespace {
+
+/// Each once: nft refuses a set one of whose ranges lies in another.
+std::vector<std::string> service_ranges(const TableOptions& options) {
+  std::vector<Ipv4Range> all = options.machine.more_services;
+  all.insert(all.begin(), options.machine.services);
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    bool inside = false;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const bool larger = all[k].bits < all[i].bits || (all[k] == all[i] && k < i);
+      inside = inside || (k != i && larger && all[k].overlaps(all[i]));
+    }
+    if (!inside) out.push_back(all[i].text());
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string table_frame(const TableOptions& options) {
   const std::string pods = options.machine.pods.text();
-  const std::string services = options.machine.services.text();
+  const std::vector<std::string> ranges = service_ranges(options);
+  const std::string listed = join(ranges, ", ");
+  const std::string services = ranges.size() == 1 ? listed : cat("{ ", listed, " }");
   const std::string& bridge = options.machine.bridge;
   std::string out;
   append(out, R"(map services { type ipv4_addr . inet_proto . inet_service : verdict; }
@@ -293,7 +322,7 @@ chain loopback {
 chain leaving {
  type filter hook postrouting priority 200; policy accept;
  ip daddr { )",
-         services, ", ", pods, R"( } oifname != { "lo", ")", bridge, R"(" } drop
+         listed, ", ", pods, R"( } oifname != { "lo", ")", bridge, R"(" } drop
 }
 )");
   return out;

@@ -58,7 +58,8 @@ Piece make_piece(const std::string& key, const ServiceView& service, const Machi
 
 /// Whether these are the letters of names in the API.
 bool is_plain_name(std::string_view name);
-/// The set of the addresses of a node's pods.
+/// The set of the addresses of a node's pods. nft takes no name of more than 255 letters: a long
+/// name of a node is told by its digest.
 std::string pods_set(const std::string& node);
 
 struct TableOptions {

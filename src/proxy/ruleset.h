@@ -30,6 +30,11 @@ class Ruleset {
   void put_pod(const std::string& node, const std::string& address);
   void remove_pod(const std::string& node, const std::string& address);
 
+  /// Ranges of Services beside the machine's own: part of the frame, so whole() has to follow.
+  void set_more_services(std::vector<Ipv4Range> ranges) {
+    options_.machine.more_services = std::move(ranges);
+  }
+
   bool changed() const;
   /// What to do since the last written(); for a table that is there.
   std::string difference() const;
@@ -51,7 +56,7 @@ class Ruleset {
   const std::string* element_now(const ElementKey& key) const;
   void touch_chain(const std::string& name);
 
-  const TableOptions options_;
+  TableOptions options_;
   std::map<std::string, Piece> pieces_;
   std::map<ElementKey, std::map<std::string, std::string>> elements_;  // by owner
   int by_node_ = 0;

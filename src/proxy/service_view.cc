@@ -27,8 +27,10 @@ std::vector<std::string> names_in(const Value& list) {
 /// An address beside the cluster's own ones, that of a balancer or of somebody outside.
 bool may_be_outside(const std::string& address, const Machine& machine) {
   const auto number = parse_ipv4(address);
-  return number && is_usable(address) && !machine.pods.contains(*number) &&
-         !machine.services.contains(*number);
+  if (!number || !is_usable(address)) return false;
+  const auto has = [&](const Ipv4Range& range) { return range.contains(*number); };
+  return !has(machine.pods) && !has(machine.services) &&
+         std::none_of(machine.more_services.begin(), machine.more_services.end(), has);
 }
 
 std::vector<std::string> outside_addresses(const Value& list, const char* field,
@@ -66,6 +68,10 @@ std::vector<std::string> source_ranges(const Value& list) {
 Backend read_backend(const Value& endpoint) {
   Backend out;
   out.node = endpoint["nodeName"].str();
+  if (const Value& target = endpoint["targetRef"]; target["kind"].as_string() == "Pod") {
+    out.pod = cat(target["namespace"].as_string(), "/", target["name"].as_string());
+    out.pod_uid = target["uid"].str();
+  }
   const Value& conditions = endpoint["conditions"];
   out.ready = conditions["ready"].as_bool(true);
   out.serving = conditions["serving"].as_bool(out.ready);

@@ -16,6 +16,8 @@ struct Backend {
   std::string address = {};
   int port = 0;
   std::string node = {};
+  std::string pod = {};  // NAMESPACE/NAME; "": it is no pod's
+  std::string pod_uid = {};
   std::vector<std::string> for_zones = {};  // hints
   std::vector<std::string> for_nodes = {};
   bool ready = false;
@@ -53,6 +55,8 @@ struct Machine {
   std::string bridge = {};
   Ipv4Range pods = {};
   Ipv4Range services = {};
+  /// Ranges of Services beside that one (ServiceCIDR).
+  std::vector<Ipv4Range> more_services = {};
 };
 
 /// Addresses that no packet may be sent to or caught from by a Service: the machine's own loopback,

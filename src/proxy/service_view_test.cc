@@ -77,6 +77,17 @@ endpoints:
   EXPECT_THAT(view.ports[1].backends, IsEmpty());
 }
 
+TEST(ServiceView, knows_added_ranges_for_the_clusters_own) {
+  const auto service = yaml(
+      "{spec: {type: LoadBalancer, clusterIP: 10.0.0.9, externalIPs: [10.7.0.9, 192.0.2.7], ports: "
+      "[{port: 80}]}, status: {loadBalancer: {ingress: [{ip: 10.7.0.10}, {ip: 192.0.2.8}]}}}");
+  Machine here = machine();
+  here.more_services = {*Ipv4Range::parse("10.6.0.0/24"), *Ipv4Range::parse("10.7.0.0/24")};
+  const ServiceView view = read_service(service, {}, here);
+  EXPECT_THAT(view.external_ips, ElementsAre("192.0.2.7"));
+  EXPECT_THAT(view.balancer_ips, ElementsAre("192.0.2.8"));
+}
+
 TEST(ServiceView, leaves_out_what_is_not_ours) {
   for (const char* text :
        {"{spec: {clusterIP: None}}", "{spec: {type: ExternalName, externalName: x}}",

@@ -60,6 +60,15 @@ class Kernel : public Applier {
     return success();
   }
   Result<> open_loopback(const std::string&) override { return success(); }
+  Result<> keep_routes(const std::string&, const std::set<std::string>& ranges) override {
+    if (routes_fail) return Error::internal("ip: no");
+    routes = ranges;
+    return success();
+  }
+
+  Result<bool> leads_away(const std::string& address) override {
+    return address.starts_with("10.140.") && !far_routes;
+  }
 
   Ends send(const std::string& table, const Packet& packet) const {
     Ends out;
@@ -71,6 +80,9 @@ class Kernel : public Applier {
   std::set<UdpBackend> forgotten;
   int transactions = 0;
   std::string last;
+  std::set<std::string> routes;
+  bool routes_fail = false;
+  bool far_routes = false;  // to 10.140.0.0/16, the pods of another machine
   std::string fail_with;
 
  private:
@@ -163,7 +175,8 @@ class Kernel : public Applier {
   }
 
   Result<> check_references() const {
-    for (const auto& [table_name, table] : tables) {
+    for (const auto& one : tables) {
+      const Table& table = one.second;
       const auto check = [&](const std::string& text) -> Result<> {
         const Words words = words_of(text);
         for (std::size_t i = 0; i < words.size(); ++i) {

@@ -69,6 +69,9 @@ class Channel {
   virtual ~Channel() = default;
   /// Waits for the answer; fails at once when the socket cannot be reached.
   virtual Reply call(const std::string& method, std::string_view request, Duration deadline) = 0;
+  /// Calls that wait for an answer end at once, and so do later ones: who waits for them wants to
+  /// end.
+  virtual void cancel_calls() {}
   virtual std::unique_ptr<Stream> open_stream(const std::string& method, std::string_view request,
                                               StreamHandlers handlers) = 0;
   /// Connects without a call, now and after each loss, and tells every change: true when the peer

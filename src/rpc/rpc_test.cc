@@ -101,6 +101,28 @@ TEST_F(Rpc, the_deadline_ends_a_call_that_hangs) {
   release.set_value();
 }
 
+TEST_F(Rpc, who_ends_waits_for_no_answer) {
+  std::promise<void> asked;
+  std::promise<void> release;
+  Methods methods;
+  methods.unary["/t.Slow/Call"] = [&](std::string_view) {
+    asked.set_value();
+    release.get_future().wait();
+    return Reply{};
+  };
+  const auto server = serve(std::move(methods));
+  const auto channel = connect_unix(path_);
+  auto reply =
+      std::async(std::launch::async, [&] { return channel->call("/t.Slow/Call", "", 10min); });
+  asked.get_future().wait();
+
+  channel->cancel_calls();
+
+  EXPECT_EQ(reply.get().status.code, Code::cancelled);
+  EXPECT_EQ(channel->call("/t.Slow/Call", "", 10min).status.code, Code::cancelled);
+  release.set_value();
+}
+
 TEST_F(Rpc, an_answer_over_four_mebibytes_is_refused) {
   Methods methods;
   methods.unary["/t.Echo/Huge"] = [](std::string_view) {

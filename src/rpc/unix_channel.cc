@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <set>
 #include <thread>
 
 #include "base/mutex.h"
@@ -145,6 +146,12 @@ class UnixChannel : public Channel {
     return call_once(method, request, until, true);
   }
 
+  void cancel_calls() override {
+    const MutexLock lock(mutex_);
+    cancelled_ = true;
+    for (grpc::ClientContext* call : calls_) call->TryCancel();
+  }
+
   std::unique_ptr<Stream> open_stream(const std::string& method, std::string_view request,
                                       StreamHandlers handlers) override {
     auto stream = std::make_shared<OpenStream>(method, Metadata(), std::move(handlers));
@@ -193,6 +200,11 @@ class UnixChannel : public Channel {
     const grpc::ByteBuffer sent = to_buffer(request);
     grpc::ByteBuffer received;
     grpc::GenericStub stub(channel());
+    {
+      const MutexLock lock(mutex_);
+      if (cancelled_) return {{Code::cancelled, "the caller ends"}, {}};
+      calls_.insert(&context);
+    }
     Mutex mutex;
     CondVar answered;
     bool done = false;
@@ -206,6 +218,10 @@ class UnixChannel : public Channel {
     const runtime::Blocking blocking;
     MutexLock lock(mutex);
     answered.wait(lock, [&] { return done; });
+    {
+      const MutexLock over(mutex_);
+      calls_.erase(&context);
+    }
     Reply reply{from_grpc(status), {}};
     if (!reply.status.ok()) return reply;
     if (received.Length() > internal::kMaxMessage) {
@@ -241,6 +257,8 @@ class UnixChannel : public Channel {
   int folder_ = -1;
   Mutex mutex_;
   std::shared_ptr<grpc::Channel> channel_ DIBS_GUARDED_BY(mutex_);
+  std::set<grpc::ClientContext*> calls_ DIBS_GUARDED_BY(mutex_);
+  bool cancelled_ DIBS_GUARDED_BY(mutex_) = false;
   SharedWatch watch_;
 };
 

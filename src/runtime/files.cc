@@ -18,6 +18,9 @@ namespace dibs::runtime {
 
 namespace {
 
+/// Of a pipe or a device, which may have no end, as /dev/zero: it must not take all memory.
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
 Error system_error(std::string_view action, const std::string& path, int number) {
   Code code = Code::internal;
   if (number == ENOENT) code = Code::not_found;
@@ -70,6 +73,8 @@ class SystemFiles : public Files {
   Result<std::string> read(const std::string& path) override {
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.ok()) return system_error("open", path, errno);
+    struct stat what = {};
+    const bool has_end = ::fstat(file.get(), &what) == 0 && S_ISREG(what.st_mode);
     std::string bytes;
     char buffer[65536];
     for (;;) {
@@ -78,6 +83,10 @@ class SystemFiles : public Files {
       if (got < 0) return system_error("read", path, errno);
       if (got == 0) return bytes;
       bytes.append(buffer, static_cast<std::size_t>(got));
+      if (!has_end && bytes.size() > kMostBytes) {
+        return Error::too_large(
+            cat("read ", path, ": is no file, and has more than ", kMostBytes >> 20, " MiB"));
+      }
     }
   }
 

@@ -54,6 +54,13 @@ TEST_P(FilesTest, names_what_is_missing) {
   EXPECT_TRUE(files_->remove(at("none")).ok());
 }
 
+TEST(Files, what_has_no_end_is_not_read_to_it) {
+  const auto read = system_files().read("/dev/zero");
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().code(), Code::too_large);
+  EXPECT_EQ(*system_files().read("/dev/null"), "");
+}
+
 TEST_P(FilesTest, makes_folders_and_lists_them) {
   ASSERT_TRUE(files_->make_dirs(at("x/y/z")).ok());
   ASSERT_TRUE(files_->make_dirs(at("x/y/z")).ok());

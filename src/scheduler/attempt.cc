@@ -29,6 +29,10 @@ struct Placer::Search {
   std::size_t first;  // node that is asked first
   /// Of Decision::resolvable, as numbers of nodes from `first` on.
   std::vector<std::size_t> resolvable;
+  Consulted* consulted = nullptr;
+  std::size_t early = 0;  // of consulted->nodes, found before all nodes were asked in turn
+
+  bool collects() const { return consulted != nullptr && consulted->said == nullptr; }
 
   void note_unavailable(const std::vector<std::size_t>& claims) {
     for (const std::size_t claim : claims) {
@@ -43,6 +47,7 @@ struct Placer::Search {
     error.clear();
     held = false;
     batch.clear();
+    resolvable.clear();
   }
 
   /// What a node without the devices said.
@@ -58,6 +63,84 @@ struct Placer::Search {
   }
 };
 
+DeviceRun Placer::prepare(const Pod& pod, const Profile& profile, Time now) {
+  if (!times_.clock) return devices_.prepare(pod, now, profile.binding_timeout);
+  const Duration began = times_.clock();
+  DeviceRun run = devices_.prepare(pod, now, profile.binding_timeout);
+  const Duration took = times_.clock() - began;
+  switch (run.ready) {
+    case DeviceRun::Ready::none:
+      break;  // it has nothing to do with the pod
+    case DeviceRun::Ready::go:
+      times_.took("PreFilter", "Success", took);
+      break;
+    case DeviceRun::Ready::wait:
+    case DeviceRun::Ready::rejected:
+      times_.took("PreFilter", "UnschedulableAndUnresolvable", took);
+      break;
+    case DeviceRun::Ready::failed:
+      times_.took("PreFilter", "Error", took);
+      break;
+  }
+  return run;
+}
+
+NodeDevices Placer::look_on(DeviceRun& run, const NodeInfo& node) {
+  if (!times_.clock) return devices_.check(run, node);
+  const Duration began = times_.clock();
+  NodeDevices found = devices_.check(run, node);
+  times_.took("Filter",
+              found.kind == NodeDevices::Kind::fits      ? "Success"
+              : found.kind == NodeDevices::Kind::refused ? "Unschedulable"
+                                                         : "Error",
+              times_.clock() - began);
+  return found;
+}
+
+/// The filters let the pod onto the node; extenders may not.
+void Placer::admit(Search& search, std::size_t index) {
+  if (search.consulted == nullptr || search.consulted->said == nullptr) {
+    search.batch.push_back({index});
+    return;
+  }
+  const auto& said = search.consulted->said->nodes;
+  const auto opinion = said.find(state_.nodes()[index]->name);
+  if (opinion == said.end()) {
+    search.made.unasked = true;
+  } else if (!opinion->second.refused) {
+    search.batch.push_back({index, opinion->second.score});
+  } else {
+    search.made.refused_outside = true;
+    const std::size_t count = state_.nodes().size();
+    if (opinion->second.resolvable) {
+      search.resolvable.push_back((index + count - search.first) % count);
+    }
+    if (!opinion->second.reason.empty()) search.reasons.add(opinion->second.reason, 0);
+  }
+}
+
+/// The nodes of the batch that have the devices are those that extenders are asked about.
+bool Placer::collect(Search& search) {
+  Decision& made = search.made;
+  for (const Candidate& candidate : search.batch) {
+    const NodeInfo& node = *state_.nodes()[candidate.index];
+    if (made.run.ready == DeviceRun::Ready::go) {
+      const NodeDevices here = look_on(made.run, node);
+      if (here.kind != NodeDevices::Kind::fits) {
+        search.refused(here);
+        continue;
+      }
+    }
+    auto& nodes = search.consulted->nodes;
+    const auto end = nodes.begin() + static_cast<std::ptrdiff_t>(search.early);
+    const bool known = std::any_of(nodes.begin(), end, [&](const json::Value& one) {
+      return one["metadata"]["name"].as_string() == node.name;
+    });
+    if (!known) nodes.push_back(node.object);
+  }
+  return !search.consulted->nodes.empty();
+}
+
 /// Looks for devices on all nodes of the batch before one of them is chosen.
 bool Placer::compare_devices(Search& search) {
   Decision& made = search.made;
@@ -65,7 +148,7 @@ bool Placer::compare_devices(Search& search) {
   std::vector<Candidate> able;
   std::vector<NodeDevices> theirs;
   for (Candidate& candidate : search.batch) {
-    NodeDevices here = devices_.check(made.run, *nodes[candidate.index]);
+    NodeDevices here = look_on(made.run, *nodes[candidate.index]);
     if (here.kind != NodeDevices::Kind::fits) {
       search.refused(here);
       if (search.held) return false;
@@ -88,6 +171,7 @@ bool Placer::compare_devices(Search& search) {
 bool Placer::try_batch(Search& search) {
   std::vector<Candidate>& batch = search.batch;
   if (batch.empty()) return false;
+  if (search.collects()) return collect(search);
   score_nodes(state_, search.pod, search.profile, batch);
   Decision& made = search.made;
   const std::vector<NodeInfo*>& nodes = state_.nodes();
@@ -102,7 +186,7 @@ bool Placer::try_batch(Search& search) {
     return true;
   }
   const auto serves = [&](const Candidate& candidate) {
-    NodeDevices here = devices_.check(made.run, *nodes[candidate.index]);
+    NodeDevices here = look_on(made.run, *nodes[candidate.index]);
     if (here.kind != NodeDevices::Kind::fits) {
       search.refused(here);
       return false;
@@ -125,9 +209,7 @@ bool Placer::try_known(Search& search) {
   if (run.asked.empty()) return false;
   for (const std::string& name : run.standing.potential_nodes) {
     NodeInfo* node = state_.find(name);
-    if (node != nullptr && search.filters.check(*node) == nullptr) {
-      search.batch.push_back({node->index});
-    }
+    if (node != nullptr && search.filters.check(*node) == nullptr) admit(search, node->index);
   }
   if (try_batch(search)) return true;
   search.start_over();
@@ -161,12 +243,12 @@ bool Placer::try_all(Search& search) {
         search.reasons.add(*refused);
         if (refused->resolvable) search.resolvable.push_back(turn);
       } else {
-        search.batch.push_back({index});
+        admit(search, index);
       }
       ++index;
       if (search.batch.size() < enough || turn + 1 == count) continue;
       if (try_batch(search)) {
-        start_ = search.first + turn + 1;
+        if (!search.collects()) start_ = search.first + turn + 1;
         return true;
       }
       if (search.held) return false;
@@ -175,7 +257,7 @@ bool Placer::try_all(Search& search) {
     index = 0;
   }
   if (!try_batch(search)) return false;
-  start_ = search.first + count;
+  if (!search.collects()) start_ = search.first + count;
   return true;
 }
 
@@ -202,6 +284,10 @@ void Placer::give_reasons(Search& search) {
     made.resolvable.push_back(state_.nodes()[(search.first + turn) % count]);
   }
   made.failure.plugins = search.reasons.plugins();
+  // What changes an extender's mind nobody knows.
+  if (made.refused_outside || made.unasked) made.failure.plugins = ~PluginSet{0};
+  // The next attempt asks about others first.
+  if (made.unasked) start_ = search.first + search.consulted->said->nodes.size();
   if (!search.error.empty()) {
     made.failure.error = true;
     made.failure.waits = !made.run.broken.empty();
@@ -212,7 +298,7 @@ void Placer::give_reasons(Search& search) {
   }
 }
 
-Decision Placer::place(const Pod& pod, const Profile& profile, Time now) {
+Decision Placer::place(const Pod& pod, const Profile& profile, Time now, Consulted* consulted) {
   const std::size_t count = state_.nodes().size();
   Search search{pod,
                 profile,
@@ -227,11 +313,12 @@ Decision Placer::place(const Pod& pod, const Profile& profile, Time now) {
                 batch_,
                 refusing_,
                 count > 0 ? start_ % count : 0,
-                {}};
+                {},
+                consulted};
   search.batch.clear();
   Decision& made = search.made;
   if (profile.devices()) {
-    made.run = devices_.prepare(pod, now, profile.binding_timeout);
+    made.run = prepare(pod, profile, now);
     if (made.run.ready == DeviceRun::Ready::wait) {
       made.kind = Decision::Kind::waits;
       return std::move(search.made);
@@ -269,17 +356,19 @@ Decision Placer::place(const Pod& pod, const Profile& profile, Time now) {
   NodeInfo* first = state_.find(state_.nominated_node(pod.key));
   if (first == nullptr) first = state_.find(made.run.standing.selected_node);
   if (first != nullptr && search.filters.check(*first) == nullptr) {
-    search.batch.push_back({first->index});
-    if (try_batch(search)) {
+    admit(search, first->index);
+    // Extenders are asked about the others as well: they may refuse this one.
+    if (try_batch(search) && !search.collects()) {
       made.kind = Decision::Kind::placed;
       return std::move(search.made);
     }
     search.start_over();
   }
-  if (try_known(search)) {
+  if (try_known(search) && !search.collects()) {
     made.kind = Decision::Kind::placed;
     return std::move(search.made);
   }
+  if (search.collects()) search.early = consulted->nodes.size();
   search.refusing.clear();
   if (made.run.refused != nullptr) search.refusing = made.run.refused->nodes();
   if (try_all(search)) {

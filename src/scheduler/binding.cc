@@ -1,10 +1,14 @@
 #include "scheduler/binding.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "api/kinds/resource/versions/model.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "scheduler/negotiation.h"
+#include "scheduler/plugins.h"
 
 namespace dibs::scheduler {
 namespace {
@@ -25,10 +29,14 @@ std::string_view finalizer_of(const Value& claim) {
   return api::is_classic(claim) ? kNamedClaimFinalizer : kClaimFinalizer;
 }
 
-void add_consumer(Value& claim, const Pod& pod) {
+Value consumer(const Pod& pod, const ClaimWrite& write) {
+  return write.consumer.is_null() ? consumer(pod) : write.consumer;
+}
+
+void add_consumer(Value& claim, const Value& user) {
   Value& reserved = claim.mut("status").mut("reservedFor");
   if (!reserved.is_array()) reserved = Value::array();
-  reserved.push(consumer(pod));
+  reserved.push(user);
 }
 
 bool has_finalizer(const Value& claim) {
@@ -60,6 +68,14 @@ client::WriteOptions status_write() {
   options.subresource = "status";
   options.field_manager = "dibs-scheduler";
   return options;
+}
+
+std::set<std::string> drivers_with_conditions(const Value& claim) {
+  std::set<std::string> out;
+  for (const Value& result : claim["status"]["allocation"]["devices"]["results"].items()) {
+    if (!result["bindingConditions"].empty()) out.insert(result["driver"].str());
+  }
+  return out;
 }
 
 }  // namespace
@@ -96,22 +112,31 @@ client::Request release_request(const std::string& claim_key, const Value& claim
 
 struct Binder::Run {
   BindJob job;
-  std::size_t open = 0;     // claims not written yet
-  std::string failure;      // of a claim
-  std::vector<int> tries;   // conflicts, by claim
-  std::vector<bool> wrote;  // the reservation is, or may be, from here, by claim
-  bool counted = false;     // the pod's status says, or may say, what its claims take of the node
-  bool announced = false;   // the wait for conditions
+  std::size_t open = 0;       // claims not written yet
+  std::string failure;        // of a claim
+  std::vector<int> tries;     // conflicts, by claim
+  std::vector<bool> wrote;    // the reservation is, or may be, from here, by claim
+  bool counted = false;       // the pod's status says, or may say, what its claims take of the node
+  std::size_t postponed = 0;  // claims that another pod allocates, of those not written yet
+  bool announced = false;     // the wait for conditions
+  bool resting = false;       // it waits, and does not count
+  bool landed = false;        // see land()
   bool over = false;
+  // For metrics.
+  Duration began{0};
+  bool counted_claims = false;
+  std::optional<Duration> waits_since = {};
+  std::set<std::string> conditional = {};  // drivers whose devices have binding conditions
 };
 
 Binder::Binder(client::Client& client, runtime::Runtime& runtime, Post post, Devices& devices,
-               client::EventRecorder& recorder, int release, Done done)
+               client::EventRecorder& recorder, Extenders* extenders, int release, Done done)
     : client_(client),
       runtime_(runtime),
       post_(std::move(post)),
       devices_(devices),
       recorder_(recorder),
+      extenders_(extenders),
       release_(release),
       done_(std::move(done)) {}
 
@@ -131,14 +156,20 @@ void Binder::start(BindJob job) {
   run->open = run->job.claims.size();
   run->tries.resize(run->open);
   run->wrote.resize(run->open);
+  run->began = runtime_.clock.steady();
   ++running_;
-  if (run->open == 0) return bind(run);
+  // Nothing is written for a gang that has failed already, by somebody who was quicker.
+  if (const auto& together = run->job.together; together != nullptr && !together->failure.empty()) {
+    return finish(run, together->failure);
+  }
+  if (run->open == 0) return prepared(run);
   for (std::size_t i = 0; i < run->job.claims.size(); ++i) write_claim(run, i);
 }
 
 void Binder::give_up(BindJob job, const std::string& failure) {
   auto run = std::make_shared<Run>();
   run->job = std::move(job);
+  run->counted_claims = true;  // they were not begun
   ++running_;
   finish(run, failure);
 }
@@ -147,7 +178,8 @@ void Binder::write_claim(const std::shared_ptr<Run>& run, std::size_t index) {
   const ClaimWrite& write = run->job.claims[index];
   if (write.key.empty()) return create_claim(run, index);
   const Value claim = devices_.claim(write.key);
-  if (is_reserved_for(claim, run->job.pod->uid)) {
+  const Value user = consumer(*run->job.pod, write);
+  if (is_reserved_for(claim, user["uid"].as_string())) {
     // Another scheduler may have decided about the same pod, for another node.
     if (!write.allocation.is_null() &&
         !same_devices(claim, claim["status"]["allocation"], write.allocation)) {
@@ -155,14 +187,28 @@ void Binder::write_claim(const std::shared_ptr<Run>& run, std::size_t index) {
     }
     return claim_done(run);
   }
-  if (write.allocation.is_null()) return reserve_claim(run, index);
-  allocate_claim(run, index);
+  if (!write.allocation.is_null()) return allocate_claim(run, index);
+  // Another pod of the group is writing its allocation.
+  if (const std::shared_ptr<Together> together = run->job.together;
+      together != nullptr && !claim["status"]["allocation"].is_object() &&
+      together->allocating.contains(write.key) && together->failure.empty()) {
+    together->postponed.emplace_back([this, run, index] {
+      --run->postponed;
+      go_on(*run);
+      write_claim(run, index);
+    });
+    if (++run->postponed == run->open) rest(*run);
+    return;
+  }
+  reserve_claim(run, index);
 }
 
 void Binder::create_claim(const std::shared_ptr<Run>& run, std::size_t index) {
   const ClaimWrite& write = run->job.claims[index];
   call(client::create_request(kClaims, run->job.pod->name_space, write.create),
        [this, run, index](const Result<Value>& answer) {
+         if (metrics_ != nullptr)
+           metrics_->claims_created.count(run->job.claims[index].create, answer.ok());
          if (!answer.ok()) {
            // A claim that was made after all is found by its owner and removed by the next attempt.
            run->failure =
@@ -206,7 +252,7 @@ void Binder::allocate_claim(const std::shared_ptr<Run>& run, std::size_t index) 
     } else {
       status.mut("allocation").set("allocationTimestamp", format_rfc3339(runtime_.clock.now()));
     }
-    add_consumer(claim, *run->job.pod);
+    add_consumer(claim, consumer(*run->job.pod, write));
   }
   client::Request request = client::update_request(claims_of(claim), name_space, claim, options);
   request.protects_allocation = protect && in_one_write;
@@ -241,13 +287,22 @@ void Binder::reserve_claim(const std::shared_ptr<Run>& run, std::size_t index) {
   if (is_early(release_)) {
     // The users of a claim stand there in the order in which they came.
     Value reserved = claim;
-    add_consumer(reserved, *run->job.pod);
+    add_consumer(reserved, consumer(*run->job.pod, write));
     return call(client::update_request(claims_of(claim), name_space, reserved, status_write()),
                 then);
   }
-  const Value patch = Value::object(
-      {{"metadata", Value::object({{"uid", claim["metadata"]["uid"]}})},
-       {"status", Value::object({{"reservedFor", Value::array({consumer(*run->job.pod)})}})}});
+  const Value user = consumer(*run->job.pod, write);
+  Value status = Value::object({{"reservedFor", Value::array({user})}});
+  // Users stand there in the order in which they came; but of 1.28 to 1.30 the new one is first.
+  const Value& users = claim["status"]["reservedFor"];
+  if (!users.empty() && !is_classic_release(release_)) {
+    status.set("$setElementOrder/reservedFor",
+               Value::array({Value::object({{"uid", users[users.size() - 1]["uid"]}}),
+                             Value::object({{"uid", user["uid"]}})}));
+  }
+  const Value patch =
+      Value::object({{"metadata", Value::object({{"uid", claim["metadata"]["uid"]}})},
+                     {"status", std::move(status)}});
   call(client::patch_request(claims_of(claim), name_space, name, PatchType::strategic, patch,
                              status_write()),
        then);
@@ -286,10 +341,26 @@ void Binder::look_again(const std::shared_ptr<Run>& run, std::size_t index, cons
 }
 
 void Binder::claim_done(const std::shared_ptr<Run>& run) {
-  if (--run->open > 0) return;
+  --run->open;
+  if (run->job.together != nullptr) resume(*run->job.together);
+  if (run->open > 0) {
+    if (run->postponed == run->open) rest(*run);
+    return;
+  }
   if (!run->failure.empty()) return finish(run, run->failure);
-  for (const ClaimWrite& write : run->job.claims) devices_.unreserve(write.flight);
+  land(*run);
   write_status(run);
+}
+
+void Binder::land(Run& run) {
+  if (run.landed) return;
+  run.landed = true;
+  // A claim that another pod of the group allocates is for that one to give up.
+  for (const ClaimWrite& write : run.job.claims) {
+    if (write.allocation.is_null()) continue;
+    devices_.unreserve(write.flight);
+    if (run.job.together != nullptr) run.job.together->allocating.erase(write.key);
+  }
 }
 
 void Binder::write_status(const std::shared_ptr<Run>& run) {
@@ -324,21 +395,28 @@ void Binder::await_conditions(const std::shared_ptr<Run>& run) {
   if (run->over) return;
   const BindJob& job = run->job;
   const Time now = runtime_.clock.now();
+  if (!run->waits_since) {
+    run->waits_since = runtime_.clock.steady();
+    for (const ClaimWrite& write : job.claims) {
+      for (const auto& driver : drivers_with_conditions(devices_.claim(write.key)))
+        run->conditional.insert(driver);
+    }
+  }
   bool ready = true;
   for (const ClaimWrite& write : job.claims) {
     const Value claim = devices_.claim(write.key);
     const BindingState state = binding_state(claim);
-    if (!state.failure.empty()) return finish(run, cat(kPreBind, state.failure));
+    if (!state.failure.empty()) return stop_waiting(run, "failure", state.failure);
     if (!claim["status"]["allocation"].is_object()) {
-      return finish(run, cat(kPreBind, "claim ", write.key, " got deallocated elsewhere"));
+      return stop_waiting(run, "error", cat("claim ", write.key, " got deallocated elsewhere"));
     }
     if (state.ready) continue;
     ready = false;
     const Time end = allocated_at(claim) + job.binding_timeout;
     if (end <= now) {
-      return finish(
-          run,
-          cat(kPreBind, "device binding timeout: claim=", claim["metadata"]["name"].as_string()));
+      return stop_waiting(
+          run, "timeout",
+          cat("device binding timeout: claim=", claim["metadata"]["name"].as_string()));
     }
     if (waiting_[write.key].insert(run).second) {
       later(end - now, [this, run] { await_conditions(run); });
@@ -347,7 +425,7 @@ void Binder::await_conditions(const std::shared_ptr<Run>& run) {
   if (!ready) {
     if (run->announced) return;
     run->announced = true;
-    --running_;
+    rest(*run);
     recorder_.record({.regarding = job.pod->object,
                       .reason = "BindingConditionsPending",
                       .action = "Scheduling",
@@ -360,7 +438,78 @@ void Binder::await_conditions(const std::shared_ptr<Run>& run) {
     found->second.erase(run);
     if (found->second.empty()) waiting_.erase(found);
   }
-  bind(run);
+  stop_waiting(run, "success", "");
+}
+
+void Binder::stop_waiting(const std::shared_ptr<Run>& run, const char* status,
+                          const std::string& failure) {
+  if (metrics_ != nullptr) {
+    const std::string& profile = run->job.pod->shape->scheduler_name;
+    for (const std::string& driver : std::exchange(run->conditional, {})) {
+      metrics_->conditional.with({profile, driver, status}).add();
+      metrics_->condition_seconds.with({profile, driver, status})
+          .observe(runtime_.clock.steady() - *run->waits_since);
+    }
+  }
+  if (!failure.empty()) return finish(run, cat(kPreBind, failure));
+  count_claims(*run, "Success");
+  prepared(run);
+}
+
+void Binder::count_claims(Run& run, const char* status) {
+  if (metrics_ == nullptr || run.job.claims.empty()) return;
+  if (std::exchange(run.counted_claims, true)) return;
+  metrics_->plugin_seconds.with({plugin_name(Plugin::dynamic_resources), "PreBind", status})
+      .observe(runtime_.clock.steady() - run.began);
+}
+
+void Binder::rest(Run& run) {
+  if (run.resting) return;
+  run.resting = true;
+  --running_;
+  if (rested_) rested_();
+}
+
+void Binder::go_on(Run& run) {
+  if (!run.resting) return;
+  run.resting = false;
+  ++running_;
+}
+
+void Binder::fail_all(const std::shared_ptr<Together>& together, const std::string& failure) {
+  together->failure = cat("failed to schedule other pod from a pod group: ", failure);
+  for (const auto& [go, end] : std::exchange(together->arrived, {})) end(together->failure);
+  for (const auto& end : std::exchange(together->on_failure, {})) end(together->failure);
+  std::set<std::shared_ptr<Run>> runs;
+  for (const auto& [claim, waiting] : waiting_) {
+    for (const std::shared_ptr<Run>& run : waiting) {
+      if (run->job.together == together) runs.insert(run);
+    }
+  }
+  for (const std::shared_ptr<Run>& run : runs) {
+    if (!run->over) finish(run, together->failure);
+  }
+  resume(*together);
+}
+
+void Binder::resume(Together& together) {
+  const auto postponed = std::move(together.postponed);
+  together.postponed.clear();
+  for (const auto& go_on : postponed) go_on();
+}
+
+/// All that comes before the pod itself is written. Pods of a gang wait for each other here.
+void Binder::prepared(const std::shared_ptr<Run>& run) {
+  const std::shared_ptr<Together> together = run->job.together;
+  if (together == nullptr || !together->all_or_none) return bind(run);
+  if (!together->failure.empty()) return finish(run, together->failure);
+  together->arrived.emplace_back([this, run] { bind(run); },
+                                 [this, run](const std::string& failure) { finish(run, failure); });
+  if (together->arrived.size() < together->expected) return rest(*run);
+  const auto all = std::move(together->arrived);
+  together->arrived.clear();
+  together->all_or_none = false;  // they are on their way
+  for (const auto& [go, end] : all) go();
 }
 
 void Binder::claim_changed(const std::string& key) {
@@ -383,8 +532,17 @@ void Binder::pod_gone(const std::string& key) {
 void Binder::bind(const std::shared_ptr<Run>& run) {
   if (run->over) return;
   run->over = true;  // no condition counts any more
-  if (run->announced) ++running_;
-  run->announced = false;
+  go_on(*run);
+  const Pod& pod = *run->job.pod;
+  if (extenders_ == nullptr || !extenders_->bind_pod(pod)) return bind_here(run);
+  extenders_->bind(pod, run->job.node, [this, run](const Result<bool>& bound) {
+    if (!bound.ok()) return check_bound(run, bound.error(), "");
+    if (!*bound) return bind_here(run);
+    finish(run, "");
+  });
+}
+
+void Binder::bind_here(const std::shared_ptr<Run>& run) {
   const Pod& pod = *run->job.pod;
   const Value body = Value::object(
       {{"apiVersion", "v1"},
@@ -396,18 +554,20 @@ void Binder::bind(const std::shared_ptr<Run>& run) {
                             body),
        [this, run](const Result<Value>& answer) {
          if (answer.ok()) return finish(run, "");
-         check_bound(run, answer.error());
+         check_bound(run, answer.error(), "running Bind plugin \"DefaultBinder\": ");
        });
 }
 
-void Binder::check_bound(const std::shared_ptr<Run>& run, const Error& error) {
-  const std::string failure = cat("running Bind plugin \"DefaultBinder\": ", error.message());
+void Binder::check_bound(const std::shared_ptr<Run>& run, const Error& error, const char* who) {
+  const std::string failure = cat(who, error.message());
   if (!is_unknown(error)) return finish(run, failure);
-  later(kLookAgain, [this, run, failure] {
+  later(kLookAgain, [this, run, failure, who] {
     const Pod& pod = *run->job.pod;
     call(client::make_request("GET", client::path_of(kPods, pod.name_space, pod.name)),
-         [this, run, failure](const Result<Value>& answer) {
-           if (!answer.ok() && is_unknown(answer.error())) return check_bound(run, answer.error());
+         [this, run, failure, who](const Result<Value>& answer) {
+           if (!answer.ok() && is_unknown(answer.error())) {
+             return check_bound(run, answer.error(), who);
+           }
            const bool bound = answer.ok() &&
                               (*answer)["metadata"]["uid"].as_string() == run->job.pod->uid &&
                               (*answer)["spec"]["nodeName"].as_string() == run->job.node;
@@ -418,17 +578,24 @@ void Binder::check_bound(const std::shared_ptr<Run>& run, const Error& error) {
 
 void Binder::finish(const std::shared_ptr<Run>& run, const std::string& failure) {
   run->over = true;
+  if (const std::shared_ptr<Together> together = run->job.together;
+      together != nullptr && together->all_or_none && !failure.empty() &&
+      together->failure.empty()) {
+    fail_all(together, failure);
+  }
   for (const ClaimWrite& write : run->job.claims) {
     const auto found = waiting_.find(write.key);
     if (found == waiting_.end()) continue;
     found->second.erase(run);
     if (found->second.empty()) waiting_.erase(found);
   }
-  for (const ClaimWrite& write : run->job.claims) {
-    if (!failure.empty()) devices_.unreserve(write.flight);
+  if (!failure.empty()) {
+    land(*run);
+    count_claims(*run, "Error");
   }
+  if (run->job.together != nullptr && !failure.empty()) resume(*run->job.together);
   const auto end = [this, run, failure] {
-    if (!run->announced) --running_;
+    if (!run->resting) --running_;
     done_(run->job, failure);
   };
   const Pod& pod = *run->job.pod;
@@ -463,7 +630,8 @@ void Binder::give_back(const Run& run) {
     // first.
     if (!run.wrote[i] || write.key.empty() || !write.create.is_null()) continue;
     const Value claim = devices_.claim(write.key);
-    if (!is_reserved_for(claim, run.job.pod->uid)) continue;
+    // What is reserved for a group stays: its other pods may be about to use it.
+    if (!write.consumer.is_null() || !is_reserved_for(claim, run.job.pod->uid)) continue;
     call(release_request(write.key, claim, run.job.pod->uid), [this, key = write.key](
                                                                   const Result<Value>& answer) {
       if (answer.ok()) {

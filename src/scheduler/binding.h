@@ -25,6 +25,8 @@
 #include "client/event_recorder.h"
 #include "runtime/runtime.h"
 #include "scheduler/devices.h"
+#include "scheduler/extenders.h"
+#include "scheduler/metrics.h"
 #include "scheduler/pod.h"
 
 namespace dibs::scheduler {
@@ -44,6 +46,24 @@ struct ClaimWrite {
   json::Value create;      // body of the claim to create, else null
   std::string flight;      // under which Devices knows the allocation
   std::string driver;      // of a claim of v1alpha2 to be allocated
+  json::Value consumer;    // of status.reservedFor; null: the pod
+};
+
+/// Decisions about pods of one group. Claims that they share are allocated by one of them; where it
+/// is all or none, nobody is bound before everything else stands for all.
+struct Together {
+  bool all_or_none = false;
+  std::size_t expected = 0;
+  std::string failure;  // of one of them, before anybody was bound
+  /// Claims that one of them allocates, until that is done.
+  std::set<std::string> allocating;
+  /// How those end that have not come to the binder yet.
+  std::vector<std::function<void(const std::string& failure)>> on_failure;
+  /// Who is ready: how he goes on, and how he ends.
+  std::vector<std::pair<std::function<void()>, std::function<void(const std::string& failure)>>>
+      arrived;
+  /// Writes that wait for the allocation of another one.
+  std::vector<std::function<void()>> postponed;
 };
 
 struct BindJob {
@@ -57,6 +77,7 @@ struct BindJob {
   int attempts = 0;
   Duration queued{0};
   std::string group;
+  std::shared_ptr<Together> together = nullptr;  // null: it stands alone
 };
 
 class Binder {
@@ -67,8 +88,9 @@ class Binder {
   /// Runs a task on the serial executor, or not at all when the scheduler has ended.
   using Post = std::function<void(std::function<void()> task)>;
 
+  /// `extenders`: those that may bind pods themselves; null: there are none.
   Binder(client::Client& client, runtime::Runtime& runtime, Post post, Devices& devices,
-         client::EventRecorder& recorder, int release, Done done);
+         client::EventRecorder& recorder, Extenders* extenders, int release, Done done);
 
   void start(BindJob job);
   /// What was reserved for it is given back, and its end told.
@@ -77,8 +99,13 @@ class Binder {
   void claim_changed(const std::string& key);
   /// Nobody needs to wait for this pod any more.
   void pod_gone(const std::string& key);
-  /// Decisions being written; those that wait for binding conditions do not count.
+  /// Decisions being written; those that wait for binding conditions or for others of their group
+  /// do not count.
   std::size_t running() const { return running_; }
+  /// `metrics` must outlive it.
+  void count_in(Metrics& metrics) { metrics_ = &metrics; }
+  /// Told when one of them begins to wait.
+  void on_rest(std::function<void()> rested) { rested_ = std::move(rested); }
 
  private:
   struct Run;
@@ -88,11 +115,27 @@ class Binder {
   void reserve_claim(const std::shared_ptr<Run>& run, std::size_t index);
   void look_again(const std::shared_ptr<Run>& run, std::size_t index, const Error& error);
   void claim_done(const std::shared_ptr<Run>& run);
+  /// What the run allocates is in the API, or never will be.
+  void land(Run& run);
   /// What the node's agent has to know of claims, into the pod's status.
   void write_status(const std::shared_ptr<Run>& run);
   void await_conditions(const std::shared_ptr<Run>& run);
+  /// The end of that wait.
+  void stop_waiting(const std::shared_ptr<Run>& run, const char* status,
+                    const std::string& failure);
+  /// The claims' part is over; counted once.
+  void count_claims(Run& run, const char* status);
+  void resume(Together& together);
+  /// One of a gang has failed: nobody is bound.
+  void fail_all(const std::shared_ptr<Together>& together, const std::string& failure);
+  void rest(Run& run);
+  void go_on(Run& run);
+  /// All but the binding stands.
+  void prepared(const std::shared_ptr<Run>& run);
   void bind(const std::shared_ptr<Run>& run);
-  void check_bound(const std::shared_ptr<Run>& run, const Error& error);
+  void bind_here(const std::shared_ptr<Run>& run);
+  /// `who`: was to bind it, for the message.
+  void check_bound(const std::shared_ptr<Run>& run, const Error& error, const char* who);
   void finish(const std::shared_ptr<Run>& run, const std::string& failure);
   /// Takes the pod off the claims that this run put it on.
   void give_back(const Run& run);
@@ -105,10 +148,13 @@ class Binder {
   Post post_;
   Devices& devices_;
   client::EventRecorder& recorder_;
+  Extenders* const extenders_;
   const int release_;
   Done done_;
   std::map<std::string, std::set<std::shared_ptr<Run>>> waiting_;  // by claim
   std::size_t running_ = 0;
+  std::function<void()> rested_;
+  Metrics* metrics_ = nullptr;
 };
 
 /// The request that takes a pod off a claim's list of users.

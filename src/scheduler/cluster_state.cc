@@ -68,7 +68,11 @@ void ClusterState::replace_images(const NodeInfo& node, const json::Value& befor
   for (const json::Value& image : after.items()) {
     for (const json::Value& name : image["names"].items()) {
       const auto [at, fresh] = images_.try_emplace(name.str());
-      if (fresh) at->second.size = image["sizeBytes"].as_int();
+      // A node may say anything, and sizes are added up.
+      constexpr std::int64_t kLargest = std::int64_t{1} << 47;
+      if (fresh) {
+        at->second.size = std::clamp<std::int64_t>(image["sizeBytes"].as_int(), 0, kLargest);
+      }
       at->second.nodes.insert(&node);
     }
   }
@@ -101,8 +105,9 @@ NodeChange ClusterState::put_node(const json::Value& object) {
   change.allocatable = !(allocatable == info.allocatable);
   info.allocatable = std::move(allocatable);
   alloc::Node place = alloc::Node::read(object);
-  change.labels = !(place.labels == info.place.labels) ||
-                  place.optional_node_operations != info.place.optional_node_operations;
+  change.labels = !(place.labels == info.place.labels);
+  change.features =
+      !(object["status"]["declaredFeatures"] == info.object["status"]["declaredFeatures"]);
   info.place = std::move(place);
   replace_images(info, info.object["status"]["images"], object["status"]["images"]);
   info.object = object;
@@ -152,8 +157,9 @@ void ClusterState::add_pod(const PodPtr& pod, std::string_view node_name) {
   const auto found = where_.find(pod->key);
   if (found != where_.end()) {
     Counted& held = found->second;
+    // One that is going is left out of some counts, and must be taken out of them now.
     if (held.node->name == node_name && held.pod->same_signature(*pod) &&
-        held.pod->uid == pod->uid) {
+        held.pod->uid == pod->uid && held.pod->terminating == pod->terminating) {
       replace(found, pod);
       return;
     }

@@ -21,6 +21,7 @@
 
 #include "alloc/node.h"
 #include "scheduler/node_row.h"
+#include "scheduler/owners.h"
 #include "scheduler/pod.h"
 #include "scheduler/volumes.h"
 
@@ -58,7 +59,8 @@ struct NodeChange {
   bool labels = false;
   bool taints = false;  // or cordoned or opened
   bool allocatable = false;
-  bool any() const { return added || labels || taints || allocatable; }
+  bool features = false;
+  bool any() const { return added || labels || taints || allocatable || features; }
 };
 
 /// Pods counted by the value of a node label.
@@ -106,6 +108,7 @@ class ClusterState {
   std::size_t pod_count() const { return where_.size(); }
 
   Volumes& volumes() { return volumes_; }
+  Owners& owners() { return owners_; }
   /// Assigned pods that have the claim ("namespace/name") as a volume.
   std::size_t volume_users(const std::string& claim) const;
 
@@ -157,6 +160,7 @@ class ClusterState {
   std::unordered_map<std::string, NodeImage> images_;    // by name
   std::unordered_map<std::string_view, Counted> where_;  // by the pod's own key
   Volumes volumes_;
+  Owners owners_;
   std::unordered_map<std::string, std::size_t> volume_users_;       // by claim
   std::unordered_map<std::string, json::Value> namespaces_;         // labels
   std::unordered_map<std::string, std::vector<PodPtr>> nominated_;  // by node

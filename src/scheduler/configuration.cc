@@ -230,6 +230,17 @@ Result<> make_profiles(const Value& source, Configuration& made, FieldErrors& fo
   return success();
 }
 
+/// What extenders have alone need not be on the node. Their list takes the place of a profile's
+/// own, as upstream has it.
+void ignore_managed(Configuration& made) {
+  std::vector<std::string> ignored;
+  for (const ExtenderConfig& extender : made.extenders) {
+    ignored.insert(ignored.end(), extender.ignored.begin(), extender.ignored.end());
+  }
+  if (ignored.empty()) return;
+  for (Profile& profile : made.profiles) profile.fit.ignored = ignored;
+}
+
 }  // namespace
 
 Result<Configuration> Configuration::parse(std::string_view text, const api::Features& gates) {
@@ -249,11 +260,10 @@ Result<Configuration> Configuration::parse(std::string_view text, const api::Fea
   }
   read_profiles(source, gates, made, found);
   read_backoff(source, made, found);
-  if (!source["extenders"].empty()) {
-    found.forbidden(Path("extenders"), "extenders are not supported");
-  }
+  made.extenders = read_extenders(source["extenders"], found);
   if (!found.empty()) return to_error(found);
   DIBS_CHECK(make_profiles(source, made, found));
+  ignore_managed(made);
   made.warnings = found.warnings();
   return made;
 }

@@ -81,9 +81,7 @@ TEST(Configuration, is_the_default_when_it_says_nothing) {
   for (std::size_t i = 0; i < kPlugins; ++i) {
     const PluginInfo& plugin = info(static_cast<Plugin>(i));
     const Score* score = find_score(plugin.name);
-    // Volumes would score by StorageCapacityScoring alone.
-    const bool scores = plugin.here && (plugin.points & bit(Point::score)) != 0 &&
-                        static_cast<Plugin>(i) != Plugin::volume_binding;
+    const bool scores = plugin.here && (plugin.points & bit(Point::score)) != 0;
     EXPECT_EQ(score != nullptr, scores) << plugin.name;
     EXPECT_EQ(standard.weight(plugin.name), score != nullptr ? score->weight : 0) << plugin.name;
   }
@@ -130,6 +128,20 @@ TEST(Configuration, takes_arguments_of_plugins) {
   EXPECT_EQ(of("NodeResourcesBalancedAllocation", "{resources: [{name: cpu}]}").balanced.size(),
             1U);
   EXPECT_EQ(of("PodTopologySpread", "{defaultingType: List}").name, "default-scheduler");
+  const Profile near =
+      of("NodeAffinity",
+         "{addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+         "{nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}, "
+         "preferredDuringSchedulingIgnoredDuringExecution: [{weight: 3, "
+         "preference: {matchExpressions: [{key: b, operator: Exists}]}}]}}");
+  EXPECT_TRUE(near.added_affinity.has_value());
+  EXPECT_EQ(near.added_preferences.at(0).weight, 3);
+  EXPECT_EQ(of("PodTopologySpread", "{defaultingType: System}").spread.size(), 2U);
+  EXPECT_TRUE(of("PodTopologySpread", "{defaultingType: List}").spread.empty());
+  EXPECT_TRUE(of("PodTopologySpread",
+                 "{defaultingType: List, defaultConstraints: [{topologyKey: zone, maxSkew: 1, "
+                 "whenUnsatisfiable: DoNotSchedule}]}")
+                  .spread_refuses());
   const FitArgs fit = of("NodeResourcesFit",
                          "{ignoredResourceGroups: [a.io], ignoredResources: [b.io/x], "
                          "scoringStrategy: {type: RequestedToCapacityRatio, "
@@ -206,14 +218,54 @@ TEST(Configuration, refuses_values_out_of_range) {
        "\"leases\"]"},
       {"clientConnection: {burst: -1}\n",
        "clientConnection.burst: Invalid value: -1: must be non-negative"},
-      {"extenders: [{urlPrefix: 'http://a'}]\n",
-       "extenders: Forbidden: extenders are not supported"},
+      {"extenders: [{urlPrefix: 'http://a', prioritizeVerb: p}]\n",
+       "extenders[0].weight: Invalid value: 0: must have a positive weight applied to it"},
+      {"extenders: [{urlPrefix: 'http://a', bindVerb: b}, {urlPrefix: 'http://b', bindVerb: b}]\n",
+       "extenders: Invalid value: \"found 2 extenders implementing bind\": only one extender can "
+       "implement bind"},
+      {"extenders: [{urlPrefix: 'http://a', filterVerb: f, managedResources: [{name: cpu}]}]\n",
+       "extenders[0].managedResources[0].name: Invalid value: \"cpu\": is an invalid extended "
+       "resource name"},
+      {"extenders: [{urlPrefix: 'http://a', filterVerb: f, managedResources: [{name: a.io/b}, "
+       "{name: a.io/b}]}]\n",
+       "extenders[0].managedResources[1].name: Invalid value: \"a.io/b\": duplicate extender "
+       "managed resource name"},
+      {"extenders: [{urlPrefix: 'http://a', filter: f}]\n",
+       "strict decoding error: unknown field \"extenders[0].filter\""},
+      {"extenders: [{urlPrefix: 'https://a', filterVerb: f, tlsConfig: {insecure: true, caFile: "
+       "x}}]\n",
+       "extenders[0].tlsConfig.insecure: Invalid value: true: specifying a root certificates file "
+       "with the insecure flag is not allowed"},
       {"profiles: [{schedulerName: a}, {schedulerName: a}]\n",
        "profiles[1].schedulerName: Duplicate value: \"a\""},
       {"profiles: [{schedulerName: a}, {}]\n", "profiles[1].schedulerName: Required value"},
       {"profiles: [{schedulerName: ''}]\n", "profiles[0].schedulerName: Required value"},
   };
   for (const auto& [text, message] : cases) EXPECT_EQ(refusal(text), message) << text;
+}
+
+TEST(Configuration, takes_extenders) {
+  const Configuration read = parse(
+      "extenders:\n"
+      "- {urlPrefix: 'http://a/x/', filterVerb: f, ignorable: true, httpTimeout: 2s}\n"
+      "- {urlPrefix: 'https://b', bindVerb: b, enableHTTPS: true, nodeCacheCapable: true,\n"
+      "   managedResources: [{name: a.io/b, ignoredByScheduler: true}, {name: a.io/c}]}\n"
+      "- {urlPrefix: 'https://c', tlsConfig: {caData: eA==, serverName: c}, enableHTTPS: true}\n");
+
+  // Those that may be passed over come last.
+  ASSERT_EQ(read.extenders.size(), 3U);
+  EXPECT_EQ(read.extenders[0].url, "https://b");
+  EXPECT_TRUE(read.extenders[0].tls.insecure);
+  EXPECT_TRUE(read.extenders[0].knows_nodes);
+  EXPECT_EQ(read.extenders[0].timeout, Duration(std::chrono::seconds(5)));
+  EXPECT_THAT(read.extenders[0].resources, ElementsAre("a.io/b", "a.io/c"));
+  EXPECT_EQ(read.extenders[1].tls.ca, "x");
+  EXPECT_FALSE(read.extenders[1].tls.insecure);
+  EXPECT_EQ(read.extenders[2].url, "http://a/x");
+  EXPECT_EQ(read.extenders[2].timeout, Duration(std::chrono::seconds(2)));
+  EXPECT_TRUE(read.profiles[0].fit.ignores("a.io/b"));
+  EXPECT_FALSE(read.profiles[0].fit.ignores("a.io/c"));
+  EXPECT_THAT(read.warnings, ElementsAre("extenders[2] has no effect: it has no verb"));
 }
 
 TEST(Configuration, refuses_arguments_that_are_wrong_or_not_taken) {
@@ -236,8 +288,27 @@ TEST(Configuration, refuses_arguments_that_are_wrong_or_not_taken) {
        at + ".args.bindingTimeout: Invalid value: \"10ms\": must be at least 1 second"},
       {args("DynamicResources", "{filterTimeout: -1s}"),
        at + ".args.filterTimeout: Invalid value: \"-1s\": must be zero or positive"},
-      {args("NodeAffinity", "{addedAffinity: {}}"),
-       at + ".args.addedAffinity: Forbidden: affinity of profiles is not supported"},
+      {args("NodeResourcesFit", "{ignoredResources: ['a b']}"),
+       at + ".args.ignoredResources[0]: Invalid value: \"a b\": name part must consist of "
+            "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+            "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+            "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"},
+      {args("PodTopologySpread",
+            "{defaultingType: List, defaultConstraints: [{topologyKey: zone, whenUnsatisfiable: "
+            "Maybe, labelSelector: {}}]}"),
+       "[" + at +
+           ".args.defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf), " +
+           at +
+           ".args.defaultConstraints[0].whenUnsatisfiable: Unsupported value: \"Maybe\": "
+           "supported values: \"DoNotSchedule\", \"ScheduleAnyway\", " +
+           at +
+           ".args.defaultConstraints[0].labelSelector: Forbidden: constraint must not define a "
+           "selector, as they deduced for each pod]"},
+      {args("PodTopologySpread",
+            "{defaultingType: List, defaultConstraints: [{topologyKey: zone, maxSkew: 1, "
+            "whenUnsatisfiable: DoNotSchedule}, {topologyKey: zone, maxSkew: 2, whenUnsatisfiable: "
+            "DoNotSchedule}]}"),
+       at + ".args.defaultConstraints[1]: Duplicate value: \"{zone, DoNotSchedule}\""},
       {args("PodTopologySpread", "{defaultingType: Own}"),
        at + ".args.defaultingType: Unsupported value: \"Own\": supported values: \"System\", "
             "\"List\""},
@@ -328,8 +399,16 @@ TEST(Configuration, has_a_timeout_for_volumes) {
             std::chrono::seconds(30));
   EXPECT_THAT(refusal(args("bindTimeoutSeconds: -1")),
               testing::HasSubstr("invalid BindTimeoutSeconds, should not be a negative value"));
-  EXPECT_THAT(refusal(args("shape: [{utilization: 1, score: 2}]")),
+  EXPECT_THAT(refusal(args("shape: [{utilization: 1, score: 2}]"), gates_of("1.36")),
               testing::HasSubstr("unexpected field `shape`"));
+  const auto shape =
+      parse(args("shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]"))
+          .profiles.front()
+          .volume_shape;
+  ASSERT_EQ(shape.size(), 2U);
+  EXPECT_EQ(shape[1].score, 100);
+  EXPECT_THAT(refusal(args("shape: [{utilization: 101, score: 2}]")),
+              testing::HasSubstr("shape[0].utilization: Invalid value: 101"));
 }
 
 TEST(Configuration, refuses_arguments_of_features_that_are_off) {

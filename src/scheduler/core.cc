@@ -16,8 +16,9 @@ constexpr std::size_t kMostBinding = 64;
 
 /// Nodes that an event tells about: it is made while other pods wait.
 constexpr std::size_t kMostExplained = 200;
-
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+/// Explanations in a second: where more pods wait, whoever can be placed goes first, and the rest
+/// is told at a later attempt.
+constexpr int kMostExplanations = 50;
 
 client::WriteOptions status_write() {
   client::WriteOptions options;
@@ -48,7 +49,6 @@ void Scheduler::Core::step() {
   const Queue::Popped popped = queue.pop(now());
   if (popped.pod == nullptr) {
     arm();
-    count_queue();
     return;
   }
   attempt(popped);
@@ -68,10 +68,23 @@ void Scheduler::Core::arm() {
 
 void Scheduler::Core::attempt(const Queue::Popped& popped) {
   const PodPtr& pod = popped.pod;
+  if (pod->is_group) return attempt_group(popped);
   const Profile* profile = profile_of(*pod);
   if (profile == nullptr) return queue.remove(pod->key);
+  if (extenders != nullptr && extenders->judge(*pod)) {
+    to_ask.push_back(popped);
+    return next_to_ask();
+  }
   const Duration began = now();
   Decision decision = placer.place(*pod, *profile, runtime.clock.now());
+  if (metrics && decision.kind == Decision::Kind::placed)
+    metrics->algorithm_seconds.one().observe(now() - began);
+  conclude(popped, *profile, decision, began);
+}
+
+void Scheduler::Core::conclude(const Queue::Popped& popped, const Profile& profile,
+                               Decision& decision, Duration began) {
+  const PodPtr& pod = popped.pod;
   const char* result = "unschedulable";
   switch (decision.kind) {
     case Decision::Kind::waits:
@@ -87,33 +100,21 @@ void Scheduler::Core::attempt(const Queue::Popped& popped) {
       break;
     case Decision::Kind::unplaced:
       if (decision.failure.error) result = "error";
-      unplaced(popped, *profile, decision);
-      if (options.explain_events) explain(pod, *profile);
+      unplaced(popped, profile, decision);
+      if (options.explain_events) explain(pod, profile);
       break;
   }
   if (options.attempt) options.attempt(now() - began);
   if (!metrics) return;
-  metrics->attempts.with({result, profile->name}).add();
-  metrics->attempt_seconds.with({result, profile->name}).observe(seconds(now() - began));
+  metrics->attempts.with({result, profile.name}).add();
+  metrics->attempt_seconds.with({result, profile.name}).observe(now() - began);
 }
 
 void Scheduler::Core::assume(const Queue::Popped& popped, Decision& decision) {
   const PodPtr& pod = popped.pod;
-  BindJob job;
-  job.pod = pod;
-  job.node = decision.node->name;
-  job.binding_timeout = profile_of(*pod)->binding_timeout;
-  job.attempts = popped.attempts;
-  job.queued = now() - popped.since;
+  BindJob job = make_job(pod, *decision.node, popped);
   job.group = cat(pod->signature(), decision.run.signature);
-  state.drop_nomination(pod->key);
-  job.node_allocatable = decision.devices.node_allocatable;
-  // With what its claims take of the node, which the API does not know yet.
-  state.add_pod(job.node_allocatable.is_null()
-                    ? pod
-                    : Pod::read(with_claim_statuses(pod->object, job.node_allocatable)),
-                job.node);
-  binding[pod->key] = pod->uid;
+  count_decided(job, decision.devices.node_allocatable);
   std::size_t next = 0;
   for (const PodClaim& claim : decision.run.claims) {
     ClaimWrite write;
@@ -126,29 +127,69 @@ void Scheduler::Core::assume(const Queue::Popped& popped, Decision& decision) {
     }
     job.claims.push_back(std::move(write));
   }
-  if (decision.devices.extended >= 0) {
-    const auto& wanted =
-        decision.run.extended[static_cast<std::size_t>(decision.devices.extended)].wanted;
-    ClaimWrite write;
-    write.flight = cat("extended of ", pod->uid);
-    write.allocation = decision.devices.allocations[next];
-    write.create = make_extended_claim(*pod, wanted.requests);
-    devices.reserve(write.flight, write.allocation);
-    job.claims.push_back(std::move(write));
-    job.mappings = wanted.mappings;
-  }
+  if (decision.devices.extended >= 0) add_extended_claim(decision.run, decision.devices, next, job);
   queue.next_of(job.group, now());
   wake_for_pod(*pod);
   if (pod->claims_volumes) return bind_volumes(std::move(job), *profile_of(*pod), *decision.node);
   binder->start(std::move(job));
 }
 
-void Scheduler::Core::bind_volumes(BindJob job, const Profile& profile, const NodeInfo& node) {
-  const Volumes& volumes = state.volumes();
-  VolumePlan plan = volumes.plan(volumes.prepare(*job.pod, profile.filters()), node);
+BindJob Scheduler::Core::make_job(const PodPtr& pod, const NodeInfo& node,
+                                  const Queue::Popped& popped) const {
+  BindJob job;
+  job.pod = pod;
+  job.node = node.name;
+  job.binding_timeout = profile_of(*pod)->binding_timeout;
+  job.attempts = popped.attempts;
+  job.queued = now() - popped.since;
+  return job;
+}
+
+void Scheduler::Core::count_decided(BindJob& job, const Value& node_allocatable) {
+  const PodPtr& pod = job.pod;
+  state.drop_nomination(pod->key);
+  job.node_allocatable = node_allocatable;
+  // With what its claims take of the node, which the API does not know yet.
+  state.add_pod(job.node_allocatable.is_null()
+                    ? pod
+                    : Pod::read(with_claim_statuses(pod->object, job.node_allocatable)),
+                job.node);
+  binding[pod->key] = pod->uid;
+}
+
+void Scheduler::Core::add_extended_claim(const DeviceRun& run, const NodeDevices& found,
+                                         std::size_t place, BindJob& job) {
+  const auto& wanted = run.extended[static_cast<std::size_t>(found.extended)].wanted;
+  ClaimWrite write;
+  write.flight = cat("extended of ", job.pod->uid);
+  write.allocation = found.allocations[place];
+  write.create = make_extended_claim(*job.pod, wanted.requests);
+  devices.reserve(write.flight, write.allocation);
+  job.claims.push_back(std::move(write));
+  job.mappings = wanted.mappings;
+}
+
+void Scheduler::Core::bind_volumes(BindJob job, const Profile& profile, const NodeInfo& node,
+                                   const VolumePlan* planned) {
+  VolumePlan plan;
+  if (planned != nullptr) {
+    plan = *planned;
+  } else {
+    const Volumes& volumes = state.volumes();
+    const VolumeRun run = volumes.prepare(*job.pod, profile.filters());
+    if (const auto cause = volumes.plan(run, node, plan)) {
+      return binder->give_up(std::move(job),
+                             cat(kVolumePreBind, "binding volumes: ",
+                                 run.reason.empty() ? words_of(*cause) : run.reason));
+    }
+  }
   if (plan.empty()) return binder->start(std::move(job));
   const PodPtr pod = job.pod;
   const std::string name = job.node;
+  if (job.together != nullptr) {
+    job.together->on_failure.emplace_back(
+        [this, pod](const std::string& failure) { volume_binder->end(*pod, failure); });
+  }
   volume_binder->start(pod, name, std::move(plan), profile.volume_timeout,
                        [this, job = std::move(job)](const std::string& failure) {
                          if (failure.empty()) return binder->start(job);
@@ -165,21 +206,41 @@ void Scheduler::Core::unplaced(const Queue::Popped& popped, const Profile& profi
     queue.fail(pod, now());
     return;
   }
+  std::string more;
+  Preemption found;
   if (!failure.error && !state.nodes().empty()) {
-    const std::string more = after_filters(pod, profile, decision);
-    if (!more.empty()) append(failure.message, " ", more, is_early(options.release) ? "." : "");
+    more = after_filters(pod, profile, decision, found);
+    if (extenders != nullptr && !found.options.empty() && extenders->judge_victims(*pod)) {
+      return ask_about_victims(popped, decision, more, found);
+    }
   }
+  park(popped, decision, std::move(more), found);
+}
+
+void Scheduler::Core::park(const Queue::Popped& popped, Decision& decision, std::string more,
+                           const Preemption& found) {
+  const PodPtr& pod = popped.pod;
+  Failure& failure = decision.failure;
+  if (!found.message.empty()) append(more, more.empty() ? "" : ", ", found.message);
+  if (!more.empty()) append(failure.message, " ", more, is_early(options.release) ? "." : "");
+  failure.nominated_node = found.node;
+  if (!found.victims.empty()) preempt(pod, found);
   report(pod, failure);
-  queue.park(pod, cat(pod->signature(), decision.run.signature), failure.plugins, now());
+  std::string group = cat(pod->signature(), decision.run.signature);
+  // What an extender says of one pod it need not say of its equals.
+  if (decision.refused_outside || decision.unasked) append(group, pod->key);
+  queue.park(pod, group, failure.plugins, now());
+  if (decision.unasked) queue.wake_pod(pod->key, now(), "ExtenderUnasked", true);
 }
 
 std::string Scheduler::Core::after_filters(const PodPtr& pod, const Profile& profile,
-                                           Decision& decision) {
+                                           Decision& decision, Preemption& found) {
   std::string more;
   if (profile.has(Point::post_filter, Plugin::dynamic_resources)) {
     more = free_claim(pod, decision);
     if (!more.empty() && is_early(options.release)) return {};
-    if (more.empty() && is_classic_release(options.release)) {
+    constexpr int kSilentRelease = 37;  // the first that says nothing where nothing was done
+    if (more.empty() && options.release < kSilentRelease) {
       more = decision.run.ready == DeviceRun::Ready::go ? "still not schedulable"
                                                         : "no new claims to deallocate";
     }
@@ -187,11 +248,7 @@ std::string Scheduler::Core::after_filters(const PodPtr& pod, const Profile& pro
   const bool servable = profile.devices() || pod->shape->claims.empty();
   if (servable && profile.has(Point::post_filter, Plugin::default_preemption)) {
     if (metrics) metrics->preemptions.one().add();
-    const Preemption found =
-        find_victims(state, devices, pod, profile, decision.run, decision.resolvable, budgets);
-    append(more, more.empty() ? "" : ", ", found.message);
-    decision.failure.nominated_node = found.node;
-    if (!found.victims.empty()) preempt(pod, found);
+    found = find_victims(state, devices, pod, profile, decision.run, decision.resolvable, budgets);
   }
   return more;
 }
@@ -240,35 +297,39 @@ std::string Scheduler::Core::free_claim(const PodPtr& pod, const Decision& decis
 void Scheduler::Core::preempt(const PodPtr& pod, const Preemption& preemption) {
   state.nominate(pod, preemption.node);
   if (metrics) metrics->victims.one().observe(static_cast<double>(preemption.victims.size()));
-  for (const PodPtr& victim : preemption.victims) {
-    if (victim->terminating) continue;
-    const Value condition =
-        Value::object({{"type", "DisruptionTarget"},
-                       {"status", "True"},
-                       {"reason", "PreemptionByScheduler"},
-                       {"message", cat(pod->shape->scheduler_name,
-                                       ": preempting to accommodate a higher priority pod")},
-                       {"lastTransitionTime", format_rfc3339(runtime.clock.now())}});
-    const Value patch =
-        Value::object({{"metadata", Value::object({{"uid", victim->uid}})},
-                       {"status", Value::object({{"conditions", Value::array({condition})}})}});
-    const Value uid = Value::object({{"apiVersion", "v1"},
-                                     {"kind", "DeleteOptions"},
-                                     {"preconditions", Value::object({{"uid", victim->uid}})}});
-    client::Request removal = client::make_request(
-        "DELETE", client::path_of(kPods, victim->name_space, victim->name), uid);
-    recorder.record({.regarding = victim->object,
-                     .related = pod->object,
-                     .reason = "Preempted",
-                     .action = "Preempting",
-                     .note = cat("Preempted by pod ", pod->uid, " on node ", preemption.node)});
-    client.call(client::patch_request(kPods, victim->name_space, victim->name, PatchType::strategic,
-                                      patch, status_write()),
-                [weak = weak_from_this(), removal](const Result<Value>&) {
-                  if (const auto self = weak.lock())
-                    self->send(removal, "victim cannot be deleted");
-                });
+  for (const PodPtr& victim : with_their_groups(preemption.victims)) {
+    drive_out(*victim, pod->object, "pod", pod->shape->scheduler_name, preemption.node);
   }
+}
+
+void Scheduler::Core::drive_out(const Pod& victim, const Value& by, std::string_view kind,
+                                std::string_view scheduler_name, std::string_view node) {
+  if (victim.terminating) return;
+  const Value condition = Value::object(
+      {{"type", "DisruptionTarget"},
+       {"status", "True"},
+       {"reason", "PreemptionByScheduler"},
+       {"message", cat(scheduler_name, ": preempting to accommodate a higher priority ", kind)},
+       {"lastTransitionTime", format_rfc3339(runtime.clock.now())}});
+  const Value patch =
+      Value::object({{"metadata", Value::object({{"uid", victim.uid}})},
+                     {"status", Value::object({{"conditions", Value::array({condition})}})}});
+  const Value uid = Value::object({{"apiVersion", "v1"},
+                                   {"kind", "DeleteOptions"},
+                                   {"preconditions", Value::object({{"uid", victim.uid}})}});
+  client::Request removal =
+      client::make_request("DELETE", client::path_of(kPods, victim.name_space, victim.name), uid);
+  recorder.record({.regarding = victim.object,
+                   .related = by,
+                   .reason = "Preempted",
+                   .action = "Preempting",
+                   .note = cat("Preempted by ", kind, " ", by["metadata"]["uid"].as_string(),
+                               " on node ", node)});
+  client.call(client::patch_request(kPods, victim.name_space, victim.name, PatchType::strategic,
+                                    patch, status_write()),
+              [weak = weak_from_this(), removal](const Result<Value>&) {
+                if (const auto self = weak.lock()) self->send(removal, "victim cannot be deleted");
+              });
 }
 
 void Scheduler::Core::report(const PodPtr& pod, const Failure& failure) {
@@ -306,9 +367,15 @@ void Scheduler::Core::report(const PodPtr& pod, const Failure& failure) {
 }
 
 void Scheduler::Core::explain(const PodPtr& pod, const Profile& profile) {
+  if (now() - explaining_since >= std::chrono::seconds(1)) {
+    explaining_since = now();
+    explanations = 0;
+  }
+  if (++explanations > kMostExplanations) return;
   ExplainScope scope;
   scope.most_nodes = kMostExplained;
   scope.most_groups = 8;
+  scope.names_own_only = true;
   const Explanation found =
       explain_placement(state, devices, pod, profile, runtime.clock.now(), scope);
   std::string text = summary(found);
@@ -321,18 +388,22 @@ void Scheduler::Core::explain(const PodPtr& pod, const Profile& profile) {
 
 void Scheduler::Core::bound(const BindJob& job, const std::string& failure) {
   const PodPtr& pod = job.pod;
-  const auto mine = binding.find(pod->key);
-  const bool current = mine != binding.end() && mine->second == pod->uid;
-  if (current) binding.erase(mine);
+  const bool current = is_binding(*pod);
+  if (current) binding.erase(pod->key);
+  const auto still = waiting.find(pod->key);
+  // The queue knows pods by their keys.
+  const bool replaced = still != waiting.end() && still->second->uid != pod->uid;
   if (failure.empty()) {
     recorder.record({.regarding = pod->object,
                      .reason = "Scheduled",
                      .action = "Binding",
                      .note = cat("Successfully assigned ", pod->key, " to ", job.node)});
-    if (current) queue.remove(pod->key);
+    if (current && !replaced) queue.remove(pod->key);
     if (metrics) {
-      metrics->wait_seconds.with({std::to_string(job.attempts)})
-          .observe(seconds(now() - job.queued));
+      // As Kubernetes does: each number would be a series of its own.
+      const std::string attempts = job.attempts < 15 ? std::to_string(job.attempts) : "15+";
+      metrics->wait_seconds.with({attempts}).observe(now() - job.queued);
+      metrics->attempts_needed.one().observe(job.attempts);
     }
   } else {
     log::debug("pod cannot be bound", {{"pod", pod->key}, {"error", failure}});
@@ -343,19 +414,23 @@ void Scheduler::Core::bound(const BindJob& job, const std::string& failure) {
     if (assumed) {
       const std::string name = node->name;
       state.remove_pod(pod->key);
+      count_in_group(*pod, false);
       if (NodeInfo* freed = state.find(name)) {
         wake_for_node(bit(Plugin::resources_fit) | bit(Plugin::node_ports) | kVolumePlugins, *freed,
                       "AssignedPodDelete");
       }
     }
-    const auto still = waiting.find(pod->key);
-    if (current && still != waiting.end() && still->second->uid == pod->uid) {
+    if (current && still != waiting.end() && !replaced) {
       Failure told;
       told.error = true;
       told.message = failure;
       report(still->second, told);
-      queue.fail(still->second, now());
-    } else if (current) {
+      if (in_group(*pod)) {
+        rejoin_group(still->second, job.attempts);
+      } else {
+        queue.fail(still->second, now());
+      }
+    } else if (current && !replaced) {
       queue.remove(pod->key);
     }
     wake_devices("ResourceClaimUpdate");
@@ -363,6 +438,7 @@ void Scheduler::Core::bound(const BindJob& job, const std::string& failure) {
   for (const ClaimWrite& write : job.claims) {
     if (!write.key.empty()) after_claim(write.key, {.changed = true});
   }
+  if (current && replaced) enqueue(waiting.at(pod->key));
   kick();
 }
 
@@ -373,13 +449,28 @@ void Scheduler::Core::send(client::Request request, const char* what) {
   });
 }
 
-void Scheduler::Core::count_queue() {
+void Scheduler::Core::count() {
   if (!metrics) return;
   const Queue::Sizes sizes = queue.sizes();
-  metrics->pending.with({"active"}).set(static_cast<double>(sizes.active));
-  metrics->pending.with({"backoff"}).set(static_cast<double>(sizes.backoff));
-  metrics->pending.with({"unschedulable"}).set(static_cast<double>(sizes.unschedulable));
-  metrics->pending.with({"gated"}).set(static_cast<double>(sizes.gated));
+  const auto set = [](metrics::Gauge& gauge, std::size_t n) { gauge.set(static_cast<double>(n)); };
+  set(metrics->active, sizes.active);
+  set(metrics->backoff, sizes.backoff);
+  set(metrics->parked, sizes.unschedulable);
+  set(metrics->gated, sizes.gated);
+  set(metrics->nodes, state.nodes().size());
+  set(metrics->pods, state.pod_count());
+  set(metrics->assumed, binding.size());
+}
+
+void Scheduler::Core::count_parked(const Pod& pod, PluginSet rejected_by, bool parked) {
+  const Profile* profile = profile_of(pod);
+  // All of them: it is not known which plugin would help.
+  if (profile == nullptr || rejected_by == ~PluginSet{0}) return;
+  for (std::size_t i = 0; i < kPlugins; ++i) {
+    const auto plugin = static_cast<Plugin>(i);
+    if ((rejected_by & bit(plugin)) == 0) continue;
+    metrics->unschedulable.with({plugin_name(plugin), profile->name}).add(parked ? 1 : -1);
+  }
 }
 
 }  // namespace dibs::scheduler

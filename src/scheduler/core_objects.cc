@@ -30,16 +30,21 @@ bool Scheduler::Core::gated(const Pod& pod) const {
   return pod.gated && profile_of(pod)->has(Point::pre_enqueue, Plugin::scheduling_gates);
 }
 
+bool Scheduler::Core::is_binding(const Pod& pod) const {
+  const auto found = binding.find(pod.key);
+  return found != binding.end() && found->second == pod.uid;
+}
+
 void Scheduler::Core::wake_for_node(PluginSet plugins, const NodeInfo& node, const char* why) {
   queue.wake(
       plugins,
       [&](const Pod& pod) {
+        if (pod.is_group) return true;  // one of its pods may be
         const Profile* profile = profile_of(pod);
         if (profile == nullptr) return false;
         // Where the whole cluster counts, the node alone does not tell.
-        if (!pod.shape->spread.empty() && (plugins & bit(Plugin::topology_spread)) != 0) {
-          return true;
-        }
+        const bool spread = !pod.shape->spread.empty() || profile->spread_refuses();
+        if (spread && (plugins & bit(Plugin::topology_spread)) != 0) return true;
         if (pod.claims_volumes && (plugins & bit(Plugin::volume_restrictions)) != 0) return true;
         if (!pod.shape->anti_affinity.empty() || !pod.shape->affinity.empty()) return true;
         FilterRun run(state, pod, *profile,
@@ -55,7 +60,9 @@ void Scheduler::Core::wake_for_pod(const Pod& pod) {
   queue.wake(
       kAboutPods,
       [&](const Pod& other) {
-        return !other.shape->spread.empty() ||
+        const Profile* profile = profile_of(other);
+        return other.is_group || !other.shape->spread.empty() ||
+               (profile != nullptr && profile->spread_refuses()) ||
                std::any_of(other.shape->affinity.begin(), other.shape->affinity.end(),
                            [&](const PodTerm& term) { return state.selects(term, pod); });
       },
@@ -80,6 +87,9 @@ void Scheduler::Core::on_node(const Value& object) {
   if (change.taints) {
     plugins |= bit(Plugin::taint_toleration) | bit(Plugin::node_unschedulable) |
                bit(Plugin::topology_spread);
+  }
+  if (change.features) {
+    plugins |= bit(Plugin::node_declared_features) | bit(Plugin::dynamic_resources);
   }
   if (change.allocatable) plugins |= bit(Plugin::resources_fit) | bit(Plugin::dynamic_resources);
   if (NodeInfo* node = state.find(object["metadata"]["name"].as_string())) {
@@ -113,6 +123,7 @@ void Scheduler::Core::forget_users(const std::string& pod_key) {
 void Scheduler::Core::leave(const PodPtr& pod) {
   waiting.erase(pod->key);
   queue.remove(pod->key);
+  if (in_group(*pod)) leave_group(*pod);
   state.drop_nomination(pod->key);
   forget_users(pod->key);
   if (!pod->claims_volumes) return;
@@ -131,6 +142,7 @@ void Scheduler::Core::on_pod(const PodPtr& pod) {
     if (pod->finished) {
       NodeInfo* node = state.node_of(pod->key);
       const std::string name = node != nullptr ? node->name : "";
+      count_in_group(*pod, false);
       if (!state.remove_pod(pod->key)) return;
       if (NodeInfo* freed = state.find(name)) {
         wake_for_node(kFreedByPods, *freed, "AssignedPodDelete");
@@ -139,8 +151,15 @@ void Scheduler::Core::on_pod(const PodPtr& pod) {
     }
     const PodPtr before = state.counted(pod->key);
     state.add_pod(pod, pod->node_name);
+    count_in_group(*pod, true);
     end_talk(*pod);
     if (had) {
+      // One that is going does not count where pods are spread.
+      if (pod->terminating && !before->terminating) {
+        if (NodeInfo* node = state.find(pod->node_name)) {
+          wake_for_node(bit(Plugin::topology_spread), *node, "AssignedPodUpdate");
+        }
+      }
       // A resize may leave room for others.
       const Resources& now_taken = pod->shape->requests;
       if (before->shape != pod->shape && (now_taken.cpu < before->shape->requests.cpu ||
@@ -153,6 +172,8 @@ void Scheduler::Core::on_pod(const PodPtr& pod) {
       return;
     }
     wake_for_pod(*pod);
+    // Its group may be complete now.
+    if (in_group(*pod)) consider(pod->group, true);
     kick();
     return;
   }
@@ -165,6 +186,10 @@ void Scheduler::Core::on_pod(const PodPtr& pod) {
 }
 
 void Scheduler::Core::enqueue(const PodPtr& pod) {
+  // A pod of this name that was on a node is gone, also where nobody said so.
+  if (const PodPtr old = state.counted(pod->key); old != nullptr && old->uid != pod->uid) {
+    on_pod_removed(old);
+  }
   const auto before = waiting.find(pod->key);
   const bool changed = before == waiting.end() || before->second->uid != pod->uid ||
                        !before->second->same_signature(*pod) ||
@@ -186,8 +211,14 @@ void Scheduler::Core::enqueue(const PodPtr& pod) {
     for (const api::PodVolume& volume : api::pod_volumes(pod->object))
       volume_users[client::key_of(pod->name_space, volume.claim)].insert(pod->key);
   }
-  const auto bound = binding.find(pod->key);
-  if (bound != binding.end() && bound->second == pod->uid) return;
+  // Decided about; what says so may come later than what was before it.
+  if (is_binding(*pod) || state.counted(pod->key) != nullptr) return;
+  if (queue.is_out(*pod)) {
+    // An extender is being asked about it, and what it says is put to the pod as it is then.
+    if (changed) queue.wake_pod(pod->key, now(), "PodUpdate");
+    return;
+  }
+  if (in_group(*pod)) return join_group(pod, changed);
   std::string problem;
   const bool held_back = gated(*pod);
   if (!held_back && profile_of(*pod)->devices() && !is_early(options.release)) {
@@ -214,6 +245,7 @@ void Scheduler::Core::on_pod_removed(const PodPtr& pod) {
   volume_binder->pod_gone(pod->key);
   NodeInfo* node = state.node_of(pod->key);
   if (node == nullptr || state.counted(pod->key)->uid != pod->uid) return;
+  count_in_group(*pod, false);
   const std::string name = node->name;
   state.remove_pod(pod->key);
   if (NodeInfo* freed = state.find(name)) {
@@ -241,9 +273,15 @@ void Scheduler::Core::after_claim(const std::string& key, const ClaimChange& cha
   const auto found = users.find(key);
   if (found == users.end()) return;
   const std::set<std::string> pods = found->second;
+  std::set<std::string> of_groups;
   for (const std::string& pod_key : pods) {
     const auto pod = waiting.find(pod_key);
-    if (pod == waiting.end() || binding.contains(pod_key)) continue;
+    if (pod == waiting.end() || is_binding(*pod->second)) continue;
+    if (in_group(*pod->second)) {
+      of_groups.insert(pod->second->group);
+      note_able(*pod->second);
+      continue;
+    }
     if (queue.held(pod_key)) {
       std::string problem;
       devices.resolve(*pod->second, problem);
@@ -254,6 +292,7 @@ void Scheduler::Core::after_claim(const std::string& key, const ClaimChange& cha
       queue.wake_pod(pod_key, now(), "ResourceClaimUpdate");
     }
   }
+  for (const std::string& group : of_groups) consider(group, true);
   kick();
 }
 
@@ -270,7 +309,14 @@ void Scheduler::Core::wake_users(const std::string& claim_key, const char* why) 
   const auto found = volume_users.find(claim_key);
   if (found == volume_users.end()) return;
   const std::set<std::string> pods = found->second;
-  for (const std::string& pod : pods) queue.wake_pod(pod, now(), why);
+  for (const std::string& pod : pods) {
+    const auto found_pod = waiting.find(pod);
+    if (found_pod != waiting.end() && in_group(*found_pod->second)) {
+      consider(found_pod->second->group, true);
+    } else {
+      queue.wake_pod(pod, now(), why);
+    }
+  }
   kick();
 }
 
@@ -286,7 +332,8 @@ void Scheduler::Core::on_volume(const Value& object) {
   const std::string claim = api::claim_key_of(object);
   if (!claim.empty()) return wake_users(claim, "PersistentVolumeUpdate");
   queue.wake(
-      kVolumePlugins, [&](const Pod& pod) { return state.volumes().may_help(object, pod); }, now(),
+      kVolumePlugins,
+      [&](const Pod& pod) { return pod.is_group || state.volumes().may_help(object, pod); }, now(),
       "PersistentVolumeUpdate");
   kick();
 }

@@ -318,14 +318,18 @@ std::vector<Devices::Named> Devices::resolve(const Pod& pod, std::string& proble
       problem = cat("resourceclaim ", quoted(name), " is being deleted");
       return {};
     }
-    if (generated && !is_owned_by(object, pod.uid)) {
-      problem = release_ <= 30 ? cat("ResourceClaim ", key, " was not created for pod ", pod.key,
-                                     " (pod is not owner)")
-                               : cat("ResourceClaim ", key, " was not created for Pod ", pod.key,
-                                     " (Pod is not owner)");
+    const PodGroup* group = groups_ != nullptr ? groups_->sharing(pod, ref) : nullptr;
+    if (generated && !is_owned_by(object, group != nullptr ? group->uid() : pod.uid)) {
+      const std::string_view name = group != nullptr ? client::split_key(group->key).second : "";
+      problem = group != nullptr ? cat("ResourceClaim ", key, " was not created for Pod ", pod.key,
+                                       " (neither Pod nor PodGroup ", name, " is the owner)")
+                : release_ <= 30 ? cat("ResourceClaim ", key, " was not created for pod ", pod.key,
+                                       " (pod is not owner)")
+                                 : cat("ResourceClaim ", key, " was not created for Pod ", pod.key,
+                                       " (Pod is not owner)");
       return {};
     }
-    made.push_back({key, ref.name});
+    made.push_back({key, ref.name, group});
   }
   return made;
 }
@@ -367,7 +371,10 @@ bool Devices::add_claim(const Pod& pod, const Named& named, Time now, Duration t
   made.entry = named.entry;
   made.object = held.object;
   made.allocated = is_allocated(held.object);
-  made.reserved = made.allocated && is_reserved_for(held.object, pod.uid);
+  made.own = named.group == nullptr;
+  if (!made.own) made.consumer = group_consumer(*named.group);
+  made.reserved =
+      made.allocated && is_reserved_for(held.object, made.own ? pod.uid : named.group->uid());
   append(run.signature, '\n');
   json::write_to(run.signature, held.object["spec"]);
   if (api::is_classic(held.object)) return add_classic(pod, held, std::move(made), run);
@@ -530,6 +537,7 @@ NodeDevices Devices::check(DeviceRun& run, const NodeInfo& node) {
                                       ? run.extended[static_cast<std::size_t>(made.extended)].demand
                                       : run.demand;
     alloc::Outcome outcome = alloc::allocate(inventory_, node.place, demand, share_ids_);
+    made.steps += outcome.stats.steps;
     switch (outcome.answer) {
       case alloc::Answer::allocated:
         made.allocations = std::move(outcome.allocations);
@@ -557,6 +565,17 @@ NodeDevices Devices::check(DeviceRun& run, const NodeInfo& node) {
   }
   if (!node_allocatable_.empty()) (void)count_node_resources(run, node, made);
   return made;
+}
+
+alloc::Outcome Devices::allocate(const std::vector<std::string>& keys, const NodeInfo& node) {
+  DeviceRun run;
+  for (const std::string& key : keys) {
+    PodClaim claim;
+    claim.key = key;
+    run.open.push_back(run.claims.size());
+    run.claims.push_back(std::move(claim));
+  }
+  return alloc::allocate(inventory_, node.place, demand_for(run, nullptr), share_ids_);
 }
 
 std::int64_t Devices::preference(const DeviceRun& run, const NodeDevices& choice) {

@@ -29,6 +29,7 @@
 #include "base/time.h"
 #include "scheduler/cluster_state.h"
 #include "scheduler/extended.h"
+#include "scheduler/groups.h"
 #include "scheduler/named_claims.h"
 #include "scheduler/negotiation.h"
 #include "scheduler/node_allocatable.h"
@@ -68,7 +69,9 @@ struct PodClaim {
   json::Value object;
   Way way = Way::devices;
   bool allocated = false;
-  bool reserved = false;  // for this pod
+  bool reserved = false;  // for this pod, or for its group where that shares it
+  bool own = true;        // false: it is a claim of the pod's group
+  json::Value consumer;   // what is reserved for then; null: the pod
   /// Where an allocated claim can be used, or an unallocated one of a ResourceClass be allocated.
   bool anywhere = true;
   alloc::NodeSelector places;
@@ -97,6 +100,8 @@ struct NodeDevices {
   json::Value node_allocatable;
   /// Refused for lack of the node's own resources.
   bool lacks_resources = false;
+  /// What the search for devices has cost (alloc::SearchStats).
+  std::uint64_t steps = 0;
   /// Of a failure: a selector fails on a device. Whoever wrote it is to see that, so the pod goes
   /// nowhere, also where it would do.
   bool holds = false;
@@ -204,7 +209,8 @@ class Devices {
   /// A claim that the pod needs.
   struct Named {
     std::string key;
-    std::string_view entry;  // into the pod
+    std::string_view entry;           // into the pod
+    const PodGroup* group = nullptr;  // that shares it
   };
   /// The claim that an entry of the pod stands for: "" while it is not made, or if it needs none.
   std::string claim_name(const Pod& pod, const PodClaimRef& entry) const;
@@ -212,6 +218,14 @@ class Devices {
   std::vector<Named> resolve(const Pod& pod, std::string& problem) const;
   DeviceRun prepare(const Pod& pod, Time now, Duration binding_timeout);
   NodeDevices check(DeviceRun& run, const NodeInfo& node);
+  /// Devices for these claims together on a node. Requires claims of v1 that are not allocated.
+  alloc::Outcome allocate(const std::vector<std::string>& keys, const NodeInfo& node);
+  /// The allocation has devices that are resources of their node, which count there.
+  bool takes_of_node(const json::Value& allocation) const {
+    return node_allocatable_.has_any(allocation);
+  }
+  /// Claims may be those of groups; they must outlive this.
+  void follow(const PodGroups& groups) { groups_ = &groups; }
   /// The driver of a claim of v1alpha2, by its class.
   std::string driver_of(const PodClaim& claim) const;
   /// How early in the prioritized lists the choices stand.
@@ -261,6 +275,7 @@ class Devices {
   alloc::Demand demand_for(const DeviceRun& run, const json::Value* extra);
 
   const int release_;
+  const PodGroups* groups_ = nullptr;
   alloc::Inventory inventory_;
   alloc::Inventory named_inventory_;
   Parameters parameters_;

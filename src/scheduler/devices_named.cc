@@ -48,6 +48,7 @@ void Devices::prepare_named(DeviceRun& run) {
 bool Devices::check_named(const DeviceRun& run, const NodeInfo& node, NodeDevices& made) {
   const alloc::Outcome outcome =
       alloc::allocate(named_inventory_, node.place, run.named_demand, share_ids_);
+  made.steps += outcome.stats.steps;
   if (outcome.answer != alloc::Answer::allocated) {
     const bool undecided = outcome.answer == alloc::Answer::undecided;
     made.kind = undecided ? NodeDevices::Kind::failed : NodeDevices::Kind::refused;

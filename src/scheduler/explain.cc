@@ -142,6 +142,9 @@ class Filters {
       case Plugin::node_ports:
         made.subject = ports_of(pod_, node);
         break;
+      case Plugin::node_declared_features:
+        made.subject = join(missing_features(pod_, node), ", ");
+        break;
       case Plugin::resources_fit:
         fill_amounts(node, made);
         break;
@@ -400,6 +403,8 @@ class Explainer {
                         ? std::string("change the pod's node affinity")
                         : cat("label the node ", obstacle.subject, ", or drop that node selector"),
                     kDropRule);
+      case Plugin::node_declared_features:
+        return only("use a node whose agent has these features, or do without them", kRepair);
       case Plugin::node_ports:
         return only(cat("free the host port ", obstacle.subject), kWait);
       case Plugin::resources_fit:
@@ -474,7 +479,7 @@ class Explainer {
     }
     if (!group.devices.has_value()) return {};
     if (group.devices->answer == alloc::Answer::failed) {
-      return {{{"mend the selector or the device that it fails on"}, group.nodes, kRepair}};
+      return {{{"mend the claim, or the device that its selector fails on"}, group.nodes, kRepair}};
     }
     std::vector<Fix> made;
     for (const alloc::Relaxation& relaxation : group.devices->relaxations) {
@@ -511,7 +516,13 @@ class Explainer {
 
   /// " by claim a (pod x)".
   std::string holders(const std::vector<std::string>& ids) const {
-    const std::vector<std::string> claims = devices_.holders(ids);
+    std::vector<std::string> claims = devices_.holders(ids);
+    if (scope_.names_own_only) {
+      const std::string own = pod_.key.substr(0, pod_.key.find('/') + 1);
+      const auto others =
+          std::erase_if(claims, [&](const std::string& key) { return !key.starts_with(own); });
+      if (claims.empty() && others > 0) return " by claims of other namespaces";
+    }
     if (claims.empty()) return {};
     std::vector<std::string> named;
     for (const std::string& key : claims) {

@@ -89,6 +89,9 @@ struct ExplainScope {
   std::size_t most_nodes = static_cast<std::size_t>(-1);
   /// Searching for fixes takes several searches per group.
   std::size_t most_groups = 64;
+  /// Of the claims that have devices only those of the pod's own namespace are named: for what is
+  /// read there, by people who may not see others.
+  bool names_own_only = false;
 };
 
 Explanation explain_placement(ClusterState& state, Devices& devices, const PodPtr& pod,

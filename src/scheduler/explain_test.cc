@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/strings.h"
 #include "scheduler/test_cluster.h"
 
 namespace dibs::scheduler {
@@ -181,7 +182,7 @@ TEST(Explain, a_selector_that_fails_on_one_node_keeps_the_pod_from_all) {
               HasSubstr("the pod waits because of node b: claim ns/c: selector #0"));
   EXPECT_THAT(found.groups[1].nodes, ElementsAre("b"));
   ASSERT_FALSE(found.fixes.empty());
-  EXPECT_THAT(found.fixes[0].text(), HasSubstr("mend the selector"));
+  EXPECT_THAT(found.fixes[0].text(), HasSubstr("device that its selector fails on"));
 }
 
 TEST(Explain, a_claim_with_devices_elsewhere_stands_in_the_way) {
@@ -252,6 +253,50 @@ TEST(Explain, an_event_is_written_when_asked_for) {
   quiet.add_pod("p", "{}", "{'requests':{'cpu':'2'}}");
   quiet.settle();
   EXPECT_THAT(quiet.events("p"), testing::Each(testing::Not(HasSubstr("Explained"))));
+}
+
+TEST(Explain, an_event_names_no_claim_of_another_namespace) {
+  Options options;
+  options.explain_events = true;
+  test::TestCluster cluster(options);
+  cluster.add_node("n1");
+  cluster.add_class();
+  cluster.add_devices("n1", 1);
+  const client::Gvr claims = {"resource.k8s.io", "v1", "resourceclaims"};
+  cluster.create(claims, "kube-system",
+                 "{'metadata':{'name':'secret'},'spec':{'devices':{'requests':[{'name':'d',"
+                 "'exactly':{'deviceClassName':'gpu'}}]}}}");
+  cluster.patch(claims, "kube-system", "secret",
+                "{'status':{'allocation':{'devices':{'results':[{'request':'d','driver':"
+                "'gpu.example.com','pool':'n1','device':'gpu-0'}]}}}}",
+                "status");
+  cluster.add_claim("c");
+  cluster.add_claim_pod("p", "c");
+  cluster.settle();
+
+  EXPECT_THAT(cluster.events("p"),
+              testing::AllOf(testing::Contains(HasSubstr("by claims of other namespaces")),
+                             testing::Not(testing::Contains(HasSubstr("secret")))));
+}
+
+TEST(Explain, events_of_many_do_not_keep_the_scheduler) {
+  Options options;
+  options.explain_events = true;
+  test::TestCluster cluster(options);
+  cluster.add_node("n1", "{'cpu':'1','memory':'1Gi','pods':'1000'}");
+  constexpr int kMany = 80;
+  for (int i = 0; i < kMany; ++i) {
+    cluster.add_pod(cat("p", i), "{}", "{'requests':{'cpu':'2'}}");
+  }
+  cluster.settle();
+
+  int told = 0;
+  for (int i = 0; i < kMany; ++i) {
+    for (const std::string& event : cluster.events(cat("p", i))) {
+      told += event.find("Explained") != std::string::npos ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(told, 50);
 }
 
 }  // namespace

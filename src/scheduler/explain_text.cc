@@ -25,6 +25,8 @@ std::string describe(const Obstacle& obstacle) {
     case Plugin::node_affinity:
       if (obstacle.subject.empty()) return "not among the nodes of the pod's node affinity";
       return cat("lacks the label ", obstacle.subject, " of the pod's node selector");
+    case Plugin::node_declared_features:
+      return cat("its agent does not have ", obstacle.subject);
     case Plugin::node_ports:
       return cat("host port ", obstacle.subject, " is taken");
     case Plugin::resources_fit:

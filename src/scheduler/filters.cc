@@ -26,6 +26,7 @@ const char* words_of(Cause cause) {
       "node(s) were unschedulable",
       "node(s) didn't match the requested node name",
       "node(s) had untolerated taint(s)",
+      "node(s) didn't match scheduler-enforced node affinity",
       "node(s) didn't match Pod's node affinity/selector",
       "node(s) didn't have free ports for the requested pod ports",
       "",
@@ -43,6 +44,7 @@ const char* words_of(Cause cause) {
       "node(s) didn't match pod affinity rules",
       "node(s) didn't match pod anti-affinity rules",
       "node(s) didn't satisfy existing pods anti-affinity rules",
+      "node(s) didn't match Pod's required features",
   };
   return kWords[static_cast<std::size_t>(cause)];
 }
@@ -77,11 +79,24 @@ bool matches_node(const Pod& pod, const NodeInfo& node) {
   return !pod.shape->has_node_affinity || pod.shape->node_affinity.matches(node.place);
 }
 
+std::vector<std::string> missing_features(const Pod& pod, const NodeInfo& node) {
+  std::vector<std::string> missing;
+  for (const std::string& feature : pod.shape->features) {
+    const auto declared = node.object["status"]["declaredFeatures"].items();
+    const bool has = std::any_of(declared.begin(), declared.end(), [&](const json::Value& one) {
+      return one.as_string() == feature;
+    });
+    if (!has) missing.push_back(feature);
+  }
+  return missing;
+}
+
 FilterRun::FilterRun(ClusterState& state, const Pod& pod, const Profile& profile,
                      ServedByDevices served_by_devices, PluginSet only)
     : state_(state),
       pod_(pod),
       shape_(*pod.shape),
+      profile_(profile),
       fit_(profile.fit),
       enabled_(profile.filters() & only),
       served_by_devices_(std::move(served_by_devices)) {
@@ -90,20 +105,24 @@ FilterRun::FilterRun(ClusterState& state, const Pod& pod, const Profile& profile
                       tolerates(shape_.tolerations, {kUnschedulableTaint, "", "NoSchedule"});
   names_nodes_ = shape_.names_nodes && (only & bit(Plugin::node_affinity)) != 0 &&
                  profile.has(Point::pre_filter, Plugin::node_affinity);
-  if (!shape_.spread.empty() && on(Plugin::topology_spread)) count_spread();
+  if (on(Plugin::topology_spread)) {
+    const bool may_refuse = !shape_.spread.empty() || profile.spread_refuses();
+    if (may_refuse) count_spread(state_.owners().spread_of(pod_, profile, default_spread_));
+  }
   if (on(Plugin::inter_pod_affinity)) find_forbidden();
   if (pod_.claims_volumes && (enabled_ & kVolumePlugins) != 0)
     volumes_ = state_.volumes().prepare(pod_, enabled_);
   const bool by_node = shape_.names_nodes || shape_.node_selector.size() > 0 ||
-                       shape_.has_node_affinity || !pod_.node_name.empty();
+                       shape_.has_node_affinity || profile.added_affinity ||
+                       !pod_.node_name.empty() || !shape_.features.empty();
   const bool by_pods =
       on(Plugin::inter_pod_affinity) &&
       (!shape_.affinity.empty() || !shape_.anti_affinity.empty() || !forbidden_.empty());
   is_particular_ = by_node || by_pods || volumes_ || !shape_.ports.empty() || !spread_.empty();
 }
 
-void FilterRun::count_spread() {
-  for (const SpreadConstraint& constraint : shape_.spread) {
+void FilterRun::count_spread(const std::vector<SpreadConstraint>& constraints) {
+  for (const SpreadConstraint& constraint : constraints) {
     if (!constraint.required) continue;
     SpreadCounts made;
     made.constraint = &constraint;
@@ -286,8 +305,11 @@ const Refused* FilterRun::check_at(std::size_t index) {
       !taints_ok(pod_, *state_.nodes()[index])) {
     return refuse(Plugin::taint_toleration, Cause::taints, false);
   }
-  if (node != nullptr && on(Plugin::node_affinity) && !matches_node(pod_, *node)) {
-    return refuse(Plugin::node_affinity, Cause::affinity, false);
+  if (node != nullptr && on(Plugin::node_affinity)) {
+    if (profile_.added_affinity && !profile_.added_affinity->matches(node->place)) {
+      return refuse(Plugin::node_affinity, Cause::added_affinity, false);
+    }
+    if (!matches_node(pod_, *node)) return refuse(Plugin::node_affinity, Cause::affinity, false);
   }
   if (!shape_.ports.empty() && on(Plugin::node_ports)) {
     for (const HostPort& wanted : shape_.ports) {
@@ -302,7 +324,14 @@ const Refused* FilterRun::check_at(std::size_t index) {
     if (const Refused* refused = against_volumes(*node)) return refused;
   }
   if (const Refused* refused = against_spread(*node)) return refused;
-  return on(Plugin::inter_pod_affinity) ? against_pods(*node) : nullptr;
+  if (on(Plugin::inter_pod_affinity)) {
+    if (const Refused* refused = against_pods(*node)) return refused;
+  }
+  // Upstream asks this after devices; it is cheaper, and a node that fails both is told of once.
+  if (on(Plugin::node_declared_features) && !missing_features(pod_, *node).empty()) {
+    return refuse(Plugin::node_declared_features, Cause::features, false);
+  }
+  return nullptr;
 }
 
 }  // namespace dibs::scheduler

@@ -26,6 +26,7 @@ enum class Cause : std::uint8_t {
   unschedulable,
   other_name,
   taints,
+  added_affinity,
   affinity,
   ports,
   resources,  // which: see Refused
@@ -42,8 +43,9 @@ enum class Cause : std::uint8_t {
   pod_affinity,
   pod_anti_affinity,
   existing_anti_affinity,
+  features,
 };
-inline constexpr std::size_t kCauses = 20;
+inline constexpr std::size_t kCauses = 22;
 /// The words of a cause other than `resources`.
 const char* words_of(Cause cause);
 
@@ -74,6 +76,8 @@ std::vector<std::string> words_of(const Refused& refused, const Pod& pod);
 inline constexpr const char* kNoVictims = "No preemption victims found for incoming pod";
 inline constexpr const char* kNotHelpful = "Preemption is not helpful for scheduling";
 
+/// Those of the pod's features that the node has not declared.
+std::vector<std::string> missing_features(const Pod& pod, const NodeInfo& node);
 /// Whether the required node affinity and the node selector hold.
 bool matches_node(const Pod& pod, const NodeInfo& node);
 
@@ -111,12 +115,13 @@ class FilterRun {
   const Refused* against_volumes(const NodeInfo& node);
   const Refused* against_spread(const NodeInfo& node);
   const Refused* against_pods(const NodeInfo& node);
-  void count_spread();
+  void count_spread(const std::vector<SpreadConstraint>& constraints);
   void find_forbidden();
 
   ClusterState& state_;
   const Pod& pod_;
   const PodShape& shape_;
+  const Profile& profile_;
   const FitArgs& fit_;
   PluginSet enabled_ = 0;
   ServedByDevices served_by_devices_;
@@ -126,8 +131,10 @@ class FilterRun {
   bool names_nodes_ = false;
   /// Of a pod that has claims as volumes.
   std::optional<VolumeRun> volumes_;
-  /// The pod wants something of the node's name or labels, its ports, or the pods around it.
+  /// The pod wants something of the node's name, labels or features, its ports, or the pods around
+  /// it.
   bool is_particular_ = false;
+  std::vector<SpreadConstraint> default_spread_;
   std::vector<SpreadCounts> spread_;
   /// Places where assigned pods do not want this one: label key and values.
   std::unordered_map<std::string, std::unordered_set<std::string>> forbidden_;

@@ -106,6 +106,13 @@ const Value* NodeAllocatable::find(const Value& result) const {
   return found == by_device_.end() ? nullptr : &found->second.begin()->second;
 }
 
+bool NodeAllocatable::has_any(const Value& allocation) const {
+  if (empty()) return false;
+  const auto results = allocation["devices"]["results"].items();
+  return std::any_of(results.begin(), results.end(),
+                     [this](const Value& result) { return find(result) != nullptr; });
+}
+
 Result<Value> NodeAllocatable::status_of(std::string_view name_space, std::string_view claim,
                                          const Value& allocation) const {
   Sums mapped;

@@ -22,6 +22,8 @@ class NodeAllocatable {
   void remove_slice(const std::string& name);
   /// No device has any.
   bool empty() const { return by_device_.empty(); }
+  /// One of the allocation's devices has.
+  bool has_any(const json::Value& allocation) const;
 
   /// An entry of status.nodeAllocatableResourceClaimStatuses without its containers; null where the
   /// allocation has no such device. Errors: an allocation that does not say what it consumes.

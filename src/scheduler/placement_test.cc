@@ -109,6 +109,28 @@ TEST(Placement, follows_taints_and_preferences) {
   EXPECT_EQ(cluster.node_of("prefers"), "a");
 }
 
+TEST(Placement, waits_for_a_node_that_declares_what_it_needs) {
+  TestCluster cluster;
+  two_zones(cluster);
+  cluster.add_pod(
+      "restarts",
+      "{'restartPolicy':'Never','containers':[{'name':'main','image':'i','restartPolicy':'Never',"
+      "'restartPolicyRules':[{'action':'RestartAllContainers','exitCodes':{'operator':'In',"
+      "'values':[42]}}]}]}");
+  cluster.settle();
+  EXPECT_EQ(cluster.node_of("restarts"), "");
+  EXPECT_EQ(
+      cluster.condition("restarts"),
+      "Unschedulable: 0/2 nodes are available: 2 node(s) didn't match Pod's required features. "
+      "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.");
+
+  cluster.patch(kNodes, "", "b",
+                "{'status':{'declaredFeatures':['RestartAllContainersOnContainerExits']}}",
+                "status");
+  cluster.settle();
+  EXPECT_EQ(cluster.node_of("restarts"), "b");
+}
+
 TEST(Placement, goes_where_its_image_is) {
   for (const std::string has : {"a", "b"}) {
     TestCluster cluster;

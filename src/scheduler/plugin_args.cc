@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "base/names.h"
 #include "base/strings.h"
 #include "scheduler/configuration.h"
 #include "scheduler/resources.h"
@@ -59,6 +60,33 @@ void read_devices(const Value& args, const Path& path, Profile& profile, FieldEr
   }
 }
 
+void read_shape(const Value& shape, const Path& path, std::vector<ShapePoint>& points,
+                FieldErrors& found) {
+  // A score is given from 0 to 10.
+  constexpr std::int64_t kMostGiven = 10;
+  if (shape.empty()) return found.required(path, "at least one point must be specified");
+  points.clear();
+  for (const Value& point : shape.items()) {
+    points.push_back({point["utilization"].as_int(), point["score"].as_int() * 100 / kMostGiven});
+  }
+  for (std::size_t i = 1; i < shape.size(); ++i) {
+    if (points[i - 1].use < points[i].use) continue;
+    const Path at = path.index(i);
+    found.invalid(at.child("utilization"), points[i].use,
+                  "values must be sorted in increasing order");
+    break;
+  }
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const Path at = path.index(i);
+    const std::int64_t use = shape[i]["utilization"].as_int();
+    const std::int64_t score = shape[i]["score"].as_int();
+    if (use < 0 || use > 100) found.invalid(at.child("utilization"), use, range_text(0, 100));
+    if (score < 0 || score > kMostGiven) {
+      found.invalid(at.child("score"), score, range_text(0, kMostGiven));
+    }
+  }
+}
+
 void read_volumes(const Value& args, const Path& path, Profile& profile, FieldErrors& found) {
   const Value& timeout = args["bindTimeoutSeconds"];
   profile.volume_timeout = std::chrono::seconds(timeout.as_int(600));
@@ -66,11 +94,8 @@ void read_volumes(const Value& args, const Path& path, Profile& profile, FieldEr
     found.invalid(path.child("bindTimeoutSeconds"), timeout,
                   "invalid BindTimeoutSeconds, should not be a negative value");
   }
-  if (!args["shape"].is_null()) {
-    found.invalid(path.child("shape"), args["shape"],
-                  "unexpected field `shape`, remove it or turn on the feature gate "
-                  "StorageCapacityScoring");
-  }
+  if (!args["shape"].empty())
+    read_shape(args["shape"], path.child("shape"), profile.volume_shape, found);
 }
 
 void read_pod_affinity(const Value& args, const Path& path, Profile& profile, FieldErrors& found) {
@@ -82,12 +107,67 @@ void read_pod_affinity(const Value& args, const Path& path, Profile& profile, Fi
   profile.ignore_preferred_terms = args["ignorePreferredTermsOfExistingPods"].as_bool();
 }
 
-void read_node_affinity(const Value& args, const Path& path, Profile&, FieldErrors& found) {
-  if (args["addedAffinity"].is_null()) return;
-  found.forbidden(path.child("addedAffinity"), "affinity of profiles is not supported");
+/// What cannot be read of it is told, in upstream's words as far as it is about an operator.
+void check_selector(const alloc::NodeSelector& selector, const Path& path, FieldErrors& found) {
+  if (!selector.error.empty()) found.invalid(path, selector.source, selector.error);
 }
 
-void read_spread(const Value& args, const Path& path, Profile&, FieldErrors& found) {
+void read_node_affinity(const Value& args, const Path& path, Profile& profile, FieldErrors& found) {
+  const Value& added = args["addedAffinity"];
+  const Path at = path.child("addedAffinity");
+  constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+  constexpr const char* kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
+  if (added[kRequired].is_object()) {
+    profile.added_affinity = alloc::NodeSelector::read(added[kRequired]);
+    check_selector(*profile.added_affinity, at.child(kRequired), found);
+  }
+  profile.added_preferences = read_preferred_nodes(added[kPreferred]);
+  const Path preferred = at.child(kPreferred);
+  for (std::size_t i = 0; i < profile.added_preferences.size(); ++i) {
+    check_selector(profile.added_preferences[i].selector, preferred.index(i), found);
+  }
+}
+
+void read_constraint(const Value& source, const Path& path, FieldErrors& found) {
+  if (source["maxSkew"].as_int() <= 0) {
+    found.invalid(path.child("maxSkew"), source["maxSkew"].as_int(), "not in valid range (0, inf)");
+  }
+  const std::string key = source["topologyKey"].str();
+  if (key.empty()) {
+    found.required(path.child("topologyKey"), "can not be empty");
+  } else {
+    for (const std::string& fault : is_qualified_name(key)) {
+      found.invalid(path.child("topologyKey"), key, fault);
+    }
+  }
+  const std::string action = source["whenUnsatisfiable"].str();
+  const Path action_path = path.child("whenUnsatisfiable");
+  if (action.empty()) {
+    found.required(action_path, "can not be empty");
+  } else if (action != "DoNotSchedule" && action != "ScheduleAnyway") {
+    found.not_supported(action_path, action, {"DoNotSchedule", "ScheduleAnyway"});
+  }
+  if (!source["labelSelector"].is_null()) {
+    found.forbidden(path.child("labelSelector"),
+                    "constraint must not define a selector, as they deduced for each pod");
+  }
+}
+
+void read_constraints(const Value& list, const Path& path, Profile& profile, FieldErrors& found) {
+  profile.system_spread = false;
+  profile.spread.clear();
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Path at = path.index(i);
+    read_constraint(list[i], at, found);
+    const std::string pair = cat("{", list[i]["topologyKey"].as_string(), ", ",
+                                 list[i]["whenUnsatisfiable"].as_string(), "}");
+    if (!seen.insert(pair).second) found.duplicate(at, pair);
+    profile.spread.push_back(read_spread_constraint(list[i], json::null_value()));
+  }
+}
+
+void read_spread(const Value& args, const Path& path, Profile& profile, FieldErrors& found) {
   const std::string type = args["defaultingType"].str();
   const Path type_path = path.child("defaultingType");
   const bool listed = !args["defaultConstraints"].empty();
@@ -95,11 +175,8 @@ void read_spread(const Value& args, const Path& path, Profile&, FieldErrors& fou
     found.not_supported(type_path, type, {"System", "List"});
   } else if (listed && type != "List") {
     found.invalid(type_path, "System", "when .defaultConstraints are not empty");
-  } else if (listed) {
-    found.forbidden(path.child("defaultConstraints"), "constraints of profiles are not supported");
-  } else if (type == "System") {
-    found.warn(cat(type_path.str(),
-                   " has no effect: pods without constraints of their own are not spread"));
+  } else if (type == "List") {
+    read_constraints(args["defaultConstraints"], path.child("defaultConstraints"), profile, found);
   }
 }
 
@@ -131,32 +208,6 @@ void read_balanced(const Value& args, const Path& path, Profile& profile, FieldE
   }
 }
 
-void read_shape(const Value& shape, const Path& path, FitArgs& fit, FieldErrors& found) {
-  // A score is given from 0 to 10.
-  constexpr std::int64_t kMostGiven = 10;
-  if (shape.empty()) return found.required(path, "at least one point must be specified");
-  for (const Value& point : shape.items()) {
-    fit.shape.push_back(
-        {point["utilization"].as_int(), point["score"].as_int() * 100 / kMostGiven});
-  }
-  for (std::size_t i = 1; i < shape.size(); ++i) {
-    if (fit.shape[i - 1].use < fit.shape[i].use) continue;
-    const Path at = path.index(i);
-    found.invalid(at.child("utilization"), fit.shape[i].use,
-                  "values must be sorted in increasing order");
-    break;
-  }
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    const Path at = path.index(i);
-    const std::int64_t use = shape[i]["utilization"].as_int();
-    const std::int64_t score = shape[i]["score"].as_int();
-    if (use < 0 || use > 100) found.invalid(at.child("utilization"), use, range_text(0, 100));
-    if (score < 0 || score > kMostGiven) {
-      found.invalid(at.child("score"), score, range_text(0, kMostGiven));
-    }
-  }
-}
-
 void read_strategy(const Value& strategy, const Path& path, FitArgs& fit, FieldErrors& found) {
   const std::vector<std::string> names = {"LeastAllocated", "MostAllocated",
                                           "RequestedToCapacityRatio"};
@@ -181,14 +232,18 @@ void read_strategy(const Value& strategy, const Path& path, FitArgs& fit, FieldE
   if (drawn && ratio.is_null()) {
     found.required(ratio_path, "must be specified when type is RequestedToCapacityRatio");
   } else if (drawn) {
-    read_shape(ratio["shape"], ratio_path.child("shape"), fit, found);
+    read_shape(ratio["shape"], ratio_path.child("shape"), fit.shape, found);
   } else if (!ratio.is_null()) {
     found.forbidden(ratio_path, "must be nil when type is not RequestedToCapacityRatio");
   }
 }
 
 void read_fit(const Value& args, const Path& path, Profile& profile, FieldErrors& found) {
+  const Path ignored = path.child("ignoredResources");
   for (const Value& name : args["ignoredResources"].items()) {
+    for (const std::string& fault : is_qualified_name(name.as_string())) {
+      found.invalid(ignored.index(profile.fit.ignored.size()), name, fault);
+    }
     profile.fit.ignored.push_back(name.str());
   }
   const Path groups = path.child("ignoredResourceGroups");
@@ -224,6 +279,7 @@ struct GatedArg {
   const char* field;
   std::array<const char*, 2> gates;
   const char* refusal;  // in upstream's words, which once misname the gate
+  bool shows_value = false;
 };
 constexpr std::array kGated = {
     GatedArg{Plugin::dynamic_resources,
@@ -234,6 +290,12 @@ constexpr std::array kGated = {
              "bindingTimeout",
              {"DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"},
              "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled"},
+    GatedArg{Plugin::volume_binding,
+             "shape",
+             {"StorageCapacityScoring", nullptr},
+             "unexpected field `shape`, remove it or turn on the feature gate "
+             "StorageCapacityScoring",
+             true},
 };
 
 bool are_forbidden(Plugin plugin, const Value& args, const Path& path, const api::Features& gates,
@@ -246,7 +308,11 @@ bool are_forbidden(Plugin plugin, const Value& args, const Path& path, const api
     });
     if (on) continue;
     any = true;
-    found.forbidden(path.child(one.field), one.refusal);
+    if (one.shows_value) {
+      found.invalid(path.child(one.field), args[one.field], one.refusal);
+    } else {
+      found.forbidden(path.child(one.field), one.refusal);
+    }
   }
   return any;
 }

@@ -23,6 +23,7 @@ enum class Plugin : std::uint8_t {
   volume_zone,
   topology_spread,
   inter_pod_affinity,
+  node_declared_features,
   dynamic_resources,
   scheduling_gates,
   priority_sort,
@@ -31,7 +32,6 @@ enum class Plugin : std::uint8_t {
   image_locality,
   default_binder,
   // Known, but not here.
-  node_declared_features,
   gang_scheduling,
   topology_placement_generator,
   pod_group_pods_count,

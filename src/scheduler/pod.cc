@@ -60,12 +60,8 @@ void read_affinity(const json::Value& spec, const std::string& name_space, PodSh
       pod.named_nodes = std::move(named);
     }
   }
-  for (const json::Value& term : nodes["preferredDuringSchedulingIgnoredDuringExecution"].items()) {
-    json::Value terms = json::Value::array({term["preference"]});
-    pod.preferred_nodes.push_back(
-        {term["weight"].as_int(),
-         alloc::NodeSelector::read(json::Value::object({{"nodeSelectorTerms", terms}}))});
-  }
+  pod.preferred_nodes =
+      read_preferred_nodes(nodes["preferredDuringSchedulingIgnoredDuringExecution"]);
   constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
   constexpr const char* kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
   const json::Value& with = affinity["podAffinity"];
@@ -86,29 +82,6 @@ void read_affinity(const json::Value& spec, const std::string& name_space, PodSh
   }
 }
 
-void read_spread(const json::Value& spec, const json::Value& labels, PodShape& pod) {
-  for (const json::Value& source : spec["topologySpreadConstraints"].items()) {
-    SpreadConstraint made;
-    made.max_skew = source["maxSkew"].as_int(1);
-    made.min_domains = source["minDomains"].as_int(1);
-    made.topology_key = source["topologyKey"].str();
-    made.required = source["whenUnsatisfiable"].as_string() != "ScheduleAnyway";
-    made.honor_affinity = source["nodeAffinityPolicy"].as_string() != "Ignore";
-    made.honor_taints = source["nodeTaintsPolicy"].as_string() == "Honor";
-    made.selector = read_selector(source["labelSelector"]);
-    if (!source["matchLabelKeys"].empty() && !made.selector.matches_nothing()) {
-      std::vector<api::LabelRequirement> all = made.selector.requirements();
-      for (const json::Value& key : source["matchLabelKeys"].items()) {
-        const json::Value* value = labels.find(key.as_string());
-        if (value == nullptr) continue;
-        all.push_back({key.str(), api::LabelOperator::in, {value->str()}});
-      }
-      made.selector = api::LabelSelector(std::move(all));
-    }
-    pod.spread.push_back(std::move(made));
-  }
-}
-
 void read_ports(const json::Value& containers, bool only_sidecars, PodShape& pod) {
   for (const json::Value& container : containers.items()) {
     if (only_sidecars && container["restartPolicy"].as_string() != "Always") continue;
@@ -125,6 +98,24 @@ void read_ports(const json::Value& containers, bool only_sidecars, PodShape& pod
   }
 }
 
+bool restarts_all(const json::Value& containers) {
+  for (const json::Value& container : containers.items()) {
+    for (const json::Value& rule : container["restartPolicyRules"].items()) {
+      if (rule["action"].as_string() == "RestartAllContainers") return true;
+    }
+  }
+  return false;
+}
+
+void read_features(const json::Value& spec, PodShape& pod) {
+  if (restarts_all(spec["containers"]) || restarts_all(spec["initContainers"])) {
+    pod.features.emplace_back("RestartAllContainersOnContainerExits");
+  }
+  if (spec["hostNetwork"].as_bool() && !spec["hostUsers"].as_bool(true)) {
+    pod.features.emplace_back("UserNamespacesHostNetworkSupport");
+  }
+}
+
 std::string make_signature(const PodShape& pod, std::string_view name_space,
                            const json::Value& spec) {
   std::string out = cat(name_space, '\n', pod.scheduler_name, '\n', spec["priority"].as_int(), '\n',
@@ -136,6 +127,7 @@ std::string make_signature(const PodShape& pod, std::string_view name_space,
     if (spec.contains(field)) json::write_to(out, spec[field]);
   }
   for (const HostPort& port : pod.ports) append(out, '\n', port.ip, port.protocol, port.port);
+  for (const std::string& feature : pod.features) append(out, '\n', feature);
   out.push_back('\n');
   return out;
 }
@@ -156,14 +148,47 @@ PodShape PodShape::read(std::string_view name_space, const json::Value& labels,
         {t["key"].str(), t["operator"].str(), t["value"].str(), t["effect"].str()});
   }
   read_affinity(spec, std::string(name_space), made);
-  read_spread(spec, labels, made);
+  for (const json::Value& source : spec["topologySpreadConstraints"].items()) {
+    made.spread.push_back(read_spread_constraint(source, labels));
+  }
   for (const json::Value& entry : spec["resourceClaims"].items()) {
     // v1alpha2 had the names one level deeper.
     const json::Value& source = entry["source"].is_object() ? entry["source"] : entry;
     made.claims.push_back({entry["name"].str(), source["resourceClaimName"].str(),
                            source["resourceClaimTemplateName"].str()});
   }
+  read_features(spec, made);
   made.signature = make_signature(made, name_space, spec);
+  return made;
+}
+
+std::vector<PreferredNodes> read_preferred_nodes(const json::Value& terms) {
+  std::vector<PreferredNodes> made;
+  for (const json::Value& term : terms.items()) {
+    json::Value one = json::Value::array({term["preference"]});
+    made.push_back({term["weight"].as_int(), alloc::NodeSelector::read(json::Value::object(
+                                                 {{"nodeSelectorTerms", std::move(one)}}))});
+  }
+  return made;
+}
+
+SpreadConstraint read_spread_constraint(const json::Value& source, const json::Value& labels) {
+  SpreadConstraint made;
+  made.max_skew = source["maxSkew"].as_int(1);
+  made.min_domains = source["minDomains"].as_int(1);
+  made.topology_key = source["topologyKey"].str();
+  made.required = source["whenUnsatisfiable"].as_string() != "ScheduleAnyway";
+  made.honor_affinity = source["nodeAffinityPolicy"].as_string() != "Ignore";
+  made.honor_taints = source["nodeTaintsPolicy"].as_string() == "Honor";
+  made.selector = read_selector(source["labelSelector"]);
+  if (source["matchLabelKeys"].empty() || made.selector.matches_nothing()) return made;
+  std::vector<api::LabelRequirement> all = made.selector.requirements();
+  for (const json::Value& key : source["matchLabelKeys"].items()) {
+    const json::Value* value = labels.find(key.as_string());
+    if (value == nullptr) continue;
+    all.push_back({key.str(), api::LabelOperator::in, {value->str()}});
+  }
+  made.selector = api::LabelSelector(std::move(all));
   return made;
 }
 
@@ -195,6 +220,10 @@ std::shared_ptr<const Pod> Pod::read(const json::Value& object, PodShapes& shape
   pod->priority = spec["priority"].as_int();
   pod->may_preempt = spec["preemptionPolicy"].as_string() != "Never";
   pod->gated = !spec["schedulingGates"].empty();
+  if (const std::string_view group = spec["schedulingGroup"]["podGroupName"].as_string();
+      !group.empty()) {
+    pod->group = client::key_of(pod->name_space, group);
+  }
   pod->terminating = metadata["deletionTimestamp"].is_string();
   const std::string_view phase = pod->object["status"]["phase"].as_string();
   pod->finished = phase == "Succeeded" || phase == "Failed";

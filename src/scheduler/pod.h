@@ -58,6 +58,11 @@ struct PreferredNodes {
   alloc::NodeSelector selector;
 };
 
+/// Of a list of core/v1 PreferredSchedulingTerm.
+std::vector<PreferredNodes> read_preferred_nodes(const json::Value& terms);
+/// A core/v1 TopologySpreadConstraint of a pod with these labels.
+SpreadConstraint read_spread_constraint(const json::Value& source, const json::Value& labels);
+
 struct HostPort {
   std::string ip;
   std::string protocol;
@@ -92,6 +97,8 @@ struct PodShape {
   std::vector<PodTerm> preferred_affinity;  // anti-affinity has negative weights
   std::vector<SpreadConstraint> spread;
   std::vector<PodClaimRef> claims;
+  /// What a node must have declared (status.declaredFeatures).
+  std::vector<std::string> features;
   /// Of equal shapes equal, claims aside; see Pod::signature().
   std::string signature;
 
@@ -117,6 +124,8 @@ struct Pod {
   bool terminating = false;
   bool finished = false;
   bool claims_volumes = false;  // it has PersistentVolumeClaims as volumes
+  std::string group = {};       // namespace/name of its PodGroup; "": none
+  bool is_group = false;        // it stands for a whole group in the queue
 
   Pod() = default;
   Pod(const Pod&) = delete;

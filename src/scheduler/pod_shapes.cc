@@ -7,12 +7,12 @@ namespace dibs::scheduler {
 
 /// What a shape is read from. Containers are whole here, but only compared by what counts.
 struct PodShapes::Source {
-  static constexpr std::array<std::string_view, 9> kFields = {
-      "schedulerName", "priority", "nodeSelector", "affinity",
-      "tolerations",   "overhead", "resources",    "topologySpreadConstraints",
-      "resourceClaims"};
-  static constexpr std::array<std::string_view, 3> kContainerFields = {"resources", "ports",
-                                                                       "restartPolicy"};
+  static constexpr std::array<std::string_view, 11> kFields = {
+      "schedulerName",  "priority",    "nodeSelector", "affinity",
+      "tolerations",    "overhead",    "resources",    "topologySpreadConstraints",
+      "resourceClaims", "hostNetwork", "hostUsers"};
+  static constexpr std::array<std::string_view, 4> kContainerFields = {
+      "resources", "ports", "restartPolicy", "restartPolicyRules"};
 
   std::string name_space;
   json::Value labels;  // null unless the shape depends on them

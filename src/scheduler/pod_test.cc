@@ -93,6 +93,26 @@ TEST(Pod, shapes_go_with_the_last_pod_that_has_them) {
   EXPECT_NE(read("a", "{}", R"({"schedulerName":"gone"})")->shape, nullptr);
 }
 
+// A sum past the largest number would be negative: the pod would fit anywhere, and take nothing of
+// its node but give it room.
+TEST(Pod, that_asks_for_more_than_can_be_counted_asks_for_very_much) {
+  for (const char* resource : {"cpu", "memory", "ephemeral-storage", "example.com/gpu"}) {
+    const std::string one =
+        cat(R"({"name":"c","image":"a","resources":{"requests":{")", resource, R"(":"9000P"}}})");
+    std::string list = one;
+    for (int i = 0; i < 2000; ++i) append(list, ",", one);
+    for (const char* spec : {"containers", "initContainers"}) {
+      const PodPtr pod =
+          read("a", "{}",
+               cat("{\"", spec, "\":[", list, R"(],"overhead":{")", resource, R"(":"9000P"}})"));
+      EXPECT_GT(pod->shape->requests.amount(resource), 100'000'000'000'000) << resource;
+      Resources of_node;
+      for (int i = 0; i < 10'000; ++i) of_node.add(pod->shape->requests);
+      EXPECT_GT(of_node.amount(resource), pod->shape->requests.amount(resource)) << resource;
+    }
+  }
+}
+
 TEST(ClusterState, counts_a_pod_once_however_often_it_comes) {
   ClusterState state;
   auto node = json::parse(R"({"metadata":{"name":"n"},"status":{"allocatable":{"cpu":"8"}}})");

@@ -9,40 +9,36 @@
 namespace dibs::scheduler {
 namespace {
 
-struct Option {
-  NodeInfo* node = nullptr;
-  std::vector<PodPtr> victims;
-  std::size_t violations = 0;
+std::int64_t highest(const Victims& option) {
+  std::int64_t most = std::numeric_limits<std::int64_t>::min();
+  for (const PodPtr& victim : option.pods) most = std::max(most, victim->priority);
+  return most;
+}
 
-  std::int64_t highest() const {
-    std::int64_t most = std::numeric_limits<std::int64_t>::min();
-    for (const PodPtr& victim : victims) most = std::max(most, victim->priority);
-    return most;
-  }
-  std::int64_t sum() const {
-    std::int64_t total = 0;
-    // Shifted as upstream does, so that many of negative priority are not the cheapest.
-    for (const PodPtr& victim : victims) total += victim->priority + (std::int64_t{1} << 31);
-    return total;
-  }
-  /// The earliest start among the most important victims.
-  std::string start() const {
-    std::string earliest;
-    for (const PodPtr& victim : victims) {
-      if (victim->priority != highest()) continue;
-      const std::string at = victim->object["status"]["startTime"].str();
-      if (earliest.empty() || at < earliest) earliest = at;
-    }
-    return earliest;
-  }
-};
+std::int64_t sum(const Victims& option) {
+  std::int64_t total = 0;
+  // Shifted as upstream does, so that many of negative priority are not the cheapest.
+  for (const PodPtr& victim : option.pods) total += victim->priority + (std::int64_t{1} << 31);
+  return total;
+}
 
-bool better(const Option& a, const Option& b) {
+/// The earliest start among the most important victims.
+std::string start(const Victims& option) {
+  std::string earliest;
+  for (const PodPtr& victim : option.pods) {
+    if (victim->priority != highest(option)) continue;
+    const std::string at = victim->object["status"]["startTime"].str();
+    if (earliest.empty() || at < earliest) earliest = at;
+  }
+  return earliest;
+}
+
+bool better(const Victims& a, const Victims& b) {
   if (a.violations != b.violations) return a.violations < b.violations;
-  if (a.highest() != b.highest()) return a.highest() < b.highest();
-  if (a.sum() != b.sum()) return a.sum() < b.sum();
-  if (a.victims.size() != b.victims.size()) return a.victims.size() < b.victims.size();
-  return a.start() > b.start();
+  if (highest(a) != highest(b)) return highest(a) < highest(b);
+  if (sum(a) != sum(b)) return sum(a) < sum(b);
+  if (a.pods.size() != b.pods.size()) return a.pods.size() < b.pods.size();
+  return start(a) > start(b);
 }
 
 bool more_important(const PodPtr& a, const PodPtr& b) {
@@ -63,7 +59,7 @@ class Trial {
         budgets_(budgets) {}
 
   /// False with the reasons when the node cannot be made to fit.
-  bool on(NodeInfo& node, Option& option, Reasons& reasons) {
+  bool on(NodeInfo& node, Victims& option, Reasons& reasons) {
     std::vector<PodPtr> lower;
     for (const PodPtr& other : node.pods) {
       if (other->priority < pod_->priority) lower.push_back(other);
@@ -77,13 +73,15 @@ class Trial {
       for (const PodPtr& victim : lower) state_.add_pod(victim, node.name);
       return false;
     }
-    option.node = &node;
+    option.node = node.name;
     std::sort(lower.begin(), lower.end(), more_important);
     const std::vector<PodPtr> protected_ones = split_protected(lower);
     reprieve(node, protected_ones, option, true);
     reprieve(node, lower, option, false);
-    for (const PodPtr& victim : option.victims) state_.add_pod(victim, node.name);
-    return true;
+    for (const PodPtr& victim : option.pods) state_.add_pod(victim, node.name);
+    // All could stay: pods are not what keeps this one from the node.
+    if (option.pods.empty()) reasons.add(kNoVictims, Plugin::resources_fit);
+    return !option.pods.empty();
   }
 
  private:
@@ -119,12 +117,12 @@ class Trial {
     return made;
   }
 
-  void reprieve(NodeInfo& node, const std::vector<PodPtr>& pods, Option& option, bool violate) {
+  void reprieve(NodeInfo& node, const std::vector<PodPtr>& pods, Victims& option, bool violate) {
     for (const PodPtr& pod : pods) {
       state_.add_pod(pod, node.name);
       if (fits(node, nullptr)) continue;
       state_.remove_pod(pod->key);
-      option.victims.push_back(pod);
+      option.pods.push_back(pod);
       if (violate) ++option.violations;
     }
   }
@@ -159,13 +157,13 @@ Preemption find_victims(ClusterState& state, Devices& devices, const PodPtr& pod
   const std::size_t nodes = state.nodes().size();
   Reasons reasons(*pod);
   reasons.add(kNotHelpful, Plugin::resources_fit, nodes - candidates.size());
-  std::vector<Option> options;
+  std::vector<Victims> options;
   Trial trial(state, devices, pod, profile, run, budgets);
   const std::size_t enough = static_cast<std::size_t>(
       std::max(static_cast<std::int64_t>(candidates.size()) * profile.victims_percentage / 100,
                profile.victims_absolute));
   for (NodeInfo* node : candidates) {
-    Option option;
+    Victims option;
     if (trial.on(*node, option, reasons)) options.push_back(std::move(option));
     if (options.size() >= enough) break;
   }
@@ -173,11 +171,21 @@ Preemption find_victims(ClusterState& state, Devices& devices, const PodPtr& pod
     made.message = cat("preemption: ", unavailable_message(nodes, reasons.text()));
     return made;
   }
+  return choose_victims(std::move(options));
+}
+
+Preemption choose_victims(std::vector<Victims> options) {
+  Preemption made;
+  if (options.empty()) {
+    made.message = "preemption: no candidate node for preemption";
+    return made;
+  }
   const auto best = std::min_element(options.begin(), options.end(), better);
-  made.node = best->node->name;
-  made.victims = best->victims;
+  made.node = best->node;
+  made.victims = best->pods;
   made.message = cat("preemption: found a potential placement for pod on node ", made.node,
                      ", preempting ", made.victims.size(), " victims");
+  made.options = std::move(options);
   return made;
 }
 

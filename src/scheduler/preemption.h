@@ -23,11 +23,23 @@ struct DisruptionBudget {
   std::int64_t allowed = 0;
 };
 
+/// Who would have to leave a node.
+struct Victims {
+  std::string node;
+  std::vector<PodPtr> pods;    // never empty
+  std::size_t violations = 0;  // of disruption budgets
+};
+
 struct Preemption {
   std::string message;  // "preemption: …"
   std::string node;     // "" when there is none
   std::vector<PodPtr> victims;
+  /// All that there was to choose from.
+  std::vector<Victims> options;
 };
+
+/// The best of the options.
+Preemption choose_victims(std::vector<Victims> options);
 
 /// `candidates` are the nodes that could help. Leaves the state as it was.
 Preemption find_victims(ClusterState& state, Devices& devices, const PodPtr& pod,

@@ -32,6 +32,22 @@ Profile Profile::standard() {
   return made;
 }
 
+std::vector<SpreadConstraint> Profile::system_constraints() {
+  SpreadConstraint host;
+  host.max_skew = 3;
+  host.topology_key = "kubernetes.io/hostname";
+  host.required = false;
+  SpreadConstraint zone = host;
+  zone.max_skew = 5;
+  zone.topology_key = "topology.kubernetes.io/zone";
+  return {std::move(host), std::move(zone)};
+}
+
+bool Profile::spread_refuses() const {
+  return std::any_of(spread.begin(), spread.end(),
+                     [](const SpreadConstraint& one) { return one.required; });
+}
+
 std::int64_t Profile::weight(std::string_view score) const {
   for (const WeightedScore& one : scores) {
     if (one.score->name == score) return one.weight;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,9 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "client/leader_election.h"
+#include "scheduler/extender_config.h"
 #include "scheduler/plugins.h"
+#include "scheduler/pod.h"
 
 namespace dibs::scheduler {
 
@@ -34,18 +37,18 @@ struct ScoredResource {
   static ScoredResource of(std::string_view name, std::int64_t weight = 1);
 };
 
+/// What a node is worth, by its use in percent; in between it is drawn as lines.
+struct ShapePoint {
+  std::int64_t use = 0;
+  std::int64_t score = 0;
+};
+
 /// Arguments of NodeResourcesFit.
 struct FitArgs {
   enum class Strategy : std::uint8_t { least_allocated, most_allocated, requested_to_capacity };
-  /// Of requested_to_capacity: what a node is worth, by its use in percent; in between it is drawn
-  /// as lines.
-  struct Point {
-    std::int64_t use = 0;
-    std::int64_t score = 0;
-  };
   Strategy strategy = Strategy::least_allocated;
   std::vector<ScoredResource> resources = {ScoredResource::of("cpu"), ScoredResource::of("memory")};
-  std::vector<Point> shape;
+  std::vector<ShapePoint> shape;  // of requested_to_capacity
   // Extended resources that need not fit, by name and by what stands before the slash.
   std::vector<std::string> ignored;
   std::vector<std::string> ignored_groups;
@@ -67,15 +70,28 @@ struct Profile {
   std::int64_t hard_affinity_weight = 1;
   /// Preferences of assigned pods do not count for a pod without such of its own.
   bool ignore_preferred_terms = false;
+  /// Of NodeAffinity: what nodes must be for any pod, and what speaks for them.
+  std::optional<alloc::NodeSelector> added_affinity;
+  std::vector<PreferredNodes> added_preferences;
+  /// Of PodTopologySpread, for pods without constraints of their own (owners.h). The system's:
+  /// nodes need not have all the labels.
+  bool system_spread = true;
+  std::vector<SpreadConstraint> spread = system_constraints();
   /// Preemption compares so many nodes, of all those that could help the larger of the two.
   std::int64_t victims_percentage = 0;
   std::int64_t victims_absolute = 100;
   Duration binding_timeout = std::chrono::seconds(600);
   /// Of VolumeBinding: how long volumes may take to be bound.
   Duration volume_timeout = std::chrono::seconds(600);
+  /// Of the same: what a node is worth by how much of its storage the pod's volumes would take.
+  /// Empty: nothing.
+  std::vector<ShapePoint> volume_shape = {{0, 100}, {100, 0}};
 
   /// All default plugins.
   static Profile standard();
+  static std::vector<SpreadConstraint> system_constraints();
+  /// Pods may be kept from nodes by the spread that the profile has for them.
+  bool spread_refuses() const;
   bool has(Point point, Plugin plugin) const {
     return (plugins[static_cast<std::size_t>(point)] & bit(plugin)) != 0;
   }
@@ -87,6 +103,7 @@ struct Profile {
 
 struct Configuration {
   std::vector<Profile> profiles = {Profile::standard()};
+  std::vector<ExtenderConfig> extenders = {};
   Duration initial_backoff = std::chrono::seconds(1);
   Duration longest_backoff = std::chrono::seconds(10);
   std::string kubeconfig;  // file; "": wherever the flags say

@@ -55,6 +55,7 @@ void Queue::take_out(Entry& entry) {
       const auto group = groups_.find(entry.group);
       group->second.pods.erase(entry.order);
       if (group->second.pods.empty()) groups_.erase(group);
+      if (on_parked_) on_parked_(*entry.pod, entry.rejected_by, false);
       break;
     }
     case Place::held:
@@ -122,6 +123,27 @@ bool Queue::held(std::string_view key) const {
   return found != entries_.end() && found->second.place == Place::held;
 }
 
+bool Queue::is_out(const Pod& pod) const {
+  const auto found = entries_.find(pod.key);
+  return found != entries_.end() && found->second.place == Place::out &&
+         found->second.pod->uid == pod.uid;
+}
+
+void Queue::judged(std::string_view key) {
+  const auto found = entries_.find(std::string(key));
+  if (found == entries_.end()) return;
+  found->second.judged = events_;
+  found->second.missed = false;
+}
+
+bool Queue::missed_any(const Entry& entry) const {
+  if (entry.missed) return true;
+  for (std::size_t i = 0; i < last_event_.size(); ++i) {
+    if ((entry.rejected_by >> i & 1U) != 0 && last_event_[i] > entry.judged) return true;
+  }
+  return false;
+}
+
 Queue::Popped Queue::pop(Duration now) {
   while (!backoff_.empty() && backoff_.begin()->first.first <= now) {
     Entry& due = *backoff_.begin()->second;
@@ -141,6 +163,8 @@ Queue::Popped Queue::pop(Duration now) {
   take_out(*entry);
   ++entry->attempts;
   entry->tried = now;
+  entry->judged = events_;
+  entry->missed = false;
   return {entry->pod, entry->attempts, now - entry->entered};
 }
 
@@ -154,6 +178,13 @@ void Queue::fail(const PodPtr& pod, Duration now) {
   make_ready(entry, now, kFailed);
 }
 
+void Queue::delay(const PodPtr& pod, int attempts, Duration now) {
+  Entry& entry = enter(pod, now);
+  take_out(entry);
+  entry.attempts = std::max(entry.attempts, attempts);
+  fail(pod, now);
+}
+
 void Queue::park(const PodPtr& pod, const std::string& group, PluginSet rejected_by, Duration now) {
   Entry& entry = enter(pod, now);
   if (entry.place != Place::out) return;
@@ -161,8 +192,10 @@ void Queue::park(const PodPtr& pod, const std::string& group, PluginSet rejected
   entry.tried = now;
   entry.group = group;
   entry.rejected_by = rejected_by;
+  if (missed_any(entry)) return make_ready(entry, now, kFailed);
   entry.place = Place::parked;
   enters("unschedulable", kFailed);
+  if (on_parked_) on_parked_(*pod, rejected_by, true);
   Group& equals = groups_[group];
   equals.rejected_by |= rejected_by;
   equals.pods[entry.order] = &entry;
@@ -171,6 +204,10 @@ void Queue::park(const PodPtr& pod, const std::string& group, PluginSet rejected
 
 std::size_t Queue::wake(PluginSet plugins, const std::function<bool(const Pod&)>& helps,
                         Duration now, const char* why) {
+  ++events_;
+  for (std::size_t i = 0; i < last_event_.size(); ++i) {
+    if ((plugins >> i & 1U) != 0) last_event_[i] = events_;
+  }
   std::vector<Entry*> woken;
   for (const auto& [name, group] : groups_) {
     if ((group.rejected_by & plugins) == 0) continue;
@@ -185,7 +222,9 @@ std::size_t Queue::wake(PluginSet plugins, const std::function<bool(const Pod&)>
 
 bool Queue::wake_pod(std::string_view key, Duration now, const char* why, bool patient) {
   const auto found = entries_.find(std::string(key));
-  if (found == entries_.end() || found->second.place != Place::parked) return false;
+  if (found == entries_.end()) return false;
+  if (found->second.place == Place::out) found->second.missed = true;
+  if (found->second.place != Place::parked) return false;
   found->second.error = patient;
   make_ready(found->second, now, why);
   return true;

@@ -14,6 +14,7 @@
 // A pod whose attempt found no node is tried before its backoff ends when nothing else is to do;
 // one whose attempt failed by an error waits.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -44,6 +45,10 @@ class Queue {
   using Entered = std::function<void(const char* queue, const char* why)>;
   void on_entered(Entered entered) { entered_ = std::move(entered); }
 
+  /// Called when a pod is parked, and when it is parked no more, with the plugins that said no.
+  using Parked = std::function<void(const Pod& pod, PluginSet rejected_by, bool parked)>;
+  void on_parked(Parked parked) { on_parked_ = std::move(parked); }
+
   struct Popped {
     PodPtr pod;
     int attempts = 0;   // this one included
@@ -58,20 +63,28 @@ class Queue {
   void remove(std::string_view key);
   bool contains(std::string_view key) const { return entries_.contains(std::string(key)); }
   bool held(std::string_view key) const;
+  /// Taken out by pop(), and not back yet.
+  bool is_out(const Pod& pod) const;
+  /// The pod, which is out, is judged by the cluster as it is now: what happened before does not
+  /// help it any more.
+  void judged(std::string_view key);
 
   /// Null pod: nothing to try now.
   Popped pop(Duration now);
   /// The attempt failed by an error, or what it asked for while the pod is parked: again after a
   /// backoff.
   void fail(const PodPtr& pod, Duration now);
-  /// No node was found, and these plugins said no.
+  /// It was added just now, though so many attempts have failed: their backoff counts.
+  void delay(const PodPtr& pod, int attempts, Duration now);
+  /// No node was found, and these plugins said no. It does not stay where something that may help
+  /// has happened since it was judged.
   void park(const PodPtr& pod, const std::string& group, PluginSet rejected_by, Duration now);
 
   /// Wakes one pod of each group that one of the plugins rejected and `helps` holds for.
   std::size_t wake(PluginSet plugins, const std::function<bool(const Pod&)>& helps, Duration now,
                    const char* why = "ClusterEvent");
-  /// Wakes the pod if it is parked. `patient`: its backoff is waited for even if nothing else is to
-  /// do.
+  /// Wakes the pod if it is parked, or will be. `patient`: its backoff is waited for even if
+  /// nothing else is to do.
   bool wake_pod(std::string_view key, Duration now, const char* why = "ClusterEvent",
                 bool patient = false);
   void next_of(const std::string& group, Duration now);
@@ -107,6 +120,8 @@ class Queue {
     Duration until{0};  // of a backoff
     std::string group;
     PluginSet rejected_by = 0;
+    std::uint64_t judged = 0;  // the last event that counted
+    bool missed = false;       // one for it alone, after that
   };
   struct Group {
     PluginSet rejected_by = 0;
@@ -114,6 +129,7 @@ class Queue {
   };
 
   Entry& enter(const PodPtr& pod, Duration now);
+  bool missed_any(const Entry& entry) const;
   void take_out(Entry& entry);
   void make_ready(Entry& entry, Duration now, const char* why);
   void enters(const char* queue, const char* why) const {
@@ -123,6 +139,7 @@ class Queue {
 
   QueueOptions options_;
   Entered entered_;
+  Parked on_parked_;
   std::uint64_t numbers_ = 0;
   std::unordered_map<std::string, Entry> entries_;
   std::map<Order, Entry*> active_;
@@ -131,6 +148,8 @@ class Queue {
   std::unordered_map<std::string, Group> groups_;
   std::map<std::pair<Duration, Order>, Entry*> parked_;  // by time of the last attempt
   std::size_t held_ = 0;
+  std::uint64_t events_ = 0;
+  std::array<std::uint64_t, 32> last_event_ = {};  // that could help against a plugin, by its bit
 };
 
 }  // namespace dibs::scheduler

@@ -46,6 +46,26 @@ TEST(Queue, backs_off_longer_after_each_error) {
   }
 }
 
+TEST(Queue, does_not_park_what_an_event_may_have_helped_meanwhile) {
+  Queue queue({});
+  for (const bool helps : {true, false}) {
+    const std::string name = helps ? "helped" : "not-helped";
+    queue.add(pod(name), seconds(0));
+    ASSERT_EQ(pop(queue, seconds(0)), name);
+    queue.wake(bit(helps ? Plugin::resources_fit : Plugin::node_ports), nullptr, seconds(1));
+    queue.park(pod(name), name, bit(Plugin::resources_fit), seconds(1));
+    EXPECT_EQ(pop(queue, seconds(20)), helps ? name : "");
+    queue.remove(name);
+  }
+  // Judged again, with the event known.
+  queue.add(pod("p"), seconds(0));
+  ASSERT_EQ(pop(queue, seconds(0)), "p");
+  queue.wake_pod("p", seconds(1));
+  queue.judged("p");
+  queue.park(pod("p"), "p", bit(Plugin::resources_fit), seconds(1));
+  EXPECT_EQ(pop(queue, seconds(20)), "");
+}
+
 TEST(Queue, wakes_one_of_equals_and_then_the_next) {
   Queue queue({});
   for (int i = 0; i < 3; ++i) queue.add(pod(cat("p", i)), seconds(0));

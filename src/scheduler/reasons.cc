@@ -19,9 +19,9 @@ void Reasons::add(const Refused& refused) {
   for (const std::uint32_t place : refused.lacks_scalars) ++scalars_[place];
 }
 
-void Reasons::add(std::string_view reason, Plugin plugin, std::size_t nodes) {
+void Reasons::add(std::string_view reason, PluginSet plugins, std::size_t nodes) {
   if (nodes == 0) return;
-  plugins_ |= bit(plugin);
+  plugins_ |= plugins;
   const auto found = others_.find(reason);
   if (found != others_.end()) {
     found->second += nodes;

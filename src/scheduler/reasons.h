@@ -18,7 +18,10 @@ class Reasons {
   explicit Reasons(const Pod& pod) : pod_(&pod) {}
 
   void add(const Refused& refused);
-  void add(std::string_view reason, Plugin plugin, std::size_t nodes = 1);
+  void add(std::string_view reason, Plugin plugin, std::size_t nodes = 1) {
+    add(reason, bit(plugin), nodes);
+  }
+  void add(std::string_view reason, PluginSet plugins, std::size_t nodes = 1);
   /// What this plugin watches for may help, too.
   void also(Plugin plugin) { plugins_ |= bit(plugin); }
   /// Nodes that have not the devices.

@@ -9,12 +9,18 @@ namespace {
 
 constexpr std::int64_t kDefaultCpu = 100;
 constexpr std::int64_t kDefaultMemory = 200 * 1024 * 1024;
+/// No node has so much of anything. Whoever asks for more asks for this, and sums over the
+/// containers of a pod and the pods of a node stay numbers: past the largest they would turn
+/// negative, and a full node would be an empty one.
+constexpr std::int64_t kMost = std::int64_t{1} << 47;
+
+std::int64_t bounded(std::int64_t amount) { return std::clamp(amount, -kMost, kMost); }
 
 std::int64_t read_amount(const json::Value& value, bool milli) {
   const std::string text = value.is_string() ? value.str() : std::to_string(value.as_int());
   auto quantity = Quantity::parse(text);
   if (!quantity.ok()) return 0;
-  return milli ? quantity->milli_value() : quantity->value();
+  return bounded(milli ? quantity->milli_value() : quantity->value());
 }
 
 bool restarts(const json::Value& container) {
@@ -93,6 +99,11 @@ void Resources::add(const Resources& other) {
   for (const auto& [name, value] : other.scalars) scalar_slot(name) += value;
 }
 
+void Resources::bound() {
+  for (std::int64_t* one : {&cpu, &memory, &storage, &pods}) *one = bounded(*one);
+  for (auto& [name, value] : scalars) value = bounded(value);
+}
+
 void Resources::subtract(const Resources& other) {
   cpu -= other.cpu;
   memory -= other.memory;
@@ -115,7 +126,10 @@ void Resources::raise(const Resources& other) {
 Resources pod_requests(const json::Value& spec) {
   Resources made = worst_moment<Resources>(
       spec, [](const json::Value& c) { return Resources::read(c["resources"]["requests"]); },
-      [](Resources& a, const Resources& b) { a.add(b); },
+      [](Resources& a, const Resources& b) {
+        a.add(b);
+        a.bound();
+      },
       [](Resources& a, const Resources& b) { a.raise(b); });
   const json::Value& whole = spec["resources"]["requests"];
   if (whole.is_object()) {
@@ -125,6 +139,7 @@ Resources pod_requests(const json::Value& spec) {
     for (const auto& [name, value] : stated.scalars) made.scalar_slot(name) = value;
   }
   made.add(Resources::read(spec["overhead"]));
+  made.bound();
   made.pods = 1;
   return made;
 }
@@ -141,8 +156,8 @@ ScoreRequests score_requests(const json::Value& spec) {
         return one;
       },
       [](ScoreRequests& a, const ScoreRequests& b) {
-        a.cpu += b.cpu;
-        a.memory += b.memory;
+        a.cpu = bounded(a.cpu + b.cpu);
+        a.memory = bounded(a.memory + b.memory);
       },
       [](ScoreRequests& a, const ScoreRequests& b) {
         a.cpu = std::max(a.cpu, b.cpu);
@@ -152,8 +167,8 @@ ScoreRequests score_requests(const json::Value& spec) {
   if (whole.contains("cpu")) made.cpu = read_amount(whole["cpu"], true);
   if (whole.contains("memory")) made.memory = read_amount(whole["memory"], false);
   const Resources overhead = Resources::read(spec["overhead"]);
-  made.cpu += overhead.cpu;
-  made.memory += overhead.memory;
+  made.cpu = bounded(made.cpu + overhead.cpu);
+  made.memory = bounded(made.memory + overhead.memory);
   return made;
 }
 

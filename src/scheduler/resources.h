@@ -21,7 +21,7 @@ struct Resources {
   std::int64_t pods = 0;
   std::vector<std::pair<std::string, std::int64_t>> scalars;
 
-  /// Of a ResourceList: {"cpu": "500m", …}. What cannot be read counts as 0.
+  /// Of a ResourceList: {"cpu": "500m", …}. What cannot be read counts as 0; bounded.
   static Resources read(const json::Value& list);
 
   std::int64_t scalar(std::string_view name) const;
@@ -30,6 +30,8 @@ struct Resources {
   std::int64_t& scalar_slot(std::string_view name);
   void add(const Resources& other);
   void subtract(const Resources& other);
+  /// No amount is more than any node has.
+  void bound();
   /// Each amount becomes the larger of the two.
   void raise(const Resources& other);
 

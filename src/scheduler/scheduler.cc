@@ -15,11 +15,24 @@ constexpr Duration kSyncPoll = std::chrono::milliseconds(5);
 constexpr Duration kDiscoverAgain = std::chrono::seconds(1);
 constexpr const char* kGroupPath = "/apis/resource.k8s.io/v1";
 constexpr const char* kClassicPath = "/apis/resource.k8s.io/v1alpha2";
+constexpr const char* kCompositePath = "/apis/scheduling.k8s.io/v1alpha3";
+
+/// Versions that have PodGroups, newest first.
+struct GroupVersion {
+  const char* version;
+  const char* path;
+};
+constexpr GroupVersion kGroupVersions[] = {{"v1beta1", "/apis/scheduling.k8s.io/v1beta1"},
+                                           {"v1alpha3", "/apis/scheduling.k8s.io/v1alpha3"},
+                                           {"v1alpha2", "/apis/scheduling.k8s.io/v1alpha2"}};
 
 Options as_gated(Options options) {
-  if (options.claims) return options;
+  PluginSet off = 0;
+  if (!options.claims) off |= bit(Plugin::dynamic_resources);
+  if (!options.declared_features) off |= bit(Plugin::node_declared_features);
   for (Profile& profile : options.configuration.profiles) {
-    for (PluginSet& plugins : profile.plugins) plugins &= ~bit(Plugin::dynamic_resources);
+    for (PluginSet& plugins : profile.plugins) plugins &= ~off;
+    if (!options.storage_scores) profile.volume_shape.clear();
   }
   return options;
 }
@@ -40,6 +53,20 @@ client::EventRecorderOptions recorder_options(const Options& options) {
 
 }  // namespace
 
+void follow_gates(const api::Features& gates, Options& options) {
+  options.features = alloc::Features::from_gates(gates);
+  options.release = gates.minor();
+  options.claims = gates.on("DynamicResourceAllocation");
+  options.declared_features = gates.on("NodeDeclaredFeatures");
+  options.storage_scores = gates.on("StorageCapacityScoring");
+  // Until 1.36 two gates were about groups, until 1.34 one about taints and their rules.
+  options.groups =
+      gates.on("GenericWorkload") && (gates.minor() >= 37 || gates.on("GangScheduling"));
+  options.composites = gates.on("CompositePodGroup");
+  options.taint_rules =
+      gates.on("DRADeviceTaints") && (gates.minor() < 35 || gates.on("DRADeviceTaintRules"));
+}
+
 Scheduler::Core::Core(client::Client& client_in, runtime::Runtime& runtime_in, Options options_in)
     : client(client_in),
       runtime(runtime_in),
@@ -49,12 +76,24 @@ Scheduler::Core::Core(client::Client& client_in, runtime::Runtime& runtime_in, O
       devices(
           options.features, [this] { return runtime::make_uuid(runtime.random); }, options.release),
       queue(queue_options(options.configuration)),
-      placer(state, devices, options.release) {
+      placer(state, devices, options.release),
+      gang_placer(state, devices) {
+  devices.follow(groups);
   if (options.metrics == nullptr) return;
   metrics.emplace(*options.metrics);
   queue.on_entered([this](const char* into, const char* why) {
     metrics->incoming.with({into, why}).add();
   });
+  queue.on_parked([this](const Pod& pod, PluginSet rejected_by, bool parked) {
+    count_parked(pod, rejected_by, parked);
+  });
+  placer.time_devices({.clock = [this] { return now(); },
+                       .took =
+                           [this](const char* point, const char* status, Duration took) {
+                             metrics->plugin_seconds
+                                 .with({plugin_name(Plugin::dynamic_resources), point, status})
+                                 .observe(took);
+                           }});
 }
 
 void Scheduler::Core::post(std::function<void()> task) {
@@ -62,7 +101,9 @@ void Scheduler::Core::post(std::function<void()> task) {
     const auto self = weak.lock();
     if (self == nullptr) return;
     client::GateEntry inside(self->gate);
-    if (inside) task();
+    if (!inside) return;
+    task();
+    self->count();
   });
 }
 
@@ -70,9 +111,15 @@ void Scheduler::Core::start() {
   const auto posting = [weak = weak_from_this()](std::function<void()> task) {
     if (const auto self = weak.lock()) self->post(std::move(task));
   };
+  if (!options.configuration.extenders.empty()) {
+    extenders = std::make_unique<Extenders>(options.configuration.extenders, options.extender_ways,
+                                            posting);
+  }
   binder = std::make_unique<Binder>(
-      client, runtime, posting, devices, recorder, options.release,
+      client, runtime, posting, devices, recorder, extenders.get(), options.release,
       [this](const BindJob& job, const std::string& failure) { bound(job, failure); });
+  binder->on_rest([this] { kick(); });
+  if (metrics) binder->count_in(*metrics);
   volume_binder = std::make_unique<VolumeBinder>(client, runtime, posting, state);
   contexts = std::make_unique<ContextWriter>(client, runtime, posting, devices, options.release);
   post([this] { discover(); });
@@ -81,6 +128,7 @@ void Scheduler::Core::start() {
 void Scheduler::Core::stop() {
   gate.close();
   ready = false;
+  if (metrics) metrics->clear();
   // Handlers of the informers only post, and find the gate closed.
   for (auto& informer : informers) informer->stop();
 }
@@ -123,12 +171,49 @@ void Scheduler::Core::ask_for(const char* path, std::function<void(const Value&)
 /// in sync.
 void Scheduler::Core::discover() {
   ask_for(kGroupPath, [this](const Value& resources) {
-    ask_for(kClassicPath,
-            [this, resources](const Value& classic) { add_informers(resources, classic); });
+    ask_for(kClassicPath, [this, resources](const Value& classic) {
+      find_groups([this, resources, classic] { add_informers(resources, classic); });
+    });
+  });
+}
+
+/// Groups of pods are read in the first version that has them, and only where the gate is on.
+void Scheduler::Core::find_groups(std::function<void()> then, std::size_t at) {
+  if (!options.groups || at == std::size(kGroupVersions)) return then();
+  ask_for(kGroupVersions[at].path, [this, then = std::move(then), at](const Value& resources) {
+    for (const Value& resource : resources.items()) {
+      if (resource["name"].as_string() != "podgroups") continue;
+      has_groups = true;
+      groups_gvr = {"scheduling.k8s.io", kGroupVersions[at].version, "podgroups"};
+      return find_composites(then);
+    }
+    find_groups(then, at + 1);
+  });
+}
+
+/// Groups of groups have a gate and a version of their own.
+void Scheduler::Core::find_composites(const std::function<void()>& then) {
+  if (!options.composites) return then();
+  ask_for(kCompositePath, [this, then](const Value& resources) {
+    for (const Value& resource : resources.items()) {
+      if (resource["name"].as_string() == composites_gvr.resource) has_composites = true;
+    }
+    groups.follow_parents(has_composites);
+    then();
   });
 }
 
 void Scheduler::Core::add_informers(const Value& resources, const Value& classic) {
+  if (has_groups) {
+    add_informer(
+        groups_gvr, [this](const Value& o) { on_group(o); },
+        [this](const Value& o) { on_group_removed(o); });
+  }
+  if (has_composites) {
+    add_informer(
+        composites_gvr, [this](const Value& o) { on_composite(o); },
+        [this](const Value& o) { on_composite_removed(o); });
+  }
   add_informer(
       {"", "v1", "nodes"}, [this](const Value& o) { on_node(o); },
       [this](const Value& o) { on_node_removed(o); });
@@ -168,6 +253,19 @@ void Scheduler::Core::add_informers(const Value& resources, const Value& classic
           state.volumes().remove_other(o);
           on_volume_fact(o);
         });
+  }
+  const bool spreads =
+      std::any_of(options.configuration.profiles.begin(), options.configuration.profiles.end(),
+                  [](const Profile& profile) { return !profile.spread.empty(); });
+  const std::pair<const char*, const char*> kinds[] = {{"", "services"},
+                                                       {"", "replicationcontrollers"},
+                                                       {"apps", "replicasets"},
+                                                       {"apps", "statefulsets"}};
+  for (const auto& [group, name] : kinds) {
+    if (!spreads) break;
+    add_informer(
+        {group, "v1", name}, [this](const Value& o) { state.owners().put(o); },
+        [this](const Value& o) { state.owners().remove(o); });
   }
   const auto served = [](const Value& list, std::string_view name) {
     const auto& all = list.items();
@@ -223,7 +321,7 @@ void Scheduler::Core::add_informers(const Value& resources, const Value& classic
         on_slice(o);
       });
   add(
-      "devicetaintrules",
+      options.taint_rules ? "devicetaintrules" : "",
       [this](const Value& o) {
         devices.put_rule(o);
         wake_devices("DeviceTaintRuleUpdate");

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "alloc/features.h"
+#include "api/schema/features.h"
 #include "base/metrics.h"
 #include "base/mutex.h"
 #include "client/client.h"
@@ -30,14 +31,29 @@ struct Options {
   int release = kNewestRelease;  // 30 for 1.30: whose words and ways are used
   /// The gate DynamicResourceAllocation; off: no profile has the plugin DynamicResources.
   bool claims = true;
+  /// Pods of a PodGroup are placed together (the gate GenericWorkload), where the server has them.
+  bool groups = true;
+  /// Groups of groups as well (the gate CompositePodGroup), where the server has them.
+  bool composites = true;
+  /// The gates DRADeviceTaints and DRADeviceTaintRules.
+  bool taint_rules = true;
+  /// The gate NodeDeclaredFeatures, likewise.
+  bool declared_features = true;
+  /// The gate StorageCapacityScoring; off: volumes speak for no node.
+  bool storage_scores = true;
   std::string instance = "dibs";  // this process, in events
   /// A second event, reason Explained, for every pod without a node (explain.h).
   bool explain_events = false;
+  /// A way to each extender of the configuration (connect_extenders).
+  std::vector<std::shared_ptr<client::Transport>> extender_ways = {};
   /// Null: nothing is counted. Must outlive the scheduler.
   metrics::Registry* metrics = nullptr;
   /// Called with the length of every attempt, one at a time.
   std::function<void(Duration)> attempt = {};
 };
+
+/// What gates say about it.
+void follow_gates(const api::Features& gates, Options& options);
 
 class Scheduler {
  public:

@@ -124,6 +124,23 @@ TEST_P(Writes, allocate_reserve_and_bind) {
 
 INSTANTIATE_TEST_SUITE_P(NearAndFar, Writes, testing::Bool());
 
+TEST(Scheduler, users_of_a_claim_stand_in_the_order_in_which_they_came) {
+  TestCluster cluster;
+  cluster.add_class();
+  cluster.add_node("a");
+  cluster.add_devices("a", 1);
+  cluster.add_claim("c");
+  for (const char* pod : {"one", "two", "three"}) {
+    cluster.add_claim_pod(pod, "c");
+    cluster.settle();
+  }
+  std::vector<std::string> users;
+  const Value claim = cluster.get(kClaimsOf, "default", "c");
+  for (const Value& user : claim["status"]["reservedFor"].items())
+    users.push_back(user["name"].str());
+  EXPECT_THAT(users, ElementsAre("one", "two", "three"));
+}
+
 TEST(Scheduler, does_not_try_pods_whose_claim_is_missing) {
   TestCluster cluster;
   cluster.add_class();
@@ -324,6 +341,25 @@ TEST(Scheduler, a_profile_without_devices_refuses_pods_with_claims) {
   cluster.add_claim_pod("p", "c");
   cluster.settle();
   EXPECT_THAT(cluster.condition("p"), HasSubstr("DynamicResources"));
+}
+
+TEST(Scheduler, does_not_lose_a_pod_whose_predecessor_of_that_name_is_being_bound) {
+  TestCluster cluster;
+  cluster.add_node("n");
+  cluster.cut->hold_next("/pods/p/binding");
+  cluster.add_pod("p");
+  cluster.settle();
+  cluster.remove(kPodsOf, "default", "p");
+  cluster.patch(kNodes, "", "n", "{'spec':{'unschedulable':true}}");
+  cluster.add_pod("p");
+  cluster.settle();
+  EXPECT_THAT(cluster.condition("p"), HasSubstr("1 node(s) were unschedulable"));
+  cluster.cut->let_go();
+  cluster.settle();
+  cluster.patch(kNodes, "", "n", "{'spec':{'unschedulable':null,'taints':null}}");
+  cluster.settle(std::chrono::seconds(20));
+
+  EXPECT_EQ(cluster.node_of("p"), "n") << cluster.condition("p");
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ TEST(Structured, allocates_for_a_claim_without_parameters) {
   cluster.add_claim_pod("second", "c");
   cluster.settle();
   EXPECT_EQ(cluster.node_of("second"), "a");
-  EXPECT_THAT(cluster.users("c"), ElementsAre("second", "p"));
+  EXPECT_THAT(cluster.users("c"), ElementsAre("p", "second"));
 }
 
 TEST(Structured, writes_twice_where_the_server_is_far) {

@@ -40,6 +40,14 @@ class CutTransport : public client::Transport {
     left_ = write;
     arrives_ = arrives;
   }
+  /// The next request whose path ends so is answered with an error.
+  void refuse_next(std::string path) { refused_ = std::move(path); }
+  bool refuses() const { return !refused_.empty(); }
+  /// The next request whose path ends so reaches the server when let_go() says so.
+  void hold_next(std::string path) { delayed_ = std::move(path); }
+  void let_go() {
+    if (held_) std::exchange(held_, nullptr)();
+  }
   bool cut() const { return cut_; }
   int writes() const { return writes_; }
 
@@ -49,6 +57,19 @@ class CutTransport : public client::Transport {
   void send_async(client::Request request,
                   std::function<void(Result<client::Response>)> done) override {
     if (cut_) return;
+    if (const std::string_view path =
+            std::string_view(request.target).substr(0, request.target.find('?'));
+        request.method != "GET" && !refused_.empty() && path.ends_with(refused_)) {
+      refused_.clear();
+      return done(Error::forbidden("refused by the test"));
+    }
+    if (const std::string_view path =
+            std::string_view(request.target).substr(0, request.target.find('?'));
+        !delayed_.empty() && path.ends_with(delayed_)) {
+      delayed_.clear();
+      held_ = [this, request, done] { inner_.send_async(request, done); };
+      return;
+    }
     const bool write =
         request.method != "GET" && request.target.find("/events") == std::string::npos;
     if (write) ++writes_;
@@ -67,6 +88,9 @@ class CutTransport : public client::Transport {
 
  private:
   client::Transport& inner_;
+  std::string refused_;
+  std::string delayed_;
+  std::function<void()> held_;
   int left_ = 0;
   bool arrives_ = false;
   bool cut_ = false;
@@ -89,12 +113,16 @@ class TestCluster : public cluster::test::TestCluster {
     close();
   }
 
-  void start() {
+  /// `slow`: the end of a path whose list comes after all others.
+  void start(const std::string& slow = "") {
     cut = std::make_unique<CutTransport>(is_remote_ ? *remote_ : *transport_);
     models_ = client::make_resource_transport(*cut);
     client_ = std::make_unique<client::Client>(*models_);
     scheduler_ = std::make_unique<Scheduler>(*client_, sim.runtime(), options_);
+    cut->hold_next(slow);
     scheduler_->start();
+    settle();
+    cut->let_go();
     settle();
     EXPECT_TRUE(scheduler_->ready());
   }

@@ -10,12 +10,15 @@ namespace {
 using client::name_of;
 using json::Value;
 
-constexpr const char* kPreBind = "running PreBind plugin \"VolumeBinding\": ";
-
 client::WriteOptions writing() {
   client::WriteOptions options;
   options.field_manager = "dibs-scheduler";
   return options;
+}
+
+/// The binder has done its last write, too: a node refuses a claim that is not Bound.
+bool is_usable(const Value& claim) {
+  return api::is_binding_complete(claim) && claim["status"]["phase"].as_string() == "Bound";
 }
 
 }  // namespace
@@ -57,7 +60,9 @@ void VolumeBinder::start(const PodPtr& pod, const std::string& node, VolumePlan 
     });
   }
   runtime_.timers.after(timeout, [this, post = post_, run] {
-    post([this, run] { finish(run, cat(kPreBind, "binding volumes: context deadline exceeded")); });
+    post([this, run] {
+      finish(run, cat(kVolumePreBind, "binding volumes: context deadline exceeded"));
+    });
   });
 }
 
@@ -65,7 +70,7 @@ void VolumeBinder::written(const std::shared_ptr<Run>& run, const Result<Value>&
   --run->open;
   if (!answer.ok()) {
     // One that arrived all the same is found by the next attempt.
-    run->failure = cat(kPreBind, answer.error().message());
+    run->failure = cat(kVolumePreBind, answer.error().message());
   } else if ((*answer)["kind"].as_string() == "PersistentVolume") {
     state_.volumes().put_volume(*answer);
   } else {
@@ -85,12 +90,18 @@ void VolumeBinder::pod_gone(const std::string& key) {
     if (run->pod->key == key) finish(run, "pod is gone");
 }
 
+void VolumeBinder::end(const Pod& pod, const std::string& failure) {
+  const std::set<std::shared_ptr<Run>> runs = runs_;
+  for (const std::shared_ptr<Run>& run : runs)
+    if (run->pod->uid == pod.uid) finish(run, failure);
+}
+
 void VolumeBinder::look(const std::shared_ptr<Run>& run) {
   if (run->over || run->open > 0) return;
   if (!run->failure.empty()) return finish(run, run->failure);
   bool bound = false;
   const std::string failure = judge(*run, bound);
-  if (!failure.empty()) return finish(run, cat(kPreBind, "binding volumes: ", failure));
+  if (!failure.empty()) return finish(run, cat(kVolumePreBind, "binding volumes: ", failure));
   if (bound) finish(run, "");
 }
 
@@ -112,7 +123,7 @@ std::string VolumeBinder::judge(const Run& run, bool& bound) const {
     if (!api::volume_reaches(volume, node->object)) return elsewhere(volume);
     if (volume["spec"]["claimRef"]["uid"].as_string().empty())
       return cat("ClaimRef got reset for pv ", quoted(name_of(volume)));
-    all = all && api::is_binding_complete(claim);
+    all = all && is_usable(claim);
   }
   for (const Value& wanted : run.plan.provisions) {
     const Value& claim = volumes.claim(client::key_of(wanted));
@@ -124,7 +135,7 @@ std::string VolumeBinder::judge(const Run& run, bool& bound) const {
     const std::string_view name = claim["spec"]["volumeName"].as_string();
     const Value& volume = volumes.volume(name);
     if (!volume.is_null() && !api::volume_reaches(volume, node->object)) return elsewhere(volume);
-    all = all && !volume.is_null() && api::is_binding_complete(claim);
+    all = all && !volume.is_null() && is_usable(claim);
   }
   bound = all;
   return {};

@@ -25,6 +25,9 @@ namespace dibs::scheduler {
 inline const client::Gvr kVolumeClaims = {"", "v1", "persistentvolumeclaims"};
 inline const client::Gvr kVolumes = {"", "v1", "persistentvolumes"};
 
+/// What a failure to bind volumes begins with.
+inline constexpr const char* kVolumePreBind = "running PreBind plugin \"VolumeBinding\": ";
+
 class VolumeBinder {
  public:
   using Post = std::function<void(std::function<void()> task)>;
@@ -39,6 +42,8 @@ class VolumeBinder {
   /// Claims or volumes have changed: who waits looks again.
   void changed();
   void pod_gone(const std::string& key);
+  /// The pod is not to be bound any more.
+  void end(const Pod& pod, const std::string& failure);
   std::size_t waiting() const { return runs_.size(); }
 
  private:

@@ -283,10 +283,13 @@ bool Volumes::exceeds_limits(const VolumeRun& run, const NodeInfo& node) const {
   return false;
 }
 
-bool Volumes::has_space(const Value& claim, const Value& storage_class,
-                        const NodeInfo& node) const {
-  const Value& driver = find(drivers_, storage_class["provisioner"].as_string());
-  if (!driver["spec"]["storageCapacity"].as_bool()) return true;
+bool Volumes::tells_capacity(const Value& storage_class) const {
+  return find(drivers_, storage_class["provisioner"].as_string())["spec"]["storageCapacity"]
+      .as_bool();
+}
+
+const Value& Volumes::capacity_for(const Value& claim, const Value& storage_class,
+                                   const NodeInfo& node) const {
   const Quantity wanted = size_wanted(claim);
   for (const auto& [key, capacity] : capacities_) {
     if (capacity["storageClassName"].as_string() != name_of(storage_class)) continue;
@@ -294,9 +297,9 @@ bool Volumes::has_space(const Value& claim, const Value& storage_class,
                                                                 : capacity["maximumVolumeSize"];
     if (most.is_null() || capacity["nodeTopology"].is_null() || amount(most) < wanted) continue;
     const auto selector = api::to_label_selector(capacity["nodeTopology"]);
-    if (selector.ok() && selector->matches(node.place.labels)) return true;
+    if (selector.ok() && selector->matches(node.place.labels)) return capacity;
   }
-  return false;
+  return json::null_value();
 }
 
 std::optional<Cause> Volumes::against_provisioning(const Value& claim, const NodeInfo& node) const {
@@ -306,7 +309,8 @@ std::optional<Cause> Volumes::against_provisioning(const Value& claim, const Nod
       !api::topology_allows(storage_class, node.object)) {
     return Cause::no_volume;
   }
-  if (!has_space(claim, storage_class, node)) return Cause::no_storage;
+  if (tells_capacity(storage_class) && capacity_for(claim, storage_class, node).is_null())
+    return Cause::no_storage;
   return std::nullopt;
 }
 
@@ -350,22 +354,63 @@ std::optional<Volumes::Against> Volumes::check(const VolumeRun& run, const NodeI
   return std::nullopt;
 }
 
-VolumePlan Volumes::plan(const VolumeRun& run, const NodeInfo& node) const {
-  VolumePlan made;
-  if ((run.enabled & bit(Plugin::volume_binding)) != 0) (void)find_places(run, node, &made);
-  return made;
+std::optional<Cause> Volumes::plan(const VolumeRun& run, const NodeInfo& node,
+                                   VolumePlan& made) const {
+  if (!run.reason.empty()) return Cause::volumes;
+  if ((run.enabled & bit(Plugin::volume_binding)) == 0) return std::nullopt;
+  return find_places(run, node, &made);
+}
+
+namespace {
+
+double bytes(const Quantity& size) { return static_cast<double>(size.value()); }
+
+}  // namespace
+
+std::map<std::string, VolumeUse> Volumes::use_on(const VolumeRun& run, const NodeInfo& node) const {
+  std::map<std::string, VolumeUse> uses;
+  VolumePlan plan;
+  if (find_places(run, node, &plan)) return uses;
+  for (const auto& [claim, volume] : plan.bindings) {
+    VolumeUse& use = uses[std::string(api::class_of_volume(volume))];
+    use.wanted += bytes(size_wanted(claim));
+    use.there += bytes(amount(volume["spec"]["capacity"]["storage"]));
+  }
+  if (!uses.empty()) return uses;
+  for (const Value& claim : plan.provisions) {
+    const Value& storage_class = find(classes_, api::class_of_claim(claim));
+    if (!tells_capacity(storage_class)) continue;
+    VolumeUse& use = uses[std::string(name_of(storage_class))];
+    use.wanted += bytes(size_wanted(claim));
+    // Claims of a class share it.
+    use.there = bytes(amount(capacity_for(claim, storage_class, node)["capacity"]));
+  }
+  return uses;
 }
 
 void Volumes::reserve(const VolumePlan& plan) {
-  for (const VolumePlan::Binding& one : plan.bindings)
-    volumes_soon_[std::string(name_of(one.volume))] = one.volume;
-  for (const Value& claim : plan.provisions) claims_soon_[client::key_of(claim)] = claim;
+  // The key of a claim has a slash, the name of a volume has none.
+  for (const VolumePlan::Binding& one : plan.bindings) {
+    const std::string name(name_of(one.volume));
+    volumes_soon_[name] = one.volume;
+    ++plans_[name];
+  }
+  for (const Value& claim : plan.provisions) {
+    const std::string key = client::key_of(claim);
+    claims_soon_[key] = claim;
+    ++plans_[key];
+  }
 }
 
 void Volumes::release(const VolumePlan& plan) {
+  const auto leave = [this](const std::string& name, Objects& soon) {
+    if (--plans_[name] > 0) return;
+    plans_.erase(name);
+    soon.erase(name);
+  };
   for (const VolumePlan::Binding& one : plan.bindings)
-    volumes_soon_.erase(std::string(name_of(one.volume)));
-  for (const Value& claim : plan.provisions) claims_soon_.erase(client::key_of(claim));
+    leave(std::string(name_of(one.volume)), volumes_soon_);
+  for (const Value& claim : plan.provisions) leave(client::key_of(claim), claims_soon_);
 }
 
 bool Volumes::may_help(const Value& volume, const Pod& pod) const {

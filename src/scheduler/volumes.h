@@ -64,6 +64,13 @@ struct VolumePlan {
   bool empty() const { return bindings.empty() && provisions.empty(); }
 };
 
+/// Sizes in bytes, whose sums may be larger than an integer: what a pod's claims of a storage class
+/// ask for, and what there is for them.
+struct VolumeUse {
+  double wanted = 0;
+  double there = 0;
+};
+
 class Volumes {
  public:
   // What informers say. An object that is older than the one known does not count.
@@ -91,10 +98,14 @@ class Volumes {
     bool resolvable;
   };
   std::optional<Against> check(const VolumeRun& run, const NodeInfo& node) const;
-  /// For a node that check() has nothing against.
-  VolumePlan plan(const VolumeRun& run, const NodeInfo& node) const;
+  /// What is to be written for the pod on the node; why that does not go, where it does not.
+  std::optional<Cause> plan(const VolumeRun& run, const NodeInfo& node, VolumePlan& made) const;
 
-  /// The plan counts from now on, until release().
+  /// By storage class, what would be taken of the volumes that the pod gets on the node; where none
+  /// is there already, of what the drivers can provision. Empty: nobody says.
+  std::map<std::string, VolumeUse> use_on(const VolumeRun& run, const NodeInfo& node) const;
+
+  /// The plan counts from now on, until release(). Plans of pods that share a claim count each.
   void reserve(const VolumePlan& plan);
   void release(const VolumePlan& plan);
 
@@ -116,8 +127,10 @@ class Volumes {
   std::optional<Cause> find_places(const VolumeRun& run, const NodeInfo& node,
                                    VolumePlan* plan) const;
   std::optional<Cause> against_provisioning(const json::Value& claim, const NodeInfo& node) const;
-  bool has_space(const json::Value& claim, const json::Value& storage_class,
-                 const NodeInfo& node) const;
+  bool tells_capacity(const json::Value& storage_class) const;
+  /// Of the driver for the node, large enough for the claim; null where there is none.
+  const json::Value& capacity_for(const json::Value& claim, const json::Value& storage_class,
+                                  const NodeInfo& node) const;
 
   Objects claims_;   // by key
   Objects volumes_;  // by name, and so are the rest
@@ -130,6 +143,7 @@ class Volumes {
   std::map<std::string, std::set<std::string>> reserved_;  // volumes by the claim they name
   Objects claims_soon_;                                    // being written, by key
   Objects volumes_soon_;                                   // by name
+  std::unordered_map<std::string, std::size_t> plans_;     // that have the claim or volume
 };
 
 }  // namespace dibs::scheduler

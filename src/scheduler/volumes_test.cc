@@ -20,7 +20,8 @@ const Gvr kCsiNodes = {"storage.k8s.io", "v1", "csinodes"};
 /// A cluster with a binder and the provisioner of folders.
 class World : public TestCluster {
  public:
-  explicit World(Options options = {}) : TestCluster(std::move(options)) {
+  explicit World(Options options = {}, const std::string& gates = "")
+      : TestCluster(std::move(options), {}, false, gates) {
     binder_ = std::make_unique<controllers::Controllers>(*api, sim.runtime(),
                                                          controllers::ControllersOptions());
     binder_->start();
@@ -81,6 +82,7 @@ class World : public TestCluster {
     settle(std::chrono::seconds(3));
     return made;
   }
+  void stop_binder() { binder_.reset(); }
   /// "Bound v".
   std::string claim(const std::string& name) {
     const Value found = get(kVolumeClaimsOf, "default", name);
@@ -288,6 +290,29 @@ TEST(PodVolumes, are_looked_for_again_when_a_provisioner_gives_up) {
             "");
 }
 
+TEST(PodVolumes, are_bound_by_their_status_before_the_pod_goes_to_its_node) {
+  World world;
+  world.add_volume_claim("c", "slow");
+  world.add_volume_pod("p", {"c"});
+  const Value claim = world.get(kVolumeClaimsOf, "default", "c");
+  // As a binder that is slow, or dies before the last of its writes.
+  world.stop_binder();
+  world.create(kVolumesOf, "",
+               cat("{'metadata':{'name':'v'},'spec':{'storageClassName':'slow','capacity':{"
+                   "'storage':'1Gi'},'accessModes':['ReadWriteOnce'],'hostPath':{'path':'/x'},"
+                   "'claimRef':{'namespace':'default','name':'c','uid':'",
+                   client::uid_of(claim), "'}}}"));
+  world.patch(kVolumeClaimsOf, "default", "c",
+              "{'metadata':{'annotations':{'pv.kubernetes.io/bind-completed':'yes'}},"
+              "'spec':{'volumeName':'v'}}");
+  world.settle(std::chrono::seconds(3));
+  EXPECT_EQ(world.node_of("p"), "");
+
+  world.patch(kVolumeClaimsOf, "default", "c", "{'status':{'phase':'Bound'}}", "status");
+  world.settle(std::chrono::seconds(3));
+  EXPECT_NE(world.node_of("p"), "");
+}
+
 TEST(PodVolumes, are_not_waited_for_without_end) {
   Options options;
   options.configuration.profiles.front().volume_timeout = std::chrono::seconds(20);
@@ -310,6 +335,47 @@ TEST(PodVolumes, that_are_ephemeral_wait_for_their_claim) {
   world.settle(std::chrono::seconds(20));
   EXPECT_NE(world.node_of("p"), "") << world.condition("p");
   EXPECT_THAT(world.claim("p-s"), HasSubstr("Bound pvc-"));
+}
+
+/// A gang of two, each with a volume of its own.
+void add_gang(World& world) {
+  world.create({"scheduling.k8s.io", "v1beta1", "podgroups"}, "default",
+               "{'metadata':{'name':'g'},'spec':{'schedulingPolicy':{'gang':{'minCount':2}}}}");
+  for (const char* name : {"c", "d"}) {
+    world.add_volume_claim(name, "local");
+    world.add_volume_pod(name, {name}, ",'schedulingGroup':{'podGroupName':'g'}");
+  }
+}
+
+TEST(PodVolumes, are_planned_for_all_pods_of_a_gang) {
+  World world({}, "GenericWorkload=true");
+  world.add_volume("one", "local", "a");
+  world.add_volume("two", "local", "b");
+  add_gang(world);
+  world.settle(std::chrono::seconds(5));
+
+  EXPECT_NE(world.node_of("c"), "") << world.condition("c");
+  EXPECT_NE(world.node_of("d"), "") << world.condition("d");
+  EXPECT_NE(world.node_of("c"), world.node_of("d"));
+}
+
+TEST(PodVolumes, are_bound_for_a_gang_only_if_there_are_enough) {
+  World world({}, "GenericWorkload=true");
+  world.add_volume("one", "local", "a");
+  add_gang(world);
+  world.settle(std::chrono::seconds(5));
+  for (const char* name : {"c", "d"}) {
+    EXPECT_EQ(world.node_of(name), "");
+    EXPECT_EQ(world.claim(name), "Pending ");
+  }
+  EXPECT_THAT(world.condition("d"),
+              HasSubstr("2 node(s) didn't find available persistent volumes to bind"));
+
+  // What may help a pod of the group wakes it.
+  world.add_volume("two", "local", "b");
+  world.settle(std::chrono::seconds(15));
+  EXPECT_NE(world.node_of("c"), "") << world.condition("c");
+  EXPECT_NE(world.node_of("d"), "") << world.condition("d");
 }
 
 class KilledWithVolumes : public testing::TestWithParam<std::tuple<int, bool>> {};

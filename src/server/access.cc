@@ -17,8 +17,10 @@
 #include "server/auth/tokens.h"
 #include "server/backup.h"
 #include "server/credentials.h"
+#include "server/issuer_keys.h"
 #include "server/status.h"
 #include "server/stored.h"
+#include "server/token_tracking.h"
 
 namespace dibs::server {
 
@@ -29,6 +31,8 @@ using auth::UserInfo;
 namespace {
 
 constexpr std::size_t kCachedTokens = 4096;
+/// A longer token is checked each time: whoever may ask for tokens chooses how long they are.
+constexpr std::size_t kLongestCached = std::size_t{8} << 10;
 
 }  // namespace
 
@@ -41,7 +45,8 @@ struct Access::Parts {
         options(options),
         shared(objects.store().shared()),
         nodes(options.minor()),
-        authorizer(nodes, rbac, options.minor() >= 32) {}
+        authorizer(nodes, rbac, options.minor() >= 32),
+        issuers(runtime, options.issuer_keys ? options.issuer_keys : make_key_source()) {}
 
   runtime::Runtime& runtime;
   Objects& objects;
@@ -55,6 +60,7 @@ struct Access::Parts {
   std::optional<net::JwtSigner> signer;
   net::JwtVerifier verifier;
   std::unique_ptr<Authenticator> authenticator;
+  IssuerKeys issuers;
   std::map<std::string, UserInfo, std::less<>> static_tokens;
 
   /// Claims of tokens whose signature was good: checking one costs more than all the rest of a
@@ -75,6 +81,16 @@ struct Access::Parts {
   std::vector<Followed> followed DIBS_GUARDED_BY(mutex);
   bool stopped DIBS_GUARDED_BY(mutex) = false;
   std::atomic<std::uint64_t> own_refusals{0};
+
+  Mutex anonymous_mutex;
+  std::shared_ptr<const auth::AnonymousOptions> anonymous DIBS_GUARDED_BY(anonymous_mutex) =
+      std::make_shared<const auth::AnonymousOptions>();
+
+  std::shared_ptr<const auth::AnonymousOptions> anonymous_options() {
+    const MutexLock lock(anonymous_mutex);
+    return anonymous;
+  }
+  void configure(const auth::AuthenticationConfiguration& configuration);
 
   /// Whether the user may do everything with every resource and every path.
   Decision authorize_everything(const UserInfo& user) const;
@@ -100,12 +116,20 @@ Result<std::unique_ptr<Access>> Access::open(runtime::Runtime& runtime, Objects&
                                              ResourceTable& resources, const Options& options) {
   auto parts = std::make_unique<Parts>(runtime, objects, resources, options);
   parts->token_options.issuer = options.issuer;
+  parts->token_options.more_issuers = options.more_issuers;
+  parts->token_options.audiences = options.api_audiences;
+  parts->token_options.extend = options.extend_tokens;
+  parts->token_options.max_life = options.max_token_life;
   if (!options.account_key_pem.empty()) {
     auto signer = net::JwtSigner::open(options.account_key_pem);
     if (!signer.ok()) return signer.error().within("the key of service accounts");
     parts->signer = std::move(signer).value();
     auto added = parts->verifier.add(options.account_key_pem);
     if (!added.ok()) return added.error().within("the key of service accounts");
+  }
+  if (!options.account_verifying_pem.empty()) {
+    auto added = parts->verifier.add(options.account_verifying_pem);
+    if (!added.ok()) return added.error().within("--service-account-key-file");
   }
   auto tokens = auth::parse_static_tokens(options.static_tokens);
   if (!tokens.ok()) return tokens.error().within("--token-auth-file");
@@ -120,7 +144,13 @@ Result<std::unique_ptr<Access>> Access::open(runtime::Runtime& runtime, Objects&
                                  [&p](std::string_view token) -> Result<UserInfo> {
                                    DIBS_TRY(auth::VerifiedToken verified, p.verify(token, {}));
                                    return verified.user;
-                                 }});
+                                 },
+                                 [&p](std::string_view token) -> Result<UserInfo> {
+                                   return p.issuers.authenticate(token);
+                                 }},
+      options.front_proxies,
+      [&p](const net::Request& request) { return p.anonymous_options()->allows(request.target); });
+  parts->configure(options.authentication);
   return std::unique_ptr<Access>(new Access(std::move(parts)));
 }
 
@@ -131,6 +161,7 @@ Result<Value> Access::Parts::claims_of(std::string_view token) {
     if (found != cached_claims.end()) return found->second;
   }
   DIBS_TRY(Value claims, verifier.verify(token));
+  if (token.size() > kLongestCached) return claims;
   MutexLock lock(cache_mutex);
   if (cached_claims.size() >= kCachedTokens) cached_claims.clear();
   cached_claims.emplace(token, claims);
@@ -139,14 +170,24 @@ Result<Value> Access::Parts::claims_of(std::string_view token) {
 
 Result<auth::VerifiedToken> Access::Parts::verify(std::string_view token,
                                                   const std::vector<std::string>& audiences) {
+  const auth::TokenLookup find = [this](std::string_view resource, std::string_view name_space,
+                                        std::string_view name) {
+    return lookup(resource, name_space, name);
+  };
+  const Time now = runtime.clock.now();
+  if (token.find('.') == auth::kBootstrapTokenId)
+    return auth::verify_bootstrap_token(token, token_options, audiences, find, now);
   auto claims = claims_of(token);
   if (!claims.ok()) return Error(Code::unauthorized, "");
-  return auth::verify_claims(
-      *claims, audiences, token_options,
-      [this](std::string_view resource, std::string_view name_space, std::string_view name) {
-        return lookup(resource, name_space, name);
-      },
-      runtime.clock.now());
+  // This server's own issuer may have the name of the old one.
+  if ((*claims)["iss"].as_string() == auth::kLegacyIssuer &&
+      !(*claims)["kubernetes.io"].is_object()) {
+    const auto used = [this, now](const Value& secret) {
+      note_token_use(objects.store(), *resources.get()->find("", "v1", "secrets"), secret, now);
+    };
+    return auth::verify_legacy_claims(*claims, token, audiences, token_options, find, used);
+  }
+  return auth::verify_claims(*claims, audiences, token_options, find, now);
 }
 
 Result<Value> Access::Parts::lookup(std::string_view resource, std::string_view name_space,
@@ -168,7 +209,8 @@ Result<> Access::load() {
       {"", "pods"},
       {"", "persistentvolumes"},
       {"storage.k8s.io", "volumeattachments"},
-      {"resource.k8s.io", "resourceslices"}};
+      {"resource.k8s.io", "resourceslices"},
+      {"certificates.k8s.io", "podcertificaterequests"}};
   for (auto [group, plural] : kGraph) {
     auto resource = parts_->resources.get()->find_plural(group, plural);
     if (resource) DIBS_CHECK(parts_->follow(resource, false));
@@ -256,12 +298,30 @@ void Access::Parts::take(Followed& one, const store::RecordPtr& now,
 void Access::catch_up() { parts_->catch_up(); }
 
 void Access::stop() {
+  parts_->issuers.stop();
   std::vector<std::unique_ptr<store::Watch>> watches;
   {
     MutexLock lock(parts_->mutex);
     parts_->stopped = true;
     for (auto& one : parts_->followed) watches.push_back(std::move(one.watch));
   }
+}
+
+void Access::Parts::configure(const auth::AuthenticationConfiguration& configuration) {
+  issuers.configure(configuration.issuers);
+  auto made = std::make_shared<const auth::AnonymousOptions>(
+      configuration.anonymous.value_or(auth::AnonymousOptions()));
+  const MutexLock lock(anonymous_mutex);
+  anonymous = std::move(made);
+}
+
+void Access::configure(const auth::AuthenticationConfiguration& configuration) {
+  parts_->configure(configuration);
+}
+
+bool Access::await_keys(const net::Request& request, std::function<void()> done) {
+  const std::string token = token_of(request);
+  return !token.empty() && parts_->issuers.await_keys(token, std::move(done));
 }
 
 Result<UserInfo> Access::authenticate(const net::Request& request) {
@@ -344,6 +404,10 @@ Result<> Access::authorize_as(const Context& context, std::string_view verb) {
     auto selector = api::parse_field_selector(what.field_selector);
     if (selector.ok()) what.name = selector->exact("metadata.name").value_or("");
   }
+  return authorize_for(context, what);
+}
+
+Result<> Access::authorize_for(const Context& context, const RequestAttributes& what) {
   Decision decision = authorize(what);
   if (context.audit) {
     context.audit->annotate("authorization.k8s.io/decision", decision.allowed ? "allow" : "forbid");
@@ -354,13 +418,24 @@ Result<> Access::authorize_as(const Context& context, std::string_view verb) {
 }
 
 Value Access::review_token(std::string_view token, const std::vector<std::string>& audiences) {
+  // Static tokens and those from outside, whose audiences are between their issuer and this server,
+  // are for the API alone: who asks for another audience must not take them for his.
+  const std::vector<std::string> own = parts_->token_options.own_audiences(audiences);
   auto found = parts_->static_tokens.find(token);
-  if (found != parts_->static_tokens.end()) {
-    auth::VerifiedToken known{found->second, {}};
-    known.user.groups.emplace_back(auth::kAuthenticated);
-    return auth::token_review_status(known);
+  if (found != parts_->static_tokens.end() && !own.empty()) {
+    return auth::token_review_status(auth::VerifiedToken{found->second, own});
   }
-  return auth::token_review_status(parts_->verify(token, audiences));
+  auto verified = parts_->verify(token, audiences);
+  if (!verified.ok() && !own.empty()) {
+    auto outside = parts_->issuers.authenticate(token);
+    if (outside.ok()) {
+      return auth::token_review_status(auth::VerifiedToken{std::move(outside).value(), own});
+    }
+    if (!outside.error().message().empty()) {
+      return auth::token_review_status(Result<auth::VerifiedToken>(outside.error()));
+    }
+  }
+  return auth::token_review_status(verified);
 }
 
 Result<Value> Access::issue_token(Context& context, const Value& account,
@@ -375,6 +450,7 @@ Result<Value> Access::issue_token(Context& context, const Value& account,
                       std::string_view name) { return parts_->lookup(resource, name_space, name); },
                context.now, runtime::make_uuid(parts_->runtime.random)));
   DIBS_TRY(std::string text, parts_->signer->sign(token.claims));
+  for (const std::string& warning : token.warnings) context.warn(warning);
   token.answer.mut("status").set("token", text);
   return token.answer;
 }
@@ -384,6 +460,7 @@ Value Access::rules_for(const UserInfo& user, std::string_view name_space) {
 }
 
 json::Value Access::jwks() { return parts_->verifier.jwks(); }
+std::vector<std::string> Access::jwt_algorithms() { return parts_->verifier.algorithms(); }
 
 Result<> Access::check_escalation(const Write& write) {
   auth::RoleWrite role{write.context.user,      write.resource.plural, write.name_space,

@@ -33,12 +33,19 @@ class Access {
 
   /// Who sends the request. Errors: unauthorized.
   Result<auth::UserInfo> authenticate(const net::Request& request);
+  /// True where the request's token may be good in a moment, with keys that its issuer is being
+  /// asked for: then `done` is called, on the executor, and it may be authenticated again.
+  bool await_keys(const net::Request& request, std::function<void()> done);
+  /// Who may come in by which tokens from now on.
+  void configure(const auth::AuthenticationConfiguration& configuration);
   /// Who `sender` wants to be: himself, unless he says otherwise and may. Errors: forbidden.
   Result<auth::UserInfo> impersonate(const net::Request& request, const auth::UserInfo& sender);
   /// Errors: forbidden, in the words of the API.
   Result<> authorize_request(const Context& context);
   /// The same for a request that comes to a creation, whatever its method says.
   Result<> authorize_creation(const Context& context);
+  /// The same for what the request comes to, whatever its path says.
+  Result<> authorize_for(const Context& context, const auth::RequestAttributes& what);
   auth::Decision authorize(const auth::RequestAttributes& attributes);
   /// How often a part of this process was refused what it asked for: never, unless its role was
   /// changed or it asks for too much. Each time is in the log.
@@ -51,6 +58,8 @@ class Access {
   /// SelfSubjectRulesReview's status.
   Value rules_for(const auth::UserInfo& user, std::string_view name_space);
   json::Value jwks();
+  /// Of the keys there, each once.
+  std::vector<std::string> jwt_algorithms();
 
   /// Errors: forbidden, when the write of a role or binding would grant what the user does not
   /// hold.

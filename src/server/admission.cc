@@ -42,6 +42,14 @@ Result<> AdmissionChain::mutate(Write& write) const {
                            "create not allowed while custom resource definition is terminating");
   }
   for (const auto& plugin : plugins_) DIBS_CHECK(plugin->mutate(write));
+  if (!write.wants_second_round) return success();
+  write.second_round = true;
+  for (const auto& plugin : plugins_) DIBS_CHECK(plugin->mutate(write));
+  return success();
+}
+
+Result<> AdmissionChain::mutate_unstored(Write& write) const {
+  for (const auto& plugin : plugins_) DIBS_CHECK(plugin->mutate_unstored(write));
   return success();
 }
 
@@ -60,6 +68,18 @@ Result<> AdmissionChain::allocate(Write& write) const {
 Result<> AdmissionChain::validate(const Write& write) const {
   for (const auto& plugin : plugins_) DIBS_CHECK(plugin->validate(write));
   return success();
+}
+
+Result<bool> AdmissionChain::charge(Write& write, const std::function<void()>& go_on) const {
+  for (const auto& plugin : plugins_) {
+    DIBS_TRY(const bool done, plugin->charge(write, go_on));
+    if (!done) return false;
+  }
+  return true;
+}
+
+void AdmissionChain::give_back(Write& write) const {
+  for (const auto& plugin : plugins_) plugin->give_back(write);
 }
 
 }  // namespace dibs::server

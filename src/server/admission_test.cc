@@ -563,7 +563,7 @@ TEST_F(ServicesPlugin, may_choose_a_free_address) {
               HasSubstr("failed to allocate IP 10.0.0.50: provided IP is already allocated"));
   EXPECT_EQ(outside.status, 422);
   EXPECT_THAT(outside.message(),
-              HasSubstr("is not in the valid range. The range of valid IPs is 10.0.0.0/24"));
+              HasSubstr("10.9.0.1: the provided network does not match the current range"));
 }
 
 TEST_F(ServicesPlugin, without_an_address_get_none) {

@@ -41,6 +41,13 @@ class ApiServer {
   void close();
   /// What nodes are shown from now on. Errors: invalid, for PEM that cannot be used.
   Result<> set_node_client(const std::string& certificate_pem, const std::string& key_pem);
+  /// What servers of APIServices are shown from now on.
+  void set_front_proxy(std::string certificate_pem, std::string key_pem);
+  /// Whose certificates are believed from now on, for other servers to know
+  /// (server/trust.h).
+  Result<> set_trust(const std::string& client_ca_pem, const std::string& front_proxy_ca_pem);
+  /// Who may come in by which tokens from now on.
+  void configure(const auth::AuthenticationConfiguration& configuration);
   metrics::Registry& metrics();
   /// What the objects have in common that clients in this process are given to keep; such a client
   /// shares what it keeps through the same pool.

@@ -20,7 +20,7 @@ bool is_one_of(std::string_view text, std::initializer_list<std::string_view> te
 }
 
 /// What goes on after its answer has begun.
-bool is_long(const RequestInfo& info) {
+bool goes_on(const RequestInfo& info) {
   return info.is_resource &&
          (info.verb == "watch" ||
           is_one_of(info.subresource, {"attach", "exec", "proxy", "log", "portforward"}));
@@ -123,7 +123,7 @@ std::string attempts(const net::Request& request) {
 
 AuditEntry::AuditEntry(Auditor& auditor, AuditChoice choice, const Context& context,
                        const auth::UserInfo* user)
-    : auditor_(auditor), choice_(choice), is_long_(is_long(context.info)) {
+    : auditor_(auditor), choice_(choice), is_long_(goes_on(context.info)) {
   const net::Request& request = context.request;
   id_ = request.headers.get("Audit-ID");
   if (id_.empty()) id_ = runtime::make_uuid(auditor.runtime_.random);
@@ -379,7 +379,7 @@ class AuditedExchange final : public calls::Exchange {
 
 std::shared_ptr<calls::Exchange> audited(std::shared_ptr<calls::Exchange> exchange,
                                          std::shared_ptr<Context> context) {
-  if (context->audit == nullptr || !is_long(context->info)) return exchange;
+  if (context->audit == nullptr || !goes_on(context->info)) return exchange;
   return std::make_shared<AuditedExchange>(std::move(exchange), std::move(context));
 }
 

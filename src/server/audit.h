@@ -33,11 +33,15 @@ class AuditEntry {
   ~AuditEntry();
 
   const std::string& id() const { return id_; }
+  /// The request goes on after its answer has begun: audited() tells its end.
+  bool is_long() const { return is_long_; }
   /// Of one event, with the bodies in it; a longer one goes without them, and says so.
   static constexpr std::size_t kMostBytes = std::size_t{10} << 20;
 
   /// The whole answer is to be told, too.
   bool wants_body() const { return choice_.level == AuditLevel::request_response; }
+  /// What was sent is to be told, too.
+  bool wants_request() const { return choice_.level >= AuditLevel::request; }
   /// Before answered(), of an answer that is known to be too long.
   void leave_out_bodies();
   void received() { tell(AuditStage::request_received); }

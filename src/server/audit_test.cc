@@ -101,6 +101,21 @@ TEST_F(AuditTest, tells_who_did_what_and_why_he_could) {
   EXPECT_EQ(file.st_mode & 0777, 0600U);
 }
 
+TEST_F(AuditTest, tells_no_code_that_begins_a_session_of_the_page) {
+  std::string code;
+  {
+    TestServer server(with("rules: [{level: RequestResponse}]"));
+    auto request = make_request("POST", "/dibs/codes");
+    request.peer.address = "127.0.0.1:4711";
+    const auto reply = server.send(request);
+    ASSERT_EQ(reply.status, 201);
+    code = reply.body["code"].str();
+    ASSERT_FALSE(code.empty());
+  }
+  EXPECT_THAT(brief(events()), ElementsAre("RequestReceived post 0", "ResponseComplete post 201"));
+  EXPECT_EQ(read_file(path_).find(code), std::string::npos);
+}
+
 TEST_F(AuditTest, tells_bodies_where_the_policy_wants_them) {
   {
     TestServer server(

@@ -26,11 +26,11 @@ std::string_view bearer(std::string_view header) {
 
 /// Browsers cannot set headers on a WebSocket: there the token comes as a sub-protocol.
 std::string websocket_token(const net::Request& request) {
-  constexpr std::string_view kPrefix = "base64url.bearer.authorization.k8s.io.";
   for (std::string_view protocol : split(request.headers.get("Sec-WebSocket-Protocol"), ',')) {
     protocol = trim(protocol);
     std::string token;
-    if (protocol.starts_with(kPrefix) && base64url_decode(protocol.substr(kPrefix.size()), token))
+    if (protocol.starts_with(kTokenProtocol) &&
+        base64url_decode(protocol.substr(kTokenProtocol.size()), token))
       return token;
   }
   return {};
@@ -65,6 +65,11 @@ void take_extra(const net::Request& request, UserInfo& user) {
   }
 }
 
+std::string token_of(const net::Request& request) {
+  std::string token(bearer(request.headers.get("Authorization")));
+  return token.empty() ? websocket_token(request) : token;
+}
+
 Error unauthorized_error() { return Error(Code::unauthorized, "Unauthorized"); }
 
 Result<UserInfo> Authenticator::authenticate_token(std::string_view token) const {
@@ -79,17 +84,26 @@ Result<UserInfo> Authenticator::authenticate_token(std::string_view token) const
 }
 
 Result<UserInfo> Authenticator::authenticate(const net::Request& request) const {
-  if (request.peer.certificate) {
+  if (auto user = auth::front_proxy_user(request, front_proxies_)) {
+    add_group(*user,
+              user->name == auth::kAnonymous ? auth::kUnauthenticated : auth::kAuthenticated);
+    return *std::move(user);
+  }
+  // One without a name is of nobody: what else is shown counts.
+  if (request.peer.certificate && !request.peer.common_name.empty()) {
     UserInfo user;
     user.name = request.peer.common_name;
     user.groups = request.peer.organizations;
+    user.uid = request.peer.uid;
+    if (!request.peer.credential_id.empty()) {
+      user.extra["authentication.kubernetes.io/credential-id"] = {request.peer.credential_id};
+    }
     add_group(user, auth::kAuthenticated);
     return user;
   }
   if (request.peer.certificate_invalid) return unauthorized_error();
-  std::string token(bearer(request.headers.get("Authorization")));
-  if (token.empty()) token = websocket_token(request);
-  if (!token.empty()) return authenticate_token(token);
+  if (const std::string token = token_of(request); !token.empty()) return authenticate_token(token);
+  if (anonymous_ && !anonymous_(request)) return unauthorized_error();
   UserInfo anonymous;
   anonymous.name = auth::kAnonymous;
   anonymous.groups = {std::string(auth::kUnauthenticated)};

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "net/http.h"
 #include "server/auth/attributes.h"
+#include "server/auth/request_header.h"
 #include "server/auth/user.h"
 
 namespace dibs::server {
@@ -28,7 +29,13 @@ void take_extra(const net::Request& request, auth::UserInfo& user);
 
 class Authenticator {
  public:
-  explicit Authenticator(std::vector<TokenVerifier> tokens) : tokens_(std::move(tokens)) {}
+  using Allows = std::function<bool(const net::Request&)>;
+  /// `anonymous` says whether a request needs no credentials; null: none does.
+  explicit Authenticator(std::vector<TokenVerifier> tokens,
+                         auth::RequestHeaderOptions front_proxies = {}, Allows anonymous = {})
+      : tokens_(std::move(tokens)),
+        front_proxies_(std::move(front_proxies)),
+        anonymous_(std::move(anonymous)) {}
 
   /// Errors: unauthorized, for credentials that do not hold. Without any: the anonymous user.
   Result<auth::UserInfo> authenticate(const net::Request& request) const;
@@ -36,7 +43,15 @@ class Authenticator {
 
  private:
   std::vector<TokenVerifier> tokens_;
+  auth::RequestHeaderOptions front_proxies_;
+  Allows anonymous_;
 };
+
+/// Browsers cannot set headers on a WebSocket: there a token comes behind this, as a sub-protocol.
+inline constexpr std::string_view kTokenProtocol = "base64url.bearer.authorization.k8s.io.";
+
+/// The bearer token of a request; "" where it shows none.
+std::string token_of(const net::Request& request);
 
 /// The user that Impersonate-* headers ask for, when `user` may. Without such headers: `user`.
 Result<auth::UserInfo> impersonate(const net::Request& request, const auth::UserInfo& user,

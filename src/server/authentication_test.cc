@@ -33,12 +33,33 @@ TEST(Authentication, takes_user_and_groups_from_the_certificate) {
   request.peer.certificate = true;
   request.peer.common_name = "carol";
   request.peer.organizations = {"ops"};
+  request.peer.uid = "u-7";
+  request.peer.credential_id = "X509SHA256=ab";
 
   auto user = one_token().authenticate(request);
 
   ASSERT_TRUE(user.ok());
   EXPECT_EQ(user->name, "carol");
+  EXPECT_EQ(user->uid, "u-7");
+  EXPECT_THAT(user->extra["authentication.kubernetes.io/credential-id"],
+              ElementsAre("X509SHA256=ab"));
   EXPECT_THAT(user->groups, ElementsAre("ops", "system:authenticated"));
+}
+
+TEST(Authentication, takes_a_certificate_without_a_name_for_none) {
+  net::Request request = with("Authorization", "Bearer good");
+  request.peer.certificate = true;
+  request.peer.organizations = {"system:masters"};
+
+  auto user = one_token().authenticate(request);
+  ASSERT_TRUE(user.ok());
+  EXPECT_EQ(user->name, "alice");
+
+  request.headers.remove("Authorization");
+  user = one_token().authenticate(request);
+  ASSERT_TRUE(user.ok());
+  EXPECT_EQ(user->name, "system:anonymous");
+  EXPECT_THAT(user->groups, ElementsAre("system:unauthenticated"));
 }
 
 TEST(Authentication, refuses_a_certificate_that_does_not_hold) {

@@ -20,8 +20,6 @@ namespace {
 constexpr std::size_t kPieceBytes = 256 * 1024;
 /// Of a group after unpacking: more than a store takes in one transaction.
 constexpr std::size_t kMaxGroupBytes = std::size_t{16} << 20;
-/// An etcd takes 128 operations by default.
-constexpr std::size_t kMaxGroupOps = 120;
 
 class BackupPieces : public Pieces {
  public:
@@ -88,8 +86,8 @@ Result<std::vector<store::Op>> read_changes(const Context& context) {
     if (end == std::string_view::npos) {
       return Error::bad_request(cat("line ", number, ": is cut off"));
     }
-    if (ops.size() == kMaxGroupOps) {
-      return Error::bad_request(cat("at most ", kMaxGroupOps, " changes at a time"));
+    if (ops.size() == store::kGroupOps) {
+      return Error::bad_request(cat("at most ", store::kGroupOps, " changes at a time"));
     }
     auto op = read_change(body.substr(0, end));
     if (!op.ok()) return op.error().within(cat("line ", number));
@@ -235,12 +233,17 @@ Result<Response> Backups::change(const Context& context, const std::string& id) 
 }
 
 Result<Response> Backups::end(const std::string& id) {
-  DIBS_CHECK(store_.sync());
-  DIBS_TRY(const auto mark, mark_of(id));
-  DIBS_TRY(const auto revision,
-           store_.commit({{std::string(store::kUnfinished), nullptr, mark->modified}}));
-  log::info("a backup was restored", {{"revision", revision}});
-  return revision_response(revision);
+  while (true) {
+    DIBS_CHECK(store_.sync());
+    // Whose first answer was lost asks again.
+    if (!store_.get(store::kUnfinished)) return revision_response(store_.revision());
+    DIBS_TRY(const auto mark, mark_of(id));
+    const auto ended = store_.commit({{std::string(store::kUnfinished), nullptr, mark->modified}});
+    if (!ended.ok() && ended.error().code() == Code::conflict) continue;
+    if (!ended.ok()) return ended.error();
+    log::info("a backup was restored", {{"revision", *ended}});
+    return revision_response(*ended);
+  }
 }
 
 }  // namespace dibs::server

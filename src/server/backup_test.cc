@@ -166,6 +166,7 @@ TEST_F(BackupTest, restore_goes_on_after_a_restart_and_only_one_at_a_time) {
   EXPECT_EQ(restore("id=a&step=change", change("n", stored_map("n"))).status, 409);
   EXPECT_EQ(restore("id=a&step=end").status, 409);
   EXPECT_EQ(restore("id=b&step=end").status, 200);
+  EXPECT_EQ(restore("id=b&step=end").status, 200) << "its first answer may have been lost";
   EXPECT_EQ(restore("id=b&step=change", change("n", stored_map("n"))).status, 409);
   EXPECT_EQ(server.get(cat(kConfigMaps, "/n")).status, 404);
 }

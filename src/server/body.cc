@@ -12,11 +12,16 @@
 #include "json/yaml.h"
 #include "server/custom_kinds.h"
 #include "server/field_management.h"
+#include "server/negotiate.h"
 
 namespace dibs::server {
 namespace {
 
 constexpr std::size_t kEchoBytes = 30;
+
+constexpr std::string_view kTypeMeta =
+    "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
+    "\"json:\\\"kind,omitempty\\\"\" }";
 
 /// A decoded body and the faults that fieldValidation decides about.
 struct Raw {
@@ -29,27 +34,6 @@ struct Raw {
 std::string unrecognized(const Expected& expected, std::string_view why, std::string_view body) {
   return cat("the object provided is unrecognized (must be of type ", expected.kind.kind,
              "): ", why, " (", echo(body), ")");
-}
-
-constexpr std::string_view kTypeMeta =
-    "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
-    "\"json:\\\"kind,omitempty\\\"\" }";
-
-/// Faults of the part of a body that says what it is.
-std::string type_meta_fault(const Value& value) {
-  if (value.is_null()) return {};
-  if (!value.is_object()) {
-    return cat("json: cannot unmarshal ", json::go_kind(value), " into Go value of type ",
-               kTypeMeta);
-  }
-  for (std::string_view key : {"apiVersion", "kind"}) {
-    const Value& field = value[key];
-    if (!field.is_null() && !field.is_string()) {
-      return cat("json: cannot unmarshal ", json::go_kind(field), " into Go struct field .", key,
-                 " of type string");
-    }
-  }
-  return {};
 }
 
 Error version_kind_error(const Expected& expected, std::string_view fault, std::string_view body) {
@@ -137,6 +121,12 @@ std::string internal_group(std::string_view group) {
   return std::string(group.substr(0, group.find('.')));
 }
 
+Error wrong_version_error(const Expected& expected, std::string_view api_version) {
+  return Error::bad_request(cat("the API version in the data (", api_version,
+                                ") does not match the expected API version (",
+                                expected.kind.api_version(), ")"));
+}
+
 Result<> check_kind(const Expected& expected, const Value& raw, std::string_view body) {
   std::string kind(raw["kind"].as_string());
   std::string api_version(raw["apiVersion"].as_string());
@@ -147,16 +137,6 @@ Result<> check_kind(const Expected& expected, const Value& raw, std::string_view
           expected,
           cat("Object '", kind.empty() ? "Kind" : "apiVersion", "' is missing in '", body, "'"),
           body));
-    }
-    if (api_version != want.api_version()) {
-      return Error::bad_request(cat("the API version in the data (", api_version,
-                                    ") does not match the expected API version (",
-                                    want.api_version(), ")"));
-    }
-    if (kind != want.kind) {
-      api::FieldErrors errors;
-      errors.invalid(api::Path("kind"), kind, cat("must be ", want.kind));
-      return errors.to_error(kind, want.group, raw["metadata"]["name"].as_string());
     }
     return success();
   }
@@ -184,9 +164,19 @@ Result<> check_kind(const Expected& expected, const Value& raw, std::string_view
                                   internal_group(want.group), ".", want.kind,
                                   "): unknown conversion"));
   }
-  return Error::bad_request(cat("the API version in the data (", api_version,
-                                ") does not match the expected API version (", want.api_version(),
-                                ")"));
+  return wrong_version_error(expected, api_version);
+}
+
+/// The second half for custom objects, after what their own version says of their fields.
+Result<> check_custom_kind(const Expected& expected, const Value& raw) {
+  const auto kind = raw["kind"].as_string();
+  const auto api_version = raw["apiVersion"].as_string();
+  const auto& want = expected.kind;
+  if (api_version != want.api_version()) return wrong_version_error(expected, api_version);
+  if (kind == want.kind) return success();
+  api::FieldErrors errors;
+  errors.invalid(api::Path("kind"), kind, cat("must be ", want.kind));
+  return errors.to_error(kind, want.group, raw["metadata"]["name"].as_string());
 }
 
 std::string joined(const std::vector<std::string>& pieces) { return join(pieces, ", "); }
@@ -214,6 +204,22 @@ void set_type(Value& object, const Expected& expected) {
 }
 
 }  // namespace
+
+std::string type_meta_fault(const Value& value) {
+  if (value.is_null()) return {};
+  if (!value.is_object()) {
+    return cat("json: cannot unmarshal ", json::go_kind(value), " into Go value of type ",
+               kTypeMeta);
+  }
+  for (std::string_view key : {"apiVersion", "kind"}) {
+    const Value& field = value[key];
+    if (!field.is_null() && !field.is_string()) {
+      return cat("json: cannot unmarshal ", json::go_kind(field), " into Go struct field .", key,
+                 " of type string");
+    }
+  }
+  return {};
+}
 
 /// An envelope's message by its own kind; one of an unknown kind is left empty, check_kind() tells.
 Result<Value> parse_protobuf(std::string_view body) {
@@ -250,10 +256,19 @@ Result<Decoded> decode_body(Context& context, const Expected& expected) {
   DIBS_TRY(Raw raw, parse_body(context, expected));
   DIBS_CHECK(check_kind(expected, raw.value, context.request.body));
   std::vector<std::string> unknown;
-  auto object = decode_by(expected, raw.value, unknown);
+  auto object = expected.custom
+                    ? decode_custom_body(*expected.custom->custom_kind, raw.value, unknown)
+                    : decode_by(expected, raw.value, unknown);
   if (!raw.strict_complete) raw.strict.insert(raw.strict.end(), unknown.begin(), unknown.end());
-  std::string opening = cat(expected.kind.kind, " in version ", quoted(expected.kind.version),
-                            " cannot be handled as a ", expected.kind.kind, ": ");
+  std::string_view kind = expected.kind.kind;
+  std::string_view version = expected.kind.version;
+  if (expected.custom) {
+    kind = raw.value["kind"].as_string();
+    version = raw.value["apiVersion"].as_string();
+    version = version.substr(version.find('/') + 1);
+  }
+  std::string opening = cat(kind, " in version ", quoted(version), " cannot be handled as a ",
+                            expected.kind.kind, ": ");
   if (!object.ok()) return Error::bad_request(cat(opening, object.error().message()));
   if (!raw.strict.empty() && !raw.protobuf) {
     if (context.validation == FieldValidation::strict) {
@@ -261,6 +276,7 @@ Result<Decoded> decode_body(Context& context, const Expected& expected) {
     }
     if (context.validation == FieldValidation::warn) add_warnings(context, std::move(raw.strict));
   }
+  if (expected.custom) DIBS_CHECK(check_custom_kind(expected, raw.value));
   set_type(*object, expected);
   const bool forgets = api::resets_managed_fields(raw.value);
   return Decoded{std::move(object).value(), std::move(raw.value), forgets};
@@ -295,8 +311,27 @@ Result<Decoded> decode_patched(Context& context, const Expected& expected, const
 
 Result<> read_write_options(Context& context, std::string_view options_kind) {
   api::FieldErrors errors;
+  const net::Target& target = context.target;
+  const auto manager = target.get("fieldManager");
+  if (options_kind == "PatchOptions") {
+    const bool apply =
+        media_type(context.request.headers.get("Content-Type")) == "application/apply-patch+yaml";
+    if (apply && manager.empty())
+      errors.required(api::Path("fieldManager"), "is required for apply patch");
+    if (!apply && target.has("force"))
+      errors.forbidden(api::Path("force"), "may not be specified for non-apply patch");
+  }
+  if (manager.size() > 128) errors.too_long(api::Path("fieldManager"), 128);
+  for (std::size_t i = 0; i < manager.size(); ++i) {
+    auto c = static_cast<unsigned char>(manager[i]);
+    if (c < 0x20 || c == 0x7f) {
+      std::string hex = hex_encode(std::string(1, manager[i]));
+      errors.invalid(api::Path("fieldManager"), manager,
+                     cat("invalid character U+00", to_upper(hex), " (at position ", i, ")"));
+    }
+  }
   Value dry_run = Value::array();
-  for (const auto& [key, value] : context.target.query) {
+  for (const auto& [key, value] : target.query) {
     if (key == "dryRun") dry_run.push(value);
   }
   for (const Value& item : dry_run.items()) {
@@ -305,17 +340,6 @@ Result<> read_write_options(Context& context, std::string_view options_kind) {
       break;
     }
     context.dry_run = true;
-  }
-  auto manager = context.target.get("fieldManager");
-  if (manager.size() > 128) errors.too_long(api::Path("fieldManager"), 128);
-  for (std::size_t i = 0; i < manager.size(); ++i) {
-    auto c = static_cast<unsigned char>(manager[i]);
-    if (c < 0x20 || c == 0x7f) {
-      std::string hex = hex_encode(std::string(1, manager[i]));
-      errors.invalid(api::Path("fieldManager"), manager,
-                     cat("invalid character U+00", to_upper(hex), " (at position ", i, ")"));
-      break;
-    }
   }
   auto validation = context.target.get("fieldValidation");
   if (validation == "Strict") {

@@ -30,6 +30,9 @@ struct Decoded {
   bool forgets_managers = false;  // it empties metadata.managedFields
 };
 
+/// What is wrong with the part of a body that says what it is, in Go's words; "" when nothing.
+std::string type_meta_fault(const Value& value);
+
 /// Faults that are only strict go
 /// by the request's fieldValidation: to its warnings, or into the error. Errors: bad_request,
 /// unsupported_media_type.

@@ -9,17 +9,28 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "server/auth/bootstrap_roles.h"
+#include "server/extensions.h"
 #include "server/status.h"
 #include "server/stored.h"
+#include "server/token_tracking.h"
+#include "server/trust.h"
 #include "server/writing.h"
 
 namespace dibs::server {
 namespace {
 
+/// What a restart changes of an object that is there already; null when nothing.
+using Update = Value (*)(const Value& existing, const Value& wanted, Time now);
+
+Value updated_where_marked(const Value& existing, const Value& wanted, Time) {
+  return auth::brought_up_to_date(existing, wanted);
+}
+
 struct Named {
   std::string_view group;
   std::string_view kind;
   Value object;
+  Update update = updated_where_marked;
 };
 
 Value namespace_object(std::string_view name) {
@@ -109,6 +120,7 @@ void add_own_parts(const Options& options, std::vector<Named>& out) {
   }
   if (!options.accounts.empty()) add_roles(auth::service_roles());
   if (options.fleet) add_roles(auth::fleet_roles(kFleetUser));
+  if (options.metric_resolution > Duration(0)) add_roles(auth::metrics_roles());
 }
 
 /// The class of the provisioner that comes with the program, as the default.
@@ -123,8 +135,29 @@ Value local_path_class() {
        {"volumeBindingMode", "WaitForFirstConsumer"}});
 }
 
-/// `first`: the cluster has no objects yet.
-std::vector<Named> wanted_objects(const Options& options, bool first) {
+/// The APIServices of what this server serves itself; those of definitions are the aggregator's.
+std::vector<Named> local_api_services(const ResourceSet& set, std::string_view now) {
+  std::vector<Named> out;
+  for (const api::GroupInfo& group : set.catalog.groups) {
+    if (group.custom || group.name == kAggregationGroup) continue;
+    for (const api::VersionInfo& version : group.versions) {
+      Value object = local_api_service(group.name, version.version, false);
+      object.mut("status").set(
+          "conditions",
+          Value::array({Value::object({{"type", "Available"},
+                                       {"status", "True"},
+                                       {"lastTransitionTime", now},
+                                       {"reason", "Local"},
+                                       {"message", "Local APIServices are always available"}})}));
+      out.push_back({"apiregistration.k8s.io", "APIService", std::move(object)});
+    }
+  }
+  return out;
+}
+
+/// `first`: the cluster has no objects yet. `groups`: what the server has of them.
+std::vector<Named> wanted_objects(const Options& options, bool first, auth::GroupKinds groups,
+                                  Time now) {
   std::vector<Named> out;
   // Before the namespaces, so in one transaction with them: who deletes it later does not get it
   // again by a restart.
@@ -144,16 +177,13 @@ std::vector<Named> wanted_objects(const Options& options, bool first) {
     out.push_back({"", "Service", dns_service(options.cluster_dns)});
   }
   if (!options.ca_pem.empty()) {
-    out.push_back(
-        {"", "ConfigMap",
-         Value::object({{"metadata", Value::object({{"name", "extension-apiserver-authentication"},
-                                                    {"namespace", "kube-system"}})},
-                        {"data", Value::object({{"client-ca-file", options.ca_pem}})}})});
+    out.push_back({"", "ConfigMap", trust_object(options), trust_brought_up_to_date});
   }
+  out.push_back({"", "ConfigMap", token_tracking_object(now), token_tracking_mended});
   auth::DeviceModels models = options.release.empty() ? auth::DeviceModels::both
                               : options.minor() <= 30 ? auth::DeviceModels::classic
                                                       : auth::DeviceModels::structured;
-  for (const Value& object : auth::bootstrap_roles(models)) {
+  for (const Value& object : auth::bootstrap_roles(models, groups)) {
     out.push_back({"rbac.authorization.k8s.io", {}, object});
   }
   add_own_parts(options, out);
@@ -186,12 +216,19 @@ Result<std::vector<store::Op>> missing(runtime::Runtime& runtime, const store::S
   std::vector<store::Op> ops;
   const ResourcePtr namespaces = set.find_kind("", "Namespace");
   const bool first = namespaces && !store.get(namespaces->key("", "default"));
-  std::vector<Named> all = wanted_objects(options, first);
+  const auto serves = [&](const char* kind) {
+    return set.find_kind("scheduling.k8s.io", kind) != nullptr;
+  };
+  const auth::GroupKinds groups = serves("CompositePodGroup") ? auth::GroupKinds::groups
+                                  : serves("PodGroup")        ? auth::GroupKinds::pods
+                                                              : auth::GroupKinds::none;
+  std::vector<Named> all = wanted_objects(options, first, groups, runtime.clock.now());
   if (set.find_kind("resource.k8s.io", "ResourcePoolStatusRequest")) {
     for (const Value& object : auth::pool_status_roles()) {
       all.push_back({"rbac.authorization.k8s.io", {}, object});
     }
   }
+  for (Named& local : local_api_services(set, now)) all.push_back(std::move(local));
   for (Named& wanted : all) {
     std::string kind(wanted.kind.empty() ? wanted.object["kind"].as_string() : wanted.kind);
     ResourcePtr resource = set.find_kind(wanted.group, kind);
@@ -201,7 +238,7 @@ Result<std::vector<store::Op>> missing(runtime::Runtime& runtime, const store::S
                                     object["metadata"]["name"].as_string());
     if (const auto record = store.get(key)) {
       DIBS_TRY(const Value existing, decode_stored(*record));
-      Value next = auth::brought_up_to_date(existing, object);
+      const Value next = wanted.update(existing, object, runtime.clock.now());
       if (!next.is_null()) ops.push_back({key, share(encode_stored(next)), record->modified});
       continue;
     }
@@ -219,13 +256,11 @@ Result<std::vector<store::Op>> missing(runtime::Runtime& runtime, const store::S
   return ops;
 }
 
-/// A store that servers share takes 128 operations at once, some of which need two (stores.h).
-constexpr std::size_t kSharedGroup = 60;
 /// Servers that start together on an empty store: each conflict is another one's success.
 constexpr int kRaces = 100;
 
 Result<> commit(store::Store& store, std::vector<store::Op> ops) {
-  const std::size_t group = store.shared() ? kSharedGroup : ops.size();
+  const std::size_t group = store.shared() ? store::kGroupExpecting : ops.size();
   for (std::size_t from = 0; from < ops.size(); from += group) {
     const std::size_t to = std::min(from + group, ops.size());
     DIBS_CHECK(store.commit({ops.begin() + static_cast<std::ptrdiff_t>(from),
@@ -238,6 +273,26 @@ Result<> commit(store::Store& store, std::vector<store::Op> ops) {
 
 std::string api_service_address(std::string_view range) {
   return ipv4_text(parse_ipv4(range.substr(0, range.find('/'))).value_or(0) + kApiServiceIndex);
+}
+
+Result<> write_trust(runtime::Runtime& runtime, Objects& objects, ResourceTable& resources,
+                     const Options& options) {
+  const Value wanted = trust_object(options);
+  const ResourcePtr resource = resources.get()->find_kind("", "ConfigMap");
+  if (!resource) return success();
+  const std::string key = resource->key(wanted["metadata"]["namespace"].as_string(),
+                                        wanted["metadata"]["name"].as_string());
+  for (int race = 1;; ++race) {
+    const auto record = objects.store().get(key);
+    // Who deletes it gets it again at the next start.
+    if (!record) return success();
+    DIBS_TRY(const Value existing, decode_stored(*record));
+    const Value next = trust_brought_up_to_date(existing, wanted, runtime.clock.now());
+    if (next.is_null()) return success();
+    auto written = objects.store().commit({{key, share(encode_stored(next)), record->modified}});
+    if (written.ok()) return success();
+    if (written.error().code() != Code::conflict || race == kRaces) return written.error();
+  }
 }
 
 Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects,

@@ -16,8 +16,12 @@ namespace dibs::server {
 std::string api_service_address(std::string_view range);
 
 /// Writes those that are missing, all in one transaction: namespaces, roles and bindings, priority
-/// classes, the kubernetes Service. What a user has changed stays.
+/// classes, the kubernetes Service and its range. What a user has changed stays.
 Result<> write_bootstrap_objects(runtime::Runtime& runtime, Objects& objects,
                                  ResourceTable& resources, const Options& options);
+
+/// Brings the ConfigMap of server/trust.h up to date.
+Result<> write_trust(runtime::Runtime& runtime, Objects& objects, ResourceTable& resources,
+                     const Options& options);
 
 }  // namespace dibs::server

@@ -13,13 +13,20 @@ namespace {
 
 using FeaturesPtr = std::shared_ptr<const api::Features>;
 
-ResourcePtr make_resource(const api::ResourceInfo& info, const FeaturesPtr& features) {
+ResourcePtr make_resource(const api::ResourceInfo& info, const FeaturesPtr& features,
+                          std::optional<Duration> event_ttl = {}) {
   auto resource = std::make_shared<Resource>();
   static_cast<api::ResourceInfo&>(*resource) = info;
   api::ServedKind served = api::served_kind(info, *features);
   resource->features = features;
   resource->rules = served.rules.get();
   resource->own_rules = std::move(served.rules);
+  if (event_ttl && resource->rules->lifetime && resource->rules->lifetime != event_ttl) {
+    auto rules = std::make_shared<api::KindRules>(*resource->rules);
+    rules->lifetime = event_ttl;
+    resource->rules = rules.get();
+    resource->own_rules = std::move(rules);
+  }
   resource->deprecation = std::move(served.deprecation);
   resource->to_storage = std::move(served.to_storage);
   resource->from_storage = std::move(served.from_storage);
@@ -63,7 +70,9 @@ Result<std::vector<ResourcePtr>> builtin_resources(const Options& options) {
       bool ended = version.last_release != 0 && version.last_release < minor;
       bool beside = !emulating && api::keeps_ended_versions(group.name);
       if (version.first_release > minor || (ended && !beside)) continue;
-      for (const api::ResourceInfo& info : version.resources) known.add(info);
+      for (const api::ResourceInfo& info : version.resources) {
+        if (options.metric_resolution > Duration(0) || !api::is_measured(info)) known.add(info);
+      }
     }
   }
   auto config = RuntimeConfig::parse(options.runtime_config, known);
@@ -72,8 +81,10 @@ Result<std::vector<ResourcePtr>> builtin_resources(const Options& options) {
   for (const api::GroupInfo& group : known.groups) {
     for (const api::VersionInfo& version : group.versions) {
       for (const api::ResourceInfo& info : version.resources) {
-        if (config->serves(info, api::is_served_by_default(info)))
-          out.push_back(make_resource(info, features));
+        if (api::can_be_served(info, *features) &&
+            config->serves(info, api::is_served_by_default(info))) {
+          out.push_back(make_resource(info, features, options.event_ttl));
+        }
       }
     }
   }

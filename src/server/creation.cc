@@ -3,6 +3,7 @@
 #include "base/strings.h"
 #include "server/field_management.h"
 #include "server/objects.h"
+#include "server/refusal.h"
 #include "server/status.h"
 #include "server/stored.h"
 
@@ -21,6 +22,8 @@ std::string make_name(std::string_view prefix, runtime::Random& random) {
 Result<> place(Write& write) {
   for (auto& text : api::dedup_owner_references(write.object)) write.context.warn(std::move(text));
   Value& metadata = write.object.mut("metadata");
+  for (std::string_view key : {"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"})
+    metadata.erase(key);
   if (write.resource.namespaced) {
     auto given = metadata["namespace"].as_string();
     if (!given.empty() && given != write.name_space) return wrong_namespace_error();
@@ -49,6 +52,7 @@ Result<> place_updated(Write& write) {
 }
 
 Result<> check_version(const Write& write) {
+  if (write.is_dry_run()) return success();
   auto version = write.object["metadata"]["resourceVersion"].as_string();
   if (version.empty() || version == "0" || !version_fault(version).empty()) return success();
   return Error::plain("resourceVersion should not be set on objects to be created");
@@ -71,12 +75,13 @@ Error taken_error(const Write& write, const store::Record& record) {
       std::move(details)};
 }
 
-void finish(Write& write) {
+Result<> finish(Write& write) {
   write.outcome.object = write.object;
   write.outcome.created = true;
-  if (write.is_dry_run()) return;
-  write.op = write.storing(write.object, 0);
+  if (write.is_dry_run()) return success();
+  DIBS_TRY(write.op, write.storing(write.object, 0));
   write.outcome.bytes = write.op->value;
+  return success();
 }
 
 }  // namespace
@@ -111,18 +116,19 @@ Result<> Objects::create(Write& write) const {
     auto record = posted ? store_.get(write.key()) : nullptr;
     if (!record) break;
     write.tickets.clear();
+    write.fences.clear();
     if (!generates || attempt == kNameAttempts) return taken_error(write, *record);
   }
-  finish(write);
-  return success();
+  return finish(write);
 }
 
 void Objects::fill_in(Write& write, bool generates_name) const {
   const api::KindRules& rules = *write.resource.rules;
   Value& metadata = write.object.mut("metadata");
-  for (std::string_view key :
-       {"resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"})
+  for (std::string_view key : {"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"})
     metadata.erase(key);
+  // A dry run asks no store, which would refuse it or give another.
+  if (!write.is_dry_run()) metadata.erase("resourceVersion");
   metadata.set("uid", runtime::make_uuid(runtime_.random));
   metadata.set("creationTimestamp", format_rfc3339(write.context.now));
   if (generates_name) {
@@ -151,7 +157,7 @@ Result<> Objects::judge_new(Write& write, const Value& as_sent) const {
     rules.validate(write.object, errors);
   }
   for (const std::string& text : errors.warnings()) write.context.warn(text);
-  if (!errors.empty()) return errors.to_error(resource.kind, resource.hub_group, write.name);
+  if (!errors.empty()) return refusal_of(resource, errors, write.name);
   if (rules.warnings) {
     for (auto& text : rules.warnings(write.object, nullptr)) write.context.warn(std::move(text));
   }

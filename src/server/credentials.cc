@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "json/yaml.h"
+#include "server/auth/request_header.h"
 
 namespace dibs::server {
 namespace {
@@ -55,6 +56,11 @@ class Folder {
     }
     Duration life = info->not_after - info->not_before;
     return info->not_after - clock_.now() > life / 3;
+  }
+
+  bool lasts(const net::Credential& authority) const {
+    auto info = net::parse_certificate(authority.certificate_pem);
+    return info.ok() && info->not_after - clock_.now() > kLife;
   }
 
   std::string file(const std::string& name, const char* ending) const {
@@ -166,6 +172,23 @@ Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& cloc
     DIBS_CHECK(disk.write("apiserver-kubelet-client", out.node_client));
   }
 
+  DIBS_TRY(auto proxy_ca, disk.read("front-proxy-ca"));
+  if (proxy_ca && disk.lasts(*proxy_ca)) {
+    out.front_proxy_ca = std::move(*proxy_ca);
+  } else {
+    DIBS_TRY(out.front_proxy_ca, net::make_ca("front-proxy-ca", disk.validity(kCaLife)));
+    DIBS_CHECK(disk.write("front-proxy-ca", out.front_proxy_ca));
+  }
+  DIBS_TRY(auto proxy_client, disk.read("front-proxy-client"));
+  if (proxy_client && disk.fresh(*proxy_client, out.front_proxy_ca, {})) {
+    out.front_proxy_client = std::move(*proxy_client);
+  } else {
+    DIBS_TRY(out.front_proxy_client,
+             net::issue_client_certificate(out.front_proxy_ca, auth::kFrontProxyClient, {},
+                                           disk.validity(kLife)));
+    DIBS_CHECK(disk.write("front-proxy-client", out.front_proxy_client));
+  }
+
   std::string key_file = cat(folder, "/sa.key");
   if (files.exists(key_file)) {
     DIBS_TRY(out.account_key_pem, files.read(key_file));
@@ -182,6 +205,15 @@ Result<std::string> authority_of(runtime::Files& files, const std::string& folde
     return Error::not_found(cat(file, ": there is none; a server makes it at its first start"));
   }
   return files.read(file);
+}
+
+std::vector<std::string> credential_files() {
+  std::vector<std::string> files = {"sa.key"};
+  for (const char* name : {"ca", "server", "admin", "apiserver-kubelet-client", "front-proxy-ca",
+                           "front-proxy-client"}) {
+    for (const char* ending : {".crt", ".key"}) files.push_back(cat(name, ending));
+  }
+  return files;
 }
 
 Result<std::string> export_authority(runtime::Files& files, const std::string& folder) {
@@ -245,23 +277,25 @@ Result<net::Credential> issue_client(runtime::Files& files, runtime::Clock& cloc
                                        Folder(files, clock, folder).validity(kLife));
 }
 
-std::string make_kubeconfig(std::string_view ca_pem, std::string_view user_name,
-                            const net::Credential& client, std::string_view server_url) {
+std::string make_kubeconfig(std::string_view ca_pem, std::string_view name,
+                            const net::Credential& client, std::string_view server_url,
+                            std::string_view server_name) {
   using json::Value;
   Value cluster = Value::object(
       {{"server", server_url}, {"certificate-authority-data", base64_encode(ca_pem)}});
+  if (!server_name.empty()) cluster.set("tls-server-name", server_name);
   Value user = Value::object({{"client-certificate-data", base64_encode(client.certificate_pem)},
                               {"client-key-data", base64_encode(client.key_pem)}});
-  Value context = Value::object({{"cluster", "dibs"}, {"user", user_name}});
-  auto named = [](std::string_view name, std::string_view what, Value value) {
+  Value context = Value::object({{"cluster", name}, {"user", name}});
+  const auto named = [&](std::string_view what, Value value) {
     return Value::array({Value::object({{"name", name}, {what, std::move(value)}})});
   };
   return json::write_yaml(Value::object({{"apiVersion", "v1"},
                                          {"kind", "Config"},
-                                         {"clusters", named("dibs", "cluster", std::move(cluster))},
-                                         {"users", named(user_name, "user", std::move(user))},
-                                         {"contexts", named("dibs", "context", std::move(context))},
-                                         {"current-context", "dibs"}}));
+                                         {"clusters", named("cluster", std::move(cluster))},
+                                         {"users", named("user", std::move(user))},
+                                         {"contexts", named("context", std::move(context))},
+                                         {"current-context", name}}));
 }
 
 }  // namespace dibs::server

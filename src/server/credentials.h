@@ -24,13 +24,20 @@ struct Credentials {
   net::Credential server;
   net::Credential admin;        // user kubernetes-admin, group system:masters
   net::Credential node_client;  // what the server shows to nodes: kNodeClientUser, of no group
-  std::string account_key_pem;  // signs service account tokens
+  /// Of front proxies, of this server alone: others hear of it by the ConfigMap
+  /// extension-apiserver-authentication.
+  net::Credential front_proxy_ca;
+  net::Credential front_proxy_client;  // what the server shows as one: auth::kFrontProxyClient
+  std::string account_key_pem;         // signs service account tokens
 };
 
 /// `names`: DNS names and addresses of the server besides the usual ones. Errors name the file.
 Result<Credentials> load_credentials(runtime::Files& files, runtime::Clock& clock,
                                      const std::string& folder,
                                      const std::vector<std::string>& names);
+
+/// The names of all files that load_credentials() makes in its folder.
+std::vector<std::string> credential_files();
 
 /// What all servers of a cluster have in common: the authority with its key, and the key of service
 /// accounts, as PEM. Who has it is the cluster. Errors: not_found where there is none.
@@ -49,8 +56,10 @@ Result<net::Credential> issue_client(runtime::Files& files, runtime::Clock& cloc
 /// PEM of the authority's certificate. Errors: not_found.
 Result<std::string> authority_of(runtime::Files& files, const std::string& folder);
 
-/// A kubeconfig with a certificate of `user`.
-std::string make_kubeconfig(std::string_view ca_pem, std::string_view user,
-                            const net::Credential& client, std::string_view server_url);
+/// A kubeconfig whose cluster, user and context have that name. `server_name` is what the server is
+/// asked for and must be, where that is not the host of the URL.
+std::string make_kubeconfig(std::string_view ca_pem, std::string_view name,
+                            const net::Credential& client, std::string_view server_url,
+                            std::string_view server_name = {});
 
 }  // namespace dibs::server

@@ -12,6 +12,7 @@ namespace {
 
 using testing::Contains;
 using testing::ElementsAre;
+using testing::UnorderedElementsAreArray;
 
 constexpr Duration kDay = std::chrono::hours(24);
 
@@ -51,8 +52,20 @@ TEST_F(CredentialFiles, are_made_on_the_first_start) {
   EXPECT_THAT(admin.organizations, ElementsAre("system:masters"));
   EXPECT_THAT(*files_->list("/data/pki"),
               ElementsAre("admin.crt", "admin.key", "apiserver-kubelet-client.crt",
-                          "apiserver-kubelet-client.key", "ca.crt", "ca.key", "sa.key",
-                          "server.crt", "server.key"));
+                          "apiserver-kubelet-client.key", "ca.crt", "ca.key", "front-proxy-ca.crt",
+                          "front-proxy-ca.key", "front-proxy-client.crt", "front-proxy-client.key",
+                          "sa.key", "server.crt", "server.key"));
+  EXPECT_THAT(credential_files(), UnorderedElementsAreArray(*files_->list("/data/pki")));
+}
+
+TEST_F(CredentialFiles, speak_for_others_by_an_authority_of_their_own) {
+  Credentials made = load({});
+
+  EXPECT_TRUE(net::is_issued_by(made.front_proxy_client.certificate_pem,
+                                made.front_proxy_ca.certificate_pem));
+  EXPECT_FALSE(net::is_issued_by(made.front_proxy_client.certificate_pem, made.ca.certificate_pem));
+  EXPECT_EQ(info(made.front_proxy_client).common_name, "front-proxy-client");
+  EXPECT_EQ(load({}).front_proxy_client.certificate_pem, made.front_proxy_client.certificate_pem);
 }
 
 TEST_F(CredentialFiles, show_nodes_an_identity_that_is_in_no_group) {
@@ -147,8 +160,8 @@ TEST_F(CredentialFiles, that_are_rubbish_are_an_error_that_names_the_file) {
 TEST_F(CredentialFiles, become_a_kubeconfig) {
   Credentials made = load();
 
-  auto config = json::parse_yaml(make_kubeconfig(made.ca.certificate_pem, "kubernetes-admin",
-                                                 made.admin, "https://127.0.0.1:6443"));
+  auto config = json::parse_yaml(
+      make_kubeconfig(made.ca.certificate_pem, "dibs-lab", made.admin, "https://127.0.0.1:6443"));
 
   ASSERT_TRUE(config.ok());
   const json::Value& cluster = (*config)["clusters"][0]["cluster"];
@@ -160,6 +173,7 @@ TEST_F(CredentialFiles, become_a_kubeconfig) {
   ASSERT_TRUE(base64_decode((*config)["users"][0]["user"]["client-key-data"].as_string(), key));
   EXPECT_EQ(key, made.admin.key_pem);
   const json::Value& context = (*config)["contexts"][0];
+  EXPECT_EQ((*config)["current-context"].as_string(), "dibs-lab");
   EXPECT_EQ((*config)["current-context"], context["name"]);
   EXPECT_EQ(context["context"]["cluster"], (*config)["clusters"][0]["name"]);
   EXPECT_EQ(context["context"]["user"], (*config)["users"][0]["name"]);

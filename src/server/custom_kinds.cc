@@ -1,12 +1,16 @@
 #include "server/custom_kinds.h"
 
+#include <algorithm>
+
 #include "api/expressions/crd_validator.h"
 #include "api/structural/crd_rules.h"
 #include "api/structural/custom_rules.h"
 #include "api/structural/defaults.h"
+#include "api/structural/embedded.h"
 #include "api/structural/prune.h"
 #include "api/structural/structural.h"
 #include "base/strings.h"
+#include "server/conversion.h"
 
 namespace dibs::server {
 
@@ -51,19 +55,35 @@ std::vector<std::string> strings_of(const Value& list) {
   return out;
 }
 
-/// Objects are stored as they were written, under the version that stores; the others only change
-/// the name.
-Value with_api_version(const Value& object, const std::string& api_version) {
-  Value out = object;
-  out.set("apiVersion", api_version);
-  return out;
+std::string api_version_of(const CustomKind& kind, std::string_view version) {
+  return cat(kind.definition["spec"]["group"].as_string(), "/", version);
+}
+
+/// Without a webhook versions differ in their name, which is always set: the storage version may
+/// have changed since an object was written. Fields that the other version does not have are
+/// dropped, as no conversion keeps them.
+Value renamed(const CustomKind& kind, std::string_view version, Value object) {
+  object.set("apiVersion", api_version_of(kind, version));
+  api::prune(object, version_of(kind, version).schema->root());
+  return object;
+}
+
+Result<Value> convert_one(const CustomKind& kind, std::string_view version, const Value& object) {
+  DIBS_TRY(std::vector<Value> converted, convert_custom(kind, version, {object}));
+  return std::move(converted.front());
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const CustomKind>> compile_definition(const Value& definition) {
+Result<std::shared_ptr<const CustomKind>> compile_definition(const Value& definition,
+                                                             Conversions& conversions) {
   auto kind = std::make_shared<CustomKind>();
   kind->definition = definition;
+  const Value& conversion = definition["spec"]["conversion"];
+  if (conversion["strategy"].as_string() == "Webhook") {
+    kind->conversion = std::make_shared<ConversionWebhook>(
+        conversions, definition["metadata"]["name"].str(), conversion["webhook"]);
+  }
   for (const Value& version : definition["spec"]["versions"].items()) {
     DIBS_TRY(auto compiled, compile_version(version));
     kind->versions.emplace(version["name"].str(), std::move(compiled));
@@ -106,7 +126,6 @@ std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind
     resource->schema = &compiled.schema->root();
     resource->rules = &compiled.rules;
     resource->custom_kind = kind;
-    std::string api_version = resource->api_version();
     resource->deprecation = api::deprecation_warning(kind->definition, resource->version);
     if (version["subresources"].contains("status")) {
       resource->subresources.push_back(
@@ -116,22 +135,15 @@ std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind
       resource->subresources.push_back(
           {"scale", {"autoscaling", "v1", "Scale"}, {"get", "patch", "update"}});
     }
-    // A definition's storage version may have changed since an object was written, so the name is
-    // always set. Fields that the other version does not have are dropped, as no conversion keeps
-    // them.
-    std::string stored = cat(group, "/", storage);
-    resource->to_storage = [stored, kind, storage](const Value& object, const Value*,
-                                                   bool) -> Result<Value> {
-      Value out = with_api_version(object, stored);
-      api::prune(out, version_of(*kind, storage).schema->root());
-      return out;
+    resource->from_storage = [kind, name = resource->version](const Value& object) {
+      return convert_one(*kind, name, object);
     };
-    resource->from_storage = [api_version, kind, name = resource->version](const Value& object) {
-      Value out = with_api_version(object, api_version);
-      api::prune(out, version_of(*kind, name).schema->root());
-      apply_custom_defaults(*kind, name, out);
-      return out;
-    };
+    resource->conversion = kind->conversion;
+    if (!kind->conversion) {
+      resource->to_storage = [kind, storage](const Value& object, const Value*, bool) {
+        return Result<Value>(renamed(*kind, storage, object));
+      };
+    }
     out.push_back(std::move(resource));
   }
   return out;
@@ -139,11 +151,57 @@ std::vector<ResourcePtr> custom_resources(const std::shared_ptr<const CustomKind
 
 Result<Value> decode_custom(const CustomKind& kind, std::string_view version, const Value& raw,
                             std::vector<std::string>& strict) {
+  const auto known = kind.versions.find(version);
+  api::CompiledSchemaPtr schema;
+  if (known == kind.versions.end()) {
+    DIBS_TRY(schema, api::compile_schema(Value::object({{"type", "object"}})));
+  } else {
+    schema = known->second->schema;
+  }
   std::vector<std::string> unknown;
-  DIBS_TRY(Value object,
-           api::decode_custom(raw, version_of(kind, version).schema->root(), unknown));
+  DIBS_TRY(Value object, api::decode_custom(raw, schema->root(), unknown));
   for (const std::string& path : unknown) strict.push_back(cat("unknown field ", quoted(path)));
   return object;
+}
+
+Result<Value> decode_custom_body(const CustomKind& kind, const Value& raw,
+                                 std::vector<std::string>& strict) {
+  const Value& spec = kind.definition["spec"];
+  const std::string_view api_version = raw["apiVersion"].as_string();
+  const auto slash = std::min(api_version.find('/'), api_version.size());
+  if (raw["kind"] == spec["names"]["kind"] &&
+      api_version.substr(0, slash) == spec["group"].as_string()) {
+    const auto version = api_version.substr(std::min(slash + 1, api_version.size()));
+    return decode_custom(kind, version, raw, strict);
+  }
+  Value object = raw;
+  std::vector<std::string> unknown;
+  if (raw.contains("metadata")) {
+    DIBS_TRY(Value metadata, api::decode_metadata(raw["metadata"], "metadata", unknown));
+    object.set("metadata", std::move(metadata));
+  }
+  for (const std::string& path : unknown) strict.push_back(cat("unknown field ", quoted(path)));
+  return object;
+}
+
+Result<std::vector<Value>> convert_custom(const CustomKind& kind, std::string_view version,
+                                          std::vector<Value> objects) {
+  if (kind.conversion) {
+    // The webhook is shown what a client of the other version would be.
+    for (Value& object : objects) {
+      const std::string_view from = object["apiVersion"].as_string();
+      const auto known = kind.versions.find(from.substr(from.find('/') + 1));
+      if (known == kind.versions.end() || known->first == version) continue;
+      api::prune(object, known->second->schema->root());
+      api::apply_custom_defaults(object, known->second->schema->root());
+    }
+    DIBS_TRY(objects, kind.conversion->convert(std::move(objects), api_version_of(kind, version)));
+  }
+  for (Value& object : objects) {
+    object = renamed(kind, version, std::move(object));
+    apply_custom_defaults(kind, version, object);
+  }
+  return objects;
 }
 
 void apply_custom_defaults(const CustomKind& kind, std::string_view version, Value& object) {

@@ -70,23 +70,25 @@ struct Definitions::Entry {
 };
 
 Definitions::Definitions(runtime::Runtime& runtime, store::Store& store, Objects& objects,
-                         ResourceTable& resources, std::vector<ResourcePtr> builtin)
+                         ResourceTable& resources, std::vector<ResourcePtr> builtin,
+                         Conversions& conversions)
     : runtime_(runtime),
       store_(store),
       objects_(objects),
       resources_(resources),
       fences_(store, "definitions"),
-      builtin_(std::move(builtin)) {}
+      builtin_(std::move(builtin)),
+      conversions_(conversions) {}
 
 Definitions::~Definitions() { stop(); }
 
-std::shared_ptr<Definitions::Entry> Definitions::known_from(const store::Record& record) {
+std::shared_ptr<Definitions::Entry> Definitions::known_from(const store::Record& record) const {
   auto definition = decode_stored(record);
   if (!definition.ok()) return nullptr;
   auto entry = std::make_shared<Entry>();
   entry->definition = *definition;
   if (is_true(*definition, "Established")) {
-    auto kind = compile_definition(*definition);
+    auto kind = compile_definition(*definition, conversions_);
     if (kind.ok()) entry->kind = std::move(kind).value();
   }
   return entry;
@@ -100,6 +102,7 @@ void Definitions::publish() {
       custom.push_back(std::move(resource));
   }
   resources_.replace(make_resource_set(builtin_, custom, ++generation_));
+  if (changed_) changed_();
 }
 
 Result<> Definitions::load() {
@@ -273,7 +276,7 @@ void Definitions::settle(const std::string& key, const Value& definition) {
     if (same_spec) {
       next->kind = entry->kind;
     } else if (was_served || may_serve(definition)) {
-      auto kind = compile_definition(definition);
+      auto kind = compile_definition(definition, conversions_);
       if (kind.ok()) {
         next->kind = std::move(kind).value();
       } else {
@@ -345,6 +348,13 @@ NameVerdict Definitions::judge_stored(const Value& definition, Write& write) {
 std::size_t Definitions::delete_objects(const Value& definition) {
   ResourcePtr resource = resources_.get()->find_kind(
       definition["spec"]["group"].as_string(), definition["spec"]["names"]["kind"].as_string());
+  // In the version that is stored no webhook has to be asked.
+  if (resource && resource->version != resource->storage_version) {
+    if (auto stored =
+            resources_.get()->find(resource->group, resource->storage_version, resource->plural)) {
+      resource = std::move(stored);
+    }
+  }
   if (!resource || resource->storage_prefix != prefix_of(definition)) return 0;
   store::RangeQuery query;
   query.prefix = resource->storage_prefix;

@@ -17,6 +17,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "runtime/runtime.h"
+#include "server/conversion.h"
 #include "server/definition_names.h"
 #include "server/fences.h"
 #include "server/objects.h"
@@ -28,12 +29,15 @@ namespace dibs::server {
 class Definitions {
  public:
   Definitions(runtime::Runtime& runtime, store::Store& store, Objects& objects,
-              ResourceTable& resources, std::vector<ResourcePtr> builtin);
+              ResourceTable& resources, std::vector<ResourcePtr> builtin, Conversions& conversions);
   ~Definitions();
 
   /// Called with the storage prefix of objects whose definition was changed or is gone. To be set
   /// before start().
   void on_end(std::function<void(const std::string& prefix)> end) { end_ = std::move(end); }
+
+  /// Called when other resources are served than before. To be set before start().
+  void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
 
   /// Serves what is stored. Errors: of the store.
   Result<> load();
@@ -45,7 +49,7 @@ class Definitions {
  private:
   struct Entry;
   /// Null where it cannot be read.
-  static std::shared_ptr<Entry> known_from(const store::Record& record);
+  std::shared_ptr<Entry> known_from(const store::Record& record) const;
   void wake();
   void follow();
   bool start_over();
@@ -74,8 +78,10 @@ class Definitions {
   ResourceTable& resources_;
   const Fences fences_;  // of names, by group
   std::vector<ResourcePtr> builtin_;
+  Conversions& conversions_;
   ResourcePtr resource_;  // customresourcedefinitions itself
   std::function<void(const std::string& prefix)> end_;
+  std::function<void()> changed_;
 
   Mutex mutex_;
   std::unique_ptr<store::Watch> watch_ DIBS_GUARDED_BY(mutex_);

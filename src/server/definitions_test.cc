@@ -170,7 +170,11 @@ TEST_F(DefinitionsTest, rules_in_expressions_are_compiled_and_kept) {
       .set(
           "x-kubernetes-validations",
           from_text("[{'rule':'self.replicas < 5','message':'too many','fieldPath':'.replicas'}]"));
-  with_rules.mut("spec").mut("versions").mut(0).mut("schema").set("openAPIV3Schema", schema);
+  with_rules.mut("spec")
+      .mut("versions")
+      .mut(std::size_t{0})
+      .mut("schema")
+      .set("openAPIV3Schema", schema);
   define(with_rules);
 
   EXPECT_EQ(api.post(kThings, thing("a", "{'replicas':4}")).status, 201);
@@ -184,7 +188,11 @@ TEST_F(DefinitionsTest, rules_in_expressions_are_compiled_and_kept) {
       .mut("spec")
       .set("x-kubernetes-validations", from_text("[{'rule':'self.replicas < 3'}]"));
   with_rules = get("things.e.com");
-  with_rules.mut("spec").mut("versions").mut(0).mut("schema").set("openAPIV3Schema", schema);
+  with_rules.mut("spec")
+      .mut("versions")
+      .mut(std::size_t{0})
+      .mut("schema")
+      .set("openAPIV3Schema", schema);
   ASSERT_EQ(api.put(cat(kDefinitions, "/things.e.com"), with_rules).status, 200);
   api.sim.run_until_idle();
   Reply kept = api.patch(cat(kThings, "/a"), "merge", "{'metadata':{'labels':{'a':'b'}}}");
@@ -231,6 +239,21 @@ TEST_F(DefinitionsTest, the_status_has_its_own_door) {
   EXPECT_EQ(main.body["metadata"]["generation"].as_int(), 2);
 }
 
+TEST_F(DefinitionsTest, the_generation_counts_changes_of_all_but_metadata) {
+  Value without_status = definition();
+  without_status.mut("spec").mut("versions").mut(std::size_t{0}).erase("subresources");
+  define(without_status);
+  api.post(kThings, thing("a", "{'replicas':2}"));
+  const auto after = [&](std::string_view patch) {
+    return api.patch(cat(kThings, "/a"), "merge", patch).body["metadata"]["generation"].as_int();
+  };
+  EXPECT_EQ(after("{}"), 1);
+  EXPECT_EQ(after("{'spec':{'replicas':2}}"), 1);
+  EXPECT_EQ(after("{'metadata':{'labels':{'a':'b'}}}"), 1);
+  EXPECT_EQ(after("{'status':{'replicas':1}}"), 2);  // there is no other door for it
+  EXPECT_EQ(after("{'status':{'replicas':1}}"), 2);
+}
+
 TEST_F(DefinitionsTest, the_scale_reads_and_writes_replicas) {
   define(definition());
   api.post(kThings, thing("a", "{'replicas':2}"));
@@ -245,11 +268,63 @@ TEST_F(DefinitionsTest, the_scale_reads_and_writes_replicas) {
   EXPECT_EQ(api.get(cat(kThings, "/a")).body["spec"]["replicas"].as_int(), 5);
 }
 
+// The scale of built-in kinds judges the number first; see Scale in subresources_test.cc.
+TEST_F(DefinitionsTest, a_stale_scale_conflicts_before_its_number_is_judged) {
+  define(definition());
+  api.post(kThings, thing("a", "{'replicas':2}"));
+  const std::string target = cat(kThings, "/a/scale");
+  Reply scale = api.get(target);
+  scale.body.mut("spec").set("replicas", -1);
+
+  Reply invalid = api.put(target, scale.body);
+  api.patch(cat(kThings, "/a"), "merge", "{'spec':{'size':'l'}}");
+  Reply stale = api.put(target, scale.body);
+
+  EXPECT_EQ(invalid.status, 422) << invalid.text;
+  EXPECT_EQ(stale.status, 409) << stale.text;
+}
+
+TEST_F(DefinitionsTest, that_list_no_versions_are_refused_as_they_were_sent) {
+  Value none = definition();
+  none.mut("spec").set("versions", Value::array());
+  EXPECT_THAT(api.post(kDefinitions, none).message(),
+              HasSubstr("spec.versions: Invalid value: []: must have exactly one version"));
+  none.mut("spec").erase("versions");
+  EXPECT_THAT(api.post(kDefinitions, none).message(),
+              HasSubstr("spec.versions: Invalid value: null: must have exactly one version"));
+}
+
+TEST_F(DefinitionsTest, a_body_is_judged_by_the_version_that_it_names) {
+  define(definition());
+  const auto post = [&](std::string_view api_version, std::string_view query) {
+    Value object = thing("a", "{'size':'l'}");
+    object.set("apiVersion", api_version);
+    return api.post(cat(kThings, query), object);
+  };
+
+  Reply warned = post("e.com/v2", "");
+  Reply strict = post("e.com/v2", "?fieldValidation=Strict");
+  Reply foreign = post("f.com/v2", "?fieldValidation=Strict");
+
+  EXPECT_EQ(warned.status, 400);
+  EXPECT_EQ(warned.message(),
+            "the API version in the data (e.com/v2) does not match the expected API version "
+            "(e.com/v1)");
+  EXPECT_THAT(warned.warnings(), ElementsAre("299 - \"unknown field \\\"spec\\\"\""));
+  EXPECT_EQ(strict.message(),
+            "Thing in version \"v2\" cannot be handled as a Thing: strict decoding error: unknown "
+            "field \"spec\"");
+  EXPECT_EQ(foreign.message(),
+            "the API version in the data (f.com/v2) does not match the expected API version "
+            "(e.com/v1)");
+}
+
 TEST_F(DefinitionsTest, a_strategic_patch_is_not_for_custom_objects) {
   define(definition());
   api.post(kThings, thing("a"));
 
   EXPECT_EQ(api.patch(cat(kThings, "/a"), "strategic", "{}").status, 415);
+  EXPECT_EQ(api.patch(cat(kThings, "/a/scale"), "strategic", "{}").status, 415);
   EXPECT_EQ(api.patch(cat(kThings, "/a"), "merge", "{'spec':{'size':'l'}}").status, 200);
   EXPECT_EQ(api.patch(cat(kThings, "/a?fieldManager=m"), "apply",
                       "{apiVersion: e.com/v1, kind: Thing, spec: {replicas: 1}}")

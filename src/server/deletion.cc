@@ -1,5 +1,6 @@
 // Objects::remove: grace periods, finalizers and propagation.
 #include <algorithm>
+#include <limits>
 
 #include "base/finalizers.h"
 #include "base/span.h"
@@ -35,7 +36,7 @@ Value finalizers_after(const Resource& resource, const Value& object,
   } else if (!options.propagation.empty()) {
     orphan = options.propagation == "Orphan";
     foreground = options.propagation == "Foreground";
-  } else if (!has_orphan && !has_foreground && !resource.rules->orphans_warning.empty()) {
+  } else if (!has_orphan && !has_foreground && resource.rules->orphans_by_default) {
     orphan = true;
   }
   if (orphan == has_orphan && foreground == has_foreground) return current;
@@ -57,22 +58,6 @@ Error precondition_error(const Write& write, std::string_view what, std::string_
           write.name, "\": the ", what, " in the precondition (", given, ") does not match the ",
           what, " in record (", actual, "). The object might have been ", guess),
       std::move(details)};
-}
-
-Result<> check_preconditions(const Write& write) {
-  const Value& metadata = write.old["metadata"];
-  const DeleteOptions& options = write.removal;
-  auto uid = metadata["uid"].as_string();
-  if (!options.precondition_uid.empty() && options.precondition_uid != uid) {
-    return precondition_error(write, "UID", options.precondition_uid, uid,
-                              "deleted and then recreated");
-  }
-  auto version = metadata["resourceVersion"].as_string();
-  if (!options.precondition_version.empty() && options.precondition_version != version) {
-    return precondition_error(write, "ResourceVersion", options.precondition_version, version,
-                              "modified");
-  }
-  return success();
 }
 
 /// A deleted object, as far as it goes.
@@ -121,41 +106,60 @@ Marked mark(const Write& write) {
     out.object.mut("metadata").set("deletionTimestamp", format_rfc3339(write.context.now));
   } else {
     set_deadline(out.object, write.context.now + seconds_of(grace), grace);
-    if (auto generation = metadata["generation"].as_int(); generation > 0)
+    // Of most kinds whoever creates one may have written it.
+    const std::int64_t generation = metadata["generation"].as_int();
+    if (generation > 0 && generation < std::numeric_limits<std::int64_t>::max())
       out.object.mut("metadata").set("generation", generation + 1);
   }
   out.at_once = !out.waits && !graceful && !terminating;
   return out;
 }
 
-void finish(Write& write, Marked marked, store::Revision found) {
+Result<> finish(Write& write, Marked marked, store::Revision found) {
   Outcome& outcome = write.outcome;
   outcome.removed = !marked.waits;
   outcome.object = marked.at_once ? write.old : std::move(marked.object);
-  if (write.is_dry_run() || (marked.waits && outcome.object == write.old)) return;
+  if (write.is_dry_run() || (marked.waits && outcome.object == write.old)) return success();
   if (marked.waits) {
-    write.op = write.storing(outcome.object, found);
+    DIBS_TRY(write.op, write.storing(outcome.object, found));
     write.op->frees = true;
     outcome.bytes = write.op->value;
-    return;
+    return success();
   }
   // A pod that goes at once is shown at the version that it had.
   if (!marked.at_once) outcome.version = found;
   if (write.encodes_removed) outcome.bytes = share(encode_stored(outcome.object));
   write.op = store::Op{write.key(), nullptr, found};
+  return success();
 }
 
 }  // namespace
 
+Result<> check_removal(const Write& write, const Value& object) {
+  const Value& metadata = object["metadata"];
+  const DeleteOptions& options = write.removal;
+  auto uid = metadata["uid"].as_string();
+  if (!options.precondition_uid.empty() && options.precondition_uid != uid) {
+    return precondition_error(write, "UID", options.precondition_uid, uid,
+                              "deleted and then recreated");
+  }
+  auto version = metadata["resourceVersion"].as_string();
+  if (!options.precondition_version.empty() && options.precondition_version != version) {
+    return precondition_error(write, "ResourceVersion", options.precondition_version, version,
+                              "modified");
+  }
+  return success();
+}
+
 Result<> Objects::remove(Write& write) const {
   auto record = store_.get(write.key());
   if (!record) return not_found_error(write.resource.group, write.resource.plural, write.name);
-  DIBS_TRY(write.old, decode_stored(*record));
-  DIBS_CHECK(check_preconditions(write));
+  DIBS_CHECK(read_old(write, *record));
+  DIBS_CHECK(check_removal(write, write.old));
+  DIBS_CHECK(admission_.mutate_unstored(write));
   DIBS_CHECK(admission_.allocate(write));
   DIBS_CHECK(admission_.validate(write));
-  finish(write, mark(write), record->modified);
-  return success();
+  return finish(write, mark(write), record->modified);
 }
 
 }  // namespace dibs::server

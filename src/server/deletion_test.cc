@@ -70,6 +70,17 @@ TEST_F(Deletion, a_grace_longer_than_time_is_a_long_one) {
   }
 }
 
+TEST_F(Deletion, counts_no_generation_beyond_the_last) {
+  const Value made = api.post(kConfigMaps, from_text("{'metadata':{'name':'last','generation':"
+                                                     "9223372036854775807,'finalizers':['a/b']}}"))
+                         .body;
+  ASSERT_EQ(made["metadata"]["generation"].as_int(), INT64_MAX);
+  EXPECT_EQ(api.remove(cat(kConfigMaps, "/last")).status, 200);
+  const Value held = api.get(cat(kConfigMaps, "/last")).body;
+  EXPECT_TRUE(held["metadata"].contains("deletionTimestamp"));
+  EXPECT_EQ(held["metadata"]["generation"].as_int(), INT64_MAX);
+}
+
 TEST_F(Deletion, finalizers_hold_an_object_until_the_last_is_gone) {
   Value object = config_map("a");
   object.mut("metadata").set("finalizers", from_text("['e.com/one','e.com/two']"));
@@ -130,6 +141,40 @@ TEST_F(Deletion, propagation_is_a_finalizer_of_its_own) {
     EXPECT_EQ(api.patch(kOne, "merge", "{'metadata':{'finalizers':null}}").status, 200);
     EXPECT_EQ(api.get(kOne).status, 404);
   }
+}
+
+TEST_F(Deletion, preconditions_may_stand_in_the_query) {
+  api.add_config_map("a");
+
+  EXPECT_EQ(api.remove(kOne + "?uid=other").status, 409);
+  EXPECT_EQ(api.remove(kOne + "?resourceVersion=1").status, 409);
+  EXPECT_EQ(api.get(kOne).status, 200);
+}
+
+TEST_F(Deletion, options_say_what_they_are) {
+  api.add_config_map("a");
+  const auto message = [&](std::string_view options) {
+    return api.remove(kOne, options).message();
+  };
+
+  EXPECT_EQ(message("{'kind':1}"),
+            "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go "
+            "struct field .kind of type string");
+  EXPECT_EQ(message("{'kind':'DeleteOptions','apiVersion':'a/b/c'}"),
+            "unexpected GroupVersion string: a/b/c");
+  EXPECT_THAT(message("{'kind':'Pod'}"),
+              HasSubstr("no kind \"Pod\" is registered for version \"meta.k8s.io/v1\""));
+  EXPECT_EQ(api.get(kOne).status, 200);
+}
+
+TEST_F(Deletion, of_a_collection_reads_the_options_of_lists) {
+  api.add_config_map("a");
+
+  EXPECT_EQ(api.remove(cat(kConfigMaps, "?limit=x")).status, 400);
+  Reply dry = api.remove(cat(kConfigMaps, "?dryRun=All"));
+  EXPECT_EQ(dry.status, 200);
+  EXPECT_FALSE(dry.body["metadata"]["resourceVersion"].as_string().empty());
+  EXPECT_EQ(api.get(kOne).status, 200);
 }
 
 TEST_F(Deletion, delete_options_that_make_no_sense_are_refused) {

@@ -1,5 +1,7 @@
 #include "server/event_expiry.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/time.h"
 #include "server/stored.h"
@@ -7,8 +9,7 @@
 namespace dibs::server {
 namespace {
 
-constexpr Duration kEvery = std::chrono::minutes(5);
-constexpr std::size_t kGroup = 60;  // etcd takes 128 operations, some of which need two
+constexpr Duration kLongest = std::chrono::minutes(5);  // between two looks
 
 /// When the event was last added to.
 Time last_seen(const Value& event) {
@@ -29,9 +30,11 @@ EventExpiry::EventExpiry(runtime::Runtime& runtime, store::Store& store, Resourc
 }
 
 void EventExpiry::schedule() {
+  const ResourcePtr events = resources_.get()->find("", "v1", "events");
+  const Duration lifetime = events ? events->rules->lifetime.value_or(kLongest) : kLongest;
   MutexLock lock(mutex_);
   if (stopped_) return;
-  timer_ = runtime_.timers.after(kEvery, [this] {
+  timer_ = runtime_.timers.after(std::min(kLongest, lifetime), [this] {
     sweep();
     schedule();
   });
@@ -67,7 +70,7 @@ std::size_t EventExpiry::sweep() {
     auto event = decode_stored(*record);
     if (!event.ok() || last_seen(*event) >= before) continue;
     ops.push_back({std::string(record->key), nullptr, record->modified});
-    if (ops.size() == kGroup) flush();
+    if (ops.size() == store::kGroupExpecting) flush();
   }
   flush();
   if (removed > 0) log::debug("old events removed", {{"count", removed}});

@@ -51,6 +51,15 @@ TEST(EventExpiry, removes_events_after_an_hour) {
   EXPECT_EQ(test::names_of(api.get(kEvents).body), std::vector<std::string>{"young"});
 }
 
+TEST(EventExpiry, looks_as_often_as_a_short_life_ends) {
+  Options options;
+  options.event_ttl = std::chrono::seconds(2);
+  TestServer api(options);
+  ASSERT_EQ(api.post(kEvents, event("old")).status, 201);
+  api.sim.advance(std::chrono::seconds(5));
+  EXPECT_TRUE(test::names_of(api.get(kEvents).body).empty());
+}
+
 TEST(EventExpiry, leaves_it_to_a_store_that_does_so_itself) {
   TestServer api;
   auto store = std::make_unique<ExpiringStore>(std::move(api.store));

@@ -82,7 +82,12 @@ TEST_F(EvictionTest, must_name_its_pod) {
       api.post(cat(kPods, "/p/eviction"),
                from_text("{'apiVersion':'policy/v1','kind':'Eviction','metadata':{'name':'q'}}"));
 
+  Reply unnamed = api.post(cat(kPods, "/p/eviction"),
+                           from_text("{'apiVersion':'policy/v1','kind':'Eviction'}"));
+
   EXPECT_EQ(evicted.status, 400);
+  EXPECT_EQ(unnamed.status, 400);
+  EXPECT_EQ(unnamed.message(), "name in URL does not match name in Eviction object");
   EXPECT_FALSE(leaves("p"));
 }
 
@@ -189,10 +194,89 @@ TEST_F(EvictionTest, of_an_unready_pod_spends_nothing_while_enough_are_healthy) 
   EXPECT_FALSE(budget()["status"].contains("disruptedPods"));
 }
 
+TEST_F(EvictionTest, of_an_unready_pod_needs_no_new_count) {
+  api.run_pod("p", "{'a':'b'}");
+  api.patch(cat(kPods, "/p/status"), "merge",
+            "{'status':{'conditions':[{'type':'Ready','status':'False'}]}}");
+  set_budget(
+      "{'observedGeneration':0,'disruptionsAllowed':0,'currentHealthy':1,'desiredHealthy':1,'"
+      "expectedPods':1}");
+
+  EXPECT_EQ(evict("p").status, 201);
+}
+
+TEST_F(EvictionTest, says_why_a_budget_allows_nothing) {
+  api.run_pod("p", "{'a':'b'}");
+  auto told = [&](std::string_view healthy, std::string_view reason, std::string_view message) {
+    api.remove(cat(kBudgets, "/b"));
+    set_budget(cat("{'observedGeneration':1,'disruptionsAllowed':0,'currentHealthy':", healthy,
+                   ",'desiredHealthy':1,'expectedPods':2,'conditions':[{'type':"
+                   "'DisruptionAllowed','status':'False','reason':'",
+                   reason, "','message':'", message,
+                   "','lastTransitionTime':'2026-01-01T00:00:00Z'}]}"));
+    Reply refused = evict("p");
+    EXPECT_EQ(refused.status, 429) << refused.text;
+    return refused.body["details"]["causes"][0]["message"].str();
+  };
+
+  EXPECT_EQ(told("1", "SyncFailed", "found no controllers"),
+            "The disruption budget b does not allow evicting pods currently because it failed "
+            "sync: found no controllers");
+  EXPECT_EQ(told("1", "InsufficientPods", ""),
+            "The disruption budget b needs 1 healthy pods and has 1 currently");
+  EXPECT_EQ(told("2", "Other", "not today"),
+            "The disruption budget b does not allow evicting pods currently (Other): not today");
+  EXPECT_EQ(told("2", "InsufficientPods", ""),
+            "The disruption budget b does not allow evicting pods currently");
+}
+
+TEST_F(EvictionTest, keeps_to_the_version_it_is_given) {
+  api.run_pod("p", "{'a':'b'}");
+  set_budget(kOneAllowed);
+  const std::string version = pod("p")["metadata"]["resourceVersion"].str();
+
+  Reply old = evict("p", "{'preconditions':{'resourceVersion':'1'}}");
+
+  EXPECT_EQ(old.status, 409);
+  EXPECT_TRUE(condition_of(pod("p"), "DisruptionTarget").is_null());
+  EXPECT_FALSE(leaves("p"));
+
+  api.remove(cat(kBudgets, "/b"));
+  EXPECT_EQ(evict("p", cat("{'preconditions':{'resourceVersion':'", version, "'}}")).status, 201);
+  EXPECT_TRUE(leaves("p"));
+}
+
+TEST_F(EvictionTest, tells_a_pod_that_waits_for_its_node_too) {
+  api.run_pod("p");
+  api.patch(cat(kPods, "/p/status"), "merge", "{'status':{'phase':'Pending'}}");
+
+  EXPECT_EQ(evict("p").status, 201);
+
+  EXPECT_EQ(condition_of(pod("p"), "DisruptionTarget")["status"].as_string(), "True");
+}
+
+TEST_F(EvictionTest, is_refused_while_too_many_are_not_confirmed) {
+  api.run_pod("p", "{'a':'b'}");
+  std::string many;
+  for (int i = 0; i < 2001; ++i)
+    append(many, many.empty() ? "" : ",", "'p", i, "':'2026-01-01T00:00:00Z'");
+  set_budget(
+      cat("{'observedGeneration':1,'disruptionsAllowed':1,'currentHealthy':2,"
+          "'desiredHealthy':1,'expectedPods':2,'disruptedPods':{",
+          many, "}}"));
+
+  Reply refused = evict("p");
+
+  EXPECT_EQ(refused.status, 403) << refused.text;
+  EXPECT_THAT(refused.message(), HasSubstr("DisruptedPods map too big"));
+  EXPECT_FALSE(leaves("p"));
+}
+
 TEST_F(EvictionTest, hands_its_options_to_the_deletion) {
   api.run_pod("p");
 
   Reply conflict = evict("p", "{'preconditions':{'uid':'other'}}");
+  EXPECT_TRUE(condition_of(pod("p"), "DisruptionTarget").is_null());
   Reply evicted = evict("p", "{'gracePeriodSeconds':7}");
 
   EXPECT_EQ(conflict.status, 409);

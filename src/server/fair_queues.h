@@ -12,42 +12,52 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <optional>
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/time.h"
-#include "server/flow_schemas.h"
 
 namespace dibs::server {
 
+/// Two flows of one schema wait in different queues, as a rule.
+std::uint64_t flow_hash(std::string_view schema, std::string_view distinguisher);
+
 struct Waiting {
   unsigned seats = 1;
+  std::uint64_t flow = 0;
   std::function<void()> start;
   std::function<void()> refuse;
-  std::string_view schema = {};
+  std::string schema = {};
   Duration since = {};  // of a clock that never goes back
 };
 
 class FairQueues {
  public:
-  /// `seats` that may be taken at once.
-  FairQueues(const PriorityLevel& level, unsigned seats);
+  struct Shape {
+    unsigned queues = 0;  // 0: nobody can wait
+    unsigned hand = 0;
+    unsigned length = 0;
+    friend bool operator==(const Shape&, const Shape&) = default;
+  };
+  explicit FairQueues(Shape shape) : shape_(shape) {}
 
-  /// A seat at once, or a place in a queue of the flow's hand, or neither.
-  enum class Place : char { seat, queue, none };
-  Place enter(const Flow& flow, Waiting& waiting, bool may_wait = true);
-  /// Gives seats back.
-  void leave(unsigned seats);
-  /// Whose turn it is, where there are seats for it; they are taken.
-  std::optional<Waiting> next();
+  /// False: the queues of the flow's hand are full.
+  bool put(Waiting& waiting);
+  /// Seats of whose turn it is; 0: nobody waits.
+  unsigned next() const;
+  /// Requires that somebody waits.
+  Waiting take();
   /// Takes out of the queues what has waited since that time or longer.
   std::vector<Waiting> withdraw(Duration since);
+  /// Whoever waits goes on waiting, in the queues of its new hand.
+  void reshape(Shape shape);
 
-  unsigned seats() const { return seats_; }
-  unsigned in_use() const { return in_use_; }
   std::size_t waiting() const { return waiting_; }
-  bool is_limited() const { return level_.shares > 0; }
+  /// Queues that somebody waits in.
+  std::size_t active() const;
+  bool has_queues() const { return shape_.queues > 0; }
 
  private:
   struct Queue {
@@ -56,15 +66,14 @@ class FairQueues {
     unsigned seats = 0;      // of all items
   };
 
-  bool has_room(unsigned seats) const { return in_use_ == 0 || in_use_ + seats <= seats_; }
-  Queue* shortest_of_hand(const Flow& flow);
+  Queue& shortest_of_hand(std::uint64_t flow);
+  void append(Queue& queue, Waiting waiting);
+  std::map<std::size_t, Queue>::iterator first();
 
-  const PriorityLevel& level_;
-  const unsigned seats_;
-  unsigned in_use_ = 0;
+  Shape shape_;
   std::size_t waiting_ = 0;
-  std::uint64_t time_ = 0;  // of the queue that started last
-  std::vector<Queue> queues_;
+  std::uint64_t time_ = 0;               // of the queue that started last
+  std::map<std::size_t, Queue> queues_;  // those that are in use
 };
 
 }  // namespace dibs::server

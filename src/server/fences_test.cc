@@ -309,7 +309,15 @@ TEST(Fences, give_each_address_and_port_to_one_service) {
       [](const Servers& world) {
         std::set<std::string> addresses;
         std::set<std::int64_t> ports;
+        std::set<std::string> told;
+        for (const Value& one : world.truth("/registry/ipaddresses/"))
+          told.insert(cat(one["metadata"]["name"].str(), " ",
+                          one["spec"]["parentRef"]["name"].as_string()));
+        EXPECT_EQ(told.size(), world.truth("/registry/services/specs/").size());
         for (const Value& one : world.truth("/registry/services/specs/")) {
+          EXPECT_TRUE(told.contains(
+              cat(one["spec"]["clusterIP"].as_string(), " ", one["metadata"]["name"].as_string())))
+              << one["spec"]["clusterIP"].str() << " has no IPAddress";
           EXPECT_TRUE(addresses.insert(one["spec"]["clusterIP"].str()).second)
               << one["spec"]["clusterIP"].str() << " is given out twice";
           for (const Value& port : one["spec"]["ports"].items()) {
@@ -338,19 +346,35 @@ TEST(Fences, give_out_the_last_address) {
   }
 }
 
+/// A quota of `room` config maps, with nothing used.
+void make_quota(Servers& world, int room) {
+  const std::string quotas = "/api/v1/namespaces/default/resourcequotas";
+  Value quota = from_text(
+      cat("{'apiVersion':'v1','kind':'ResourceQuota','metadata':{'name':'q'},'spec':{'hard':{"
+          "'configmaps':'",
+          room, "'}}}"));
+  Reply made = world.post(0, quotas, quota);
+  ASSERT_EQ(made.status, 201) << made.text;
+  made.body.set("status",
+                from_text(cat("{'hard':{'configmaps':'", room, "'},'used':{'configmaps':'0'}}")));
+  ASSERT_EQ(world.put(0, cat(quotas, "/q/status"), made.body).status, 200);
+  world.settle();
+}
+
+/// A charge and its object are there together, or neither: at every revision.
+void check_charges(Servers& world) {
+  const auto used = world.truth("/registry/resourcequotas/default/");
+  ASSERT_EQ(used.size(), 1U);
+  EXPECT_EQ(used[0]["status"]["used"]["configmaps"].as_string(),
+            cat(world.truth("/registry/configmaps/default/").size()));
+}
+
 TEST(SeveralServers, keep_within_a_quota_and_use_all_of_it) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(cat("seed ", seed));
     Servers world(3, seed, test::random_delays());
-    const std::string quotas = "/api/v1/namespaces/default/resourcequotas";
-    Value quota = from_text(
-        "{'apiVersion':'v1','kind':'ResourceQuota','metadata':{'name':'q'},'spec':{'hard':{"
-        "'configmaps':'10'}}}");
-    Reply made = world.post(0, quotas, quota);
-    ASSERT_EQ(made.status, 201) << made.text;
-    made.body.set("status", from_text("{'hard':{'configmaps':'10'},'used':{'configmaps':'0'}}"));
-    ASSERT_EQ(world.put(0, cat(quotas, "/q/status"), made.body).status, 200);
-    world.settle();
+    make_quota(world, 10);
+    world.log.on_written([&](const auto&) { check_charges(world); });
     std::vector<Servers::Pending> tries;
     for (int i = 0; i < 30; ++i) {
       tries.push_back(world.begin(
@@ -365,7 +389,21 @@ TEST(SeveralServers, keep_within_a_quota_and_use_all_of_it) {
     }
     EXPECT_EQ(created, 10);
     EXPECT_EQ(world.truth("/registry/configmaps/default/").size(), 10U);
+    world.log.on_written(nullptr);
   }
+}
+
+TEST(SeveralServers, let_many_who_are_charged_at_once_go_one_after_the_other) {
+  Servers world(2, 1, test::random_delays());
+  make_quota(world, 150);
+  std::vector<Servers::Pending> tries;
+  for (int i = 0; i < 200; ++i) {
+    tries.push_back(world.begin(
+        i % 2, make_request("POST", kConfigMaps, json::write(config_map(cat("m", i))))));
+  }
+  std::map<int, int> answers;
+  for (const auto& one : tries) ++answers[world.wait(one).status];
+  EXPECT_EQ(answers, (std::map<int, int>{{201, 150}, {403, 50}}));
 }
 
 TEST(SeveralServers, spend_a_budget_once) {

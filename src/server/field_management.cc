@@ -5,7 +5,8 @@
 namespace dibs::server {
 namespace {
 
-/// Built-in kinds that are served in forms of their own; custom ones only change their name.
+/// Built-in kinds that are served in forms of their own. Custom ones only change their name, or are
+/// written as they are served.
 bool has_own_form(const Resource& resource) { return resource.from_storage && !resource.custom; }
 
 ResourcePtr of_version(const Context& context, const Resource& resource,
@@ -18,7 +19,7 @@ ResourcePtr of_version(const Context& context, const Resource& resource,
                                  resource.plural);
 }
 
-/// Through the stored form. Versions that are not served are not known.
+/// Through the stored form, or by a webhook. Versions that are not served are not known.
 api::VersionConverter converter(const Context& context, const Resource& resource) {
   return [&context, &resource](
              const Value& object,
@@ -30,8 +31,10 @@ api::VersionConverter converter(const Context& context, const Resource& resource
     if (source->to_storage) {
       DIBS_TRY(stored, source->to_storage(object, nullptr, false));
     }
-    return std::optional(api::VersionedObject{
-        target->from_storage ? target->from_storage(stored) : stored, target->schema});
+    if (target->from_storage) {
+      DIBS_TRY(stored, target->from_storage(stored));
+    }
+    return std::optional(api::VersionedObject{std::move(stored), target->schema});
   };
 }
 
@@ -44,7 +47,7 @@ WriterOf::WriterOf(const Context& context, const Resource& resource)
   bool status_write =
       context.info.subresource == "status" || context.info.subresource == "approval";
   if (resource.custom || has_own_form(resource)) api_version_ = resource.api_version();
-  if (has_own_form(resource)) convert_ = converter(context, resource);
+  if (has_own_form(resource) || resource.conversion) convert_ = converter(context, resource);
   static const api::FieldSet spec = api::FieldSet::of({{"spec"}});
   static const api::FieldSet status = api::FieldSet::of({{"status"}});
   static const api::FieldSet both = spec.united(status);
@@ -79,9 +82,10 @@ Value track_write(const Context& context, const Resource& resource, const Value*
   if (!has_own_form(resource))
     return api::track_update(writer.get(), old, std::move(object), forgets);
   std::optional<Value> live;
-  if (old) live = resource.from_storage(*old);
+  // Conversions of built-in kinds do not fail.
+  if (old) live = resource.from_storage(*old).value();
   Value tracked = api::track_update(writer.get(), live ? &*live : nullptr,
-                                    resource.from_storage(object), forgets);
+                                    resource.from_storage(object).value(), forgets);
   if (const Value* entries = tracked["metadata"].find("managedFields")) {
     object.mut("metadata").set("managedFields", *entries);
   } else {

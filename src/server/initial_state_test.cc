@@ -32,7 +32,7 @@ class InitialStateTest : public testing::Test {
   }
   static std::string text(InitialState& state) {
     std::string out;
-    for (std::size_t i = 0; i < state.pieces(); ++i) out += *state.piece(i, Time());
+    for (std::size_t i = 0; i < state.pieces(); ++i) out += **state.piece(i, Time());
     return out;
   }
   test::TestServer server;
@@ -45,9 +45,9 @@ TEST_F(InitialStateTest, is_made_once_for_all_who_still_have_it) {
   const auto all = state("");
   ASSERT_GT(all->pieces(), 2U);
   EXPECT_EQ(all->revision(), server.store->revision());
-  const SharedBytes one = all->piece(1, Time());
-  EXPECT_EQ(all->piece(1, Time()), one);
-  std::weak_ptr<const std::string> gone = all->piece(0, Time());
+  const SharedBytes one = *all->piece(1, Time());
+  EXPECT_EQ(*all->piece(1, Time()), one);
+  std::weak_ptr<const std::string> gone = *all->piece(0, Time());
   EXPECT_TRUE(gone.expired()) << "what nobody waits for takes no memory";
   const std::string lines = text(*all);
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 8);

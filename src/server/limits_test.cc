@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/schema/builtin.h"
+#include "api/schema/protobuf_encode.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "json/yaml.h"
@@ -171,6 +173,30 @@ TEST_F(LargeList, reads_in_pieces_as_it_would_whole) {
   ASSERT_TRUE(read.ok()) << read.error().message();
   EXPECT_TRUE(*read == *json::parse(text("", "application/json")));
   EXPECT_TRUE(json::write_yaml(*read) == yaml);
+}
+
+TEST_F(LargeList, in_protobuf_alone_comes_in_pieces_too) {
+  const std::string protobuf = "application/vnd.kubernetes.protobuf";
+  const auto text = [&](const std::string& accept) {
+    const Reply reply = server.get(kConfigMaps, accept);
+    EXPECT_EQ(reply.status, 200);
+    EXPECT_TRUE(reply.stream != nullptr && reply.stream->finished());
+    EXPECT_EQ(reply.headers.get("Content-Type"), accept.substr(0, accept.find(';')));
+    return reply.stream ? reply.stream->take_text() : std::string();
+  };
+  const Value list = *json::parse(text("application/json"));
+  EXPECT_TRUE(text(protobuf) ==
+              api::encode_envelope(list, *api::builtin_schema("", "v1", "ConfigMapList")));
+  const std::string form = ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+  const Value metadata = *json::parse(text("application/json" + form));
+  EXPECT_TRUE(text(protobuf + form) == api::encode_metadata_envelope(metadata));
+
+  server.slow_streams = true;
+  const Reply slow = server.get(kConfigMaps, protobuf);
+  ASSERT_TRUE(slow.stream);
+  EXPECT_FALSE(slow.stream->finished());
+  EXPECT_LT(slow.stream->queued(), 600'000U);
+  slow.stream->hang_up();
 }
 
 TEST_F(LargeList, waits_for_its_reader) {

@@ -11,9 +11,7 @@ namespace dibs::server {
 
 using json::Value;
 
-namespace {
-
-Result<std::int64_t> parse_int(std::string_view text) {
+Result<std::int64_t> parse_query_number(std::string_view text) {
   std::int64_t number = 0;
   auto digits = text.starts_with('+') ? text.substr(1) : text;
   auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
@@ -26,6 +24,8 @@ Result<std::int64_t> parse_int(std::string_view text) {
   }
   return number;
 }
+
+namespace {
 
 constexpr std::string_view kTokenVersion = "meta.k8s.io/v1";
 
@@ -90,11 +90,11 @@ std::optional<std::string> resource_version_fault(std::string_view text) {
 Result<ListOptions> ListOptions::parse(const net::Target& target, bool watch) {
   ListOptions options;
   if (target.has("limit")) {
-    DIBS_TRY(auto limit, parse_int(target.get("limit")));
+    DIBS_TRY(auto limit, parse_query_number(target.get("limit")));
     options.limit = limit > 0 ? static_cast<std::size_t>(limit) : 0;
   }
   if (target.has("timeoutSeconds")) {
-    DIBS_TRY(options.timeout_seconds, parse_int(target.get("timeoutSeconds")));
+    DIBS_TRY(options.timeout_seconds, parse_query_number(target.get("timeoutSeconds")));
   }
   api::FieldErrors errors;
   check_match(target, watch, errors);

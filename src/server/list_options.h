@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "net/http.h"
@@ -35,6 +36,9 @@ struct ContinueToken {
   std::string encode() const;
   static Result<ContinueToken> decode(const std::string& token);
 };
+
+/// A number of a query. Errors: bad_request, in Go's words.
+Result<std::int64_t> parse_query_number(std::string_view text);
 
 /// A resourceVersion that this server has not reached.
 Error version_too_large(store::Revision wanted, store::Revision current);

@@ -52,22 +52,23 @@ Error nothing_acceptable(AnswerTo what) {
 }
 
 /// False when the clause asks for a form that this request cannot take.
-bool take_form(const Clause& clause, AnswerTo what, bool has_stored_form, Answer& answer) {
+bool take_form(const Clause& clause, AnswerTo what, Forms forms, Answer& answer) {
   auto get = [&](const char* key) {
     auto found = clause.parameters.find(key);
     return found == clause.parameters.end() ? std::string() : found->second;
   };
   std::string as = get("as");
-  if (as.empty()) return true;
+  const bool protobuf = answer.media == Media::protobuf;
+  if (as.empty()) return !protobuf || forms.protobuf;
   if (as == "Stored") {
     answer.form = Form::stored;
-    return has_stored_form;
+    return forms.stored && !protobuf;
   }
   if (get("g") != "meta.k8s.io" || (get("v") != "v1" && get("v") != "v1beta1")) return false;
   answer.form_version = get("v");
   if (as == "Table") {
     answer.form = Form::table;
-    return true;
+    return forms.table && !protobuf;
   }
   if (as == "PartialObjectMetadata") {
     answer.form = Form::metadata;
@@ -93,7 +94,7 @@ std::string media_type(std::string_view header) {
 }
 
 Result<Answer> negotiate_answer(const net::Request& request, const net::Target& target,
-                                AnswerTo what, bool has_stored_form) {
+                                AnswerTo what, Forms forms) {
   Answer plain;
   plain.pretty = wants_pretty(request, target);
   std::string header;
@@ -112,6 +113,9 @@ Result<Answer> negotiate_answer(const net::Request& request, const net::Target& 
   bool refused_form = false;
   bool refused_stream = false;
   bool protobuf_only = false;
+  const bool json_too = std::any_of(clauses.begin(), clauses.end(), [](const Clause& clause) {
+    return clause.type == "application/json" || clause.type == "*/*";
+  });
   for (const Clause& clause : clauses) {
     Answer answer = plain;
     if (clause.type == "application/json" || clause.type == "*/*") {
@@ -123,12 +127,15 @@ Result<Answer> negotiate_answer(const net::Request& request, const net::Target& 
       }
       answer.media = clause.parameters.contains("as") ? Media::json : Media::yaml;
     } else if (clause.type == "application/vnd.kubernetes.protobuf") {
+      answer.media = Media::protobuf;
+      answer.json_too = json_too;
+      if (take_form(clause, what, forms, answer)) return answer;
       protobuf_only = true;  // JSON is what every such client takes as well
       continue;
     } else {
       continue;
     }
-    if (take_form(clause, what, has_stored_form, answer)) {
+    if (take_form(clause, what, forms, answer)) {
       if (clause.parameters.contains("pretty"))
         answer.pretty = clause.parameters.at("pretty") == "1";
       return answer;
@@ -140,7 +147,7 @@ Result<Answer> negotiate_answer(const net::Request& request, const net::Target& 
                  "only the following media types are accepted: application/json;stream=watch, "
                  "application/vnd.kubernetes.protobuf;stream=watch");
   }
-  if (refused_form) {
+  if (refused_form || (protobuf_only && forms.strict)) {
     return Error(Code::not_acceptable,
                  cat("only the following media types are accepted: ", kAvailable));
   }

@@ -9,18 +9,20 @@ namespace {
 
 Result<Answer> answer_for(std::string_view accept, AnswerTo what = AnswerTo::one,
                           std::string_view target = "/x", std::string_view agent = "",
-                          bool has_stored_form = false) {
+                          Forms forms = {}) {
   net::Request request;
   if (!accept.empty()) request.headers.add("Accept", std::string(accept));
   if (!agent.empty()) request.headers.add("User-Agent", std::string(agent));
-  return negotiate_answer(request, *net::Target::parse(target), what, has_stored_form);
+  return negotiate_answer(request, *net::Target::parse(target), what, forms);
 }
 
 std::string shown(const Result<Answer>& answer) {
   if (!answer.ok()) return cat(http_status(answer.error().code()));
   static constexpr const char* kForms[] = {"object", "table", "metadata", "metadata_list",
                                            "stored"};
-  std::string out = answer->media == Media::yaml ? "yaml " : "json ";
+  std::string out = answer->media == Media::yaml       ? "yaml "
+                    : answer->media == Media::protobuf ? "protobuf "
+                                                       : "json ";
   append(out, kForms[static_cast<int>(answer->form)]);
   if (answer->form != Form::object) append(out, " ", answer->form_version);
   if (answer->pretty) append(out, " pretty");
@@ -78,11 +80,53 @@ TEST(Negotiate, gives_the_stored_form_where_there_is_one) {
   constexpr const char* kStored = "application/json;as=Stored";
   constexpr const char* kOrPlain = "application/json;as=Stored,application/json";
   for (const AnswerTo what : {AnswerTo::one, AnswerTo::list, AnswerTo::watch}) {
-    EXPECT_EQ(shown(answer_for(kStored, what, "/x", "", true)), "json stored v1");
-    EXPECT_EQ(shown(answer_for(kOrPlain, what, "/x", "", true)), "json stored v1");
+    EXPECT_EQ(shown(answer_for(kStored, what, "/x", "", {.stored = true})), "json stored v1");
+    EXPECT_EQ(shown(answer_for(kOrPlain, what, "/x", "", {.stored = true})), "json stored v1");
     EXPECT_EQ(shown(answer_for(kStored, what)), "406");
     EXPECT_EQ(shown(answer_for(kOrPlain, what)), "json object");
   }
+}
+
+TEST(Negotiate, refuses_protobuf_alone_of_what_has_none) {
+  constexpr const char* kAlone = "application/vnd.kubernetes.protobuf";
+  const Result<Answer> refused = answer_for(kAlone, AnswerTo::one, "/x", "", {.strict = true});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(http_status(refused.error().code()), 406);
+  EXPECT_EQ(refused.error().message(),
+            "only the following media types are accepted: application/json, application/yaml, "
+            "application/vnd.kubernetes.protobuf");
+  EXPECT_EQ(shown(answer_for(cat(kAlone, ",application/json"), AnswerTo::one, "/x", "",
+                             {.strict = true})),
+            "json object");
+}
+
+TEST(Negotiate, gives_protobuf_of_what_has_it) {
+  const Forms all{.protobuf = true};
+  constexpr const char* kBoth = "application/vnd.kubernetes.protobuf,application/json";
+  constexpr const char* kMetadata =
+      "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
+      "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+  for (const AnswerTo what : {AnswerTo::one, AnswerTo::list, AnswerTo::watch}) {
+    EXPECT_EQ(shown(answer_for(kBoth, what, "/x", "", all)), "protobuf object");
+    EXPECT_EQ(shown(answer_for(kBoth, what)), "json object");
+    // Of custom resources as well.
+    EXPECT_EQ(shown(answer_for(kMetadata, what)), "protobuf metadata v1");
+  }
+  EXPECT_TRUE(answer_for(kBoth, AnswerTo::list, "/x", "", all)->json_too);
+  EXPECT_FALSE(
+      answer_for("application/vnd.kubernetes.protobuf", AnswerTo::list, "/x", "", all)->json_too);
+  EXPECT_EQ(shown(answer_for("application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,"
+                             "application/json",
+                             AnswerTo::list, "/x", "", all)),
+            "json object");
+}
+
+TEST(Negotiate, gives_no_table_of_what_is_no_object) {
+  const Forms review{.protobuf = true, .table = false};
+  constexpr const char* kTable = "application/json;as=Table;g=meta.k8s.io;v=v1";
+  EXPECT_EQ(shown(answer_for(kTable, AnswerTo::one, "/x", "", review)), "406");
+  EXPECT_EQ(shown(answer_for(cat(kTable, ",application/json"), AnswerTo::one, "/x", "", review)),
+            "json object");
 }
 
 TEST(Negotiate, says_what_it_could_give) {

@@ -3,13 +3,11 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "server/authentication.h"
 #include "server/status.h"
 
 namespace dibs::server {
 namespace {
-
-constexpr std::size_t kMaxQueued = 1024 * 1024;
-constexpr std::string_view kTokenProtocol = "base64url.bearer.authorization.k8s.io.";
 
 /// The offer without the token that browsers put there.
 std::string without_token(std::string_view offer) {
@@ -80,6 +78,42 @@ void NodeClient::open(const StreamPlace& place, const net::Request& request, net
       client_.request(place.url, context_for(place), request, kNodeTimeout, place.reach);
   client.on_gone([sent] { sent->cancel(); });
   sent->start(std::move(opened));
+}
+
+void NodeClient::fetch(const std::string& url, const std::string& target, Duration timeout,
+                       std::size_t limit, std::function<void(Result<std::string>)> done) {
+  net::Request request;
+  request.method = "GET";
+  request.target = target;
+  StreamPlace place;
+  place.url = url;
+  const auto sent = client_.request(url, context_for(place), request, timeout, place.reach);
+  sent->start([timeout, limit, done = std::move(done)](Result<net::StreamAnswer> answer) {
+    if (!answer.ok()) return done(answer.error());
+    const int status = answer->head.status;
+    net::read_whole(std::move(answer->body), limit, timeout,
+                    [status, done](Result<std::string> text) {
+                      if (!text.ok() || status == 200) return done(std::move(text));
+                      done(Error::unavailable(cat("the node answered ", status)));
+                    });
+  });
+}
+
+Result<std::string> NodeClient::url_of(const json::Value& node) const {
+  const json::Value& addresses = node["status"]["addresses"];
+  std::string address = own_host(node["metadata"]["name"].as_string());
+  // Addresses before names: a node's name is rarely known to the resolver.
+  for (std::string_view type :
+       {"InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname"}) {
+    for (const json::Value& candidate : addresses.items()) {
+      if (address.empty() && candidate["type"].as_string() == type)
+        address = candidate["address"].str();
+    }
+  }
+  if (address.empty()) return Error::plain("no preferred addresses found; known addresses: []");
+  if (address.find(':') != std::string::npos) address = cat("[", address, "]");
+  const std::int64_t port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_int();
+  return cat("https://", address, ":", port > 0 ? port : 10250);
 }
 
 net::Request passed_on(const net::Request& request, const std::string& target) {

@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "json/value.h"
 #include "net/http.h"
 #include "net/stream_client.h"
 #include "server/options.h"
@@ -44,6 +45,12 @@ class NodeClient {
   /// has hung up before, with an error. Errors: as of net::StreamRequest.
   void open(const StreamPlace& place, const net::Request& request, net::Exchange& client,
             std::function<void(Result<net::StreamAnswer>)> opened);
+  /// Reads a whole answer of at most `limit` bytes that is a success. `done` is called once, on the
+  /// io thread. Errors: unavailable.
+  void fetch(const std::string& url, const std::string& target, Duration timeout, std::size_t limit,
+             std::function<void(Result<std::string>)> done);
+  /// The agent's port, by what the node says of itself. Errors: a node without any address.
+  Result<std::string> url_of(const json::Value& node) const;
   /// Where a node of this process listens; "" for any other, whose address is what it says.
   std::string own_host(std::string_view node) const;
   /// Breaks off every stream.
@@ -71,6 +78,8 @@ net::Request passed_on(const net::Request& request, const std::string& target);
 void join_upgrade(NodeClient& nodes, const net::Request& request, const StreamPlace& place,
                   const std::shared_ptr<net::Exchange>& exchange);
 
+/// What waits for a client that reads slowly before its source is held up.
+inline constexpr std::size_t kMaxQueued = 1024 * 1024;
 /// Sends a body on as it comes; a client that is slow holds up the source.
 void relay(std::shared_ptr<net::BodySource> body, std::shared_ptr<net::BodyStream> client);
 

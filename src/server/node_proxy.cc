@@ -3,8 +3,11 @@
 
 #include "base/strings.h"
 #include "net/wire.h"
+#include "server/cluster_address.h"
+#include "server/negotiate.h"
 #include "server/node_client.h"
 #include "server/plugins/admission_policies_bodies.h"
+#include "server/proxied_links.h"
 #include "server/status.h"
 #include "server/stored.h"
 #include "server/subresources.h"
@@ -59,25 +62,31 @@ std::string rest_of(const Context& context) {
   return cat("/", path, query);
 }
 
+/// The path up to ".../proxy", as it was sent.
+std::string prefix_of(const Context& context) {
+  const std::string_view target = net::origin_form(context.request.target);
+  std::string_view path = target.substr(0, target.find('?'));
+  const std::string rest = rest_of(context);
+  path.remove_suffix(std::min(rest.find('?'), rest.size()) - 1);  // less the slash it begins with
+  if (path.ends_with('/')) {
+    path.remove_suffix(1);
+  } else if (path.size() >= 3 && to_lower(path.substr(path.size() - 3)) == "%2f") {
+    path.remove_suffix(3);
+  }
+  return std::string(path);
+}
+
+/// Whether the path ends with ".../proxy", without a slash.
+bool is_at_root(const Context& context, std::string_view prefix) {
+  const std::string_view target = net::origin_form(context.request.target);
+  return target.substr(0, target.find('?')) == prefix;
+}
+
 /// Whether what follows a name can be a port.
 bool is_port(std::string_view text) {
   std::uint16_t number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   return code == std::errc() && end == text.data() + text.size() && number > 0;
-}
-
-std::string at_address(const ProxyName& name, std::string_view address, std::string_view port) {
-  const bool v6 = address.find(':') != std::string_view::npos;
-  return cat(name.scheme, "://", v6 ? "[" : "", address, v6 ? "]" : "", port.empty() ? "" : ":",
-             port);
-}
-
-/// The own server of a pod, wherever its status says that it is.
-StreamPlace place_of(std::string url, const Context& context) {
-  StreamPlace out{std::move(url), rest_of(context)};
-  out.to_node = false;
-  out.reach = net::Reach::others;
-  return out;
 }
 
 /// A port by number, or by the name that a container gives it.
@@ -134,6 +143,28 @@ Result<StreamPlace> Subresources::proxied_node(Context& context) {
   return out;
 }
 
+/// The own server of a pod, wherever its status says that it is.
+Result<StreamPlace> Subresources::place_in(const Context& context, const Value& pod,
+                                           std::string_view scheme, std::string_view port) const {
+  const std::string_view address = pod["status"]["podIP"].as_string();
+  const auto nodes = context.resources->find("", "v1", "nodes");
+  auto found = objects_.get(*nodes, "", pod["spec"]["nodeName"].as_string());
+  const Value node = found.ok() ? std::move(found).value() : Value();
+  const bool v6 = address.find(':') != std::string_view::npos;
+  const std::string host = v6 ? cat("[", address, "]") : std::string(address);
+  StreamPlace out{cat(scheme, "://", host, port.empty() ? "" : ":", port), rest_of(context)};
+  out.to_node = false;
+  out.reach = reach_of(address, node);
+  if (out.reach == net::Reach::cluster && is_simulated(node)) {
+    return Error::unavailable(cat("error trying to reach service: dial tcp ", host, ":",
+                                  !port.empty()       ? port
+                                  : scheme == "https" ? "443"
+                                                      : "80",
+                                  ": connect: connection refused"));
+  }
+  return out;
+}
+
 Result<StreamPlace> Subresources::proxied_pod(Context& context) {
   const auto name = read_name(context.info.name);
   if (!name) return Error::bad_request(cat("invalid pod request ", quoted(context.info.name)));
@@ -143,11 +174,10 @@ Result<StreamPlace> Subresources::proxied_pod(Context& context) {
     const std::int64_t first = pod["spec"]["containers"][0]["ports"][0]["containerPort"].as_int();
     if (first > 0) port = cat(first);
   }
-  const std::string_view address = pod["status"]["podIP"].as_string();
-  if (address.empty()) return Error::bad_request("address not allowed");
+  if (pod["status"]["podIP"].as_string().empty()) return Error::bad_request("address not allowed");
   if (!port.empty() && !is_port(port))
     return Error::bad_request(cat("invalid pod request ", quoted(context.info.name)));
-  return place_of(at_address(*name, address, port), context);
+  return place_in(context, pod, name->scheme, port);
 }
 
 Result<StreamPlace> Subresources::proxied_service(Context& context) {
@@ -177,13 +207,12 @@ Result<StreamPlace> Subresources::proxied_service(Context& context) {
     DIBS_TRY(const Value pod, decode_stored(*record));
     if (!matches(service["spec"]["selector"], pod["metadata"]["labels"]) || !is_ready(pod))
       continue;
-    const std::string_view address = pod["status"]["podIP"].as_string();
-    if (address.empty()) continue;
+    if (pod["status"]["podIP"].as_string().empty()) continue;
     const std::string number = wanted.is_integer()  ? cat(wanted.as_int())
                                : wanted.is_string() ? port_number(pod, wanted.as_string())
                                                     : cat((*port)["port"].as_int());
     if (!is_port(number)) continue;  // a name that this pod does not have
-    return place_of(at_address(*name, address, number), context);
+    return place_in(context, pod, name->scheme, number);
   }
   return no_endpoints(name->name);
 }
@@ -202,10 +231,21 @@ void Subresources::proxy(const std::shared_ptr<Context>& context,
   if (net::has_token(context->request.headers.get("Connection"), "upgrade")) {
     return join_upgrade(nodes_, context->request, *place, exchange);
   }
+  const std::string prefix = prefix_of(*context);
+  const std::string& method = context->request.method;
+  if ((method == "GET" || method == "HEAD") && is_at_root(*context, prefix)) {
+    // Relative links of the page would lead beside it.
+    net::Response moved;
+    moved.status = 301;
+    moved.headers.set("Location", cat(prefix, place->target));
+    return exchange->respond(std::move(moved));
+  }
   net::Request request = passed_on(context->request, place->target);
   request.headers.remove("Accept-Encoding");
   request.headers.remove("Connection");
-  nodes_.open(*place, request, *exchange, [exchange](Result<net::StreamAnswer> answer) {
+  const ProxiedPage page = {prefix, place->url.substr(place->url.find("://") + 3),
+                            std::string(context->request.headers.get("Host"))};
+  nodes_.open(*place, request, *exchange, [exchange, page](Result<net::StreamAnswer> answer) {
     if (!answer.ok()) {
       const Error& error = answer.error();
       return exchange->respond(status_response(
@@ -215,7 +255,15 @@ void Subresources::proxy(const std::shared_ptr<Context>& context,
     }
     net::Response head = std::move(answer->head);
     head.headers.remove("Connection");
-    relay(std::move(answer->body), exchange->stream(std::move(head)));
+    std::shared_ptr<net::BodySource> body = std::move(answer->body);
+    if (const auto location = head.headers.get("Location"); !location.empty()) {
+      head.headers.set("Location", proxied_link(location, page));
+    } else if (media_type(head.headers.get("Content-Type")) == "text/html" &&
+               !head.headers.has("Content-Encoding")) {
+      body = with_proxied_links(std::move(body), page);
+      head.headers.remove("Content-Length");
+    }
+    relay(std::move(body), exchange->stream(std::move(head)));
   });
 }
 

@@ -5,6 +5,8 @@
 #include <charconv>
 
 #include "base/strings.h"
+#include "server/authentication.h"
+#include "server/list_options.h"
 #include "server/node_client.h"
 #include "server/plugins/admission_policies_bodies.h"
 #include "server/status.h"
@@ -55,6 +57,28 @@ Result<std::string> choose_container(const Context& context, const Value& pod) {
         cat("container ", name, " is not valid for pod ", pod["metadata"]["name"].as_string()));
   }
   return name;
+}
+
+/// A query of options that do not parse never gets to what they mean.
+Result<> check_option_forms(const Context& context) {
+  const net::Target& target = context.target;
+  if (context.info.subresource == "log") {
+    for (std::string_view name : {"sinceSeconds", "tailLines", "limitBytes"}) {
+      if (!target.has(name) || target.get(name).empty()) continue;
+      DIBS_CHECK(parse_query_number(target.get(name)));
+    }
+  } else if (context.info.subresource == "portforward") {
+    for (const auto& [name, value] : target.query) {
+      if (name != "ports") continue;
+      for (std::string_view port : split(value, ',')) {
+        if (!port.empty() && port.find_first_not_of("0123456789") == std::string_view::npos)
+          continue;
+        return Error::bad_request(cat("cannot convert to []int32: strconv.ParseUint: parsing ",
+                                      quoted(port), ": invalid syntax"));
+      }
+    }
+  }
+  return success();
 }
 
 Result<> check_log_options(const Context& context) {
@@ -131,6 +155,47 @@ std::string port_query(const net::Target& target) {
   return out.text();
 }
 
+constexpr std::string_view kBase64Protocol = "base64.binary.k8s.io";
+
+/// The first sub-protocol of the offer that a log can be sent by, "" where nothing is offered;
+/// nothing where others alone are. A token may stand beside them.
+std::optional<std::string> log_protocol(std::string_view offer) {
+  bool others = false;
+  for (std::string_view one : split(offer, ',')) {
+    one = trim(one);
+    if (one == "binary.k8s.io" || one == kBase64Protocol) return std::string(one);
+    others = others || (!one.empty() && !one.starts_with(kTokenProtocol));
+  }
+  if (others) return std::nullopt;
+  return "";
+}
+
+/// The body as messages. The first one is empty: it tells that the rest will follow.
+void relay_messages(std::shared_ptr<net::BodySource> body,
+                    const std::shared_ptr<net::WebSocket>& client, bool base64) {
+  const auto send = [client, base64](std::string piece) {
+    if (base64) return client->send_text(base64_encode(piece));
+    client->send_binary(std::move(piece));
+  };
+  send("");
+  client->on_drained([body] { body->hold(false); });
+  const std::weak_ptr<net::BodySource> source = body;
+  // Dropping the source ends the request to the node.
+  client->start([](const std::string&, bool) {}, [body]() mutable { body = nullptr; });
+  if (const auto begun = source.lock()) {
+    begun->start(
+        [source, client, send](std::string piece) {
+          send(std::move(piece));
+          const auto alive = source.lock();
+          if (alive == nullptr || client->queued() <= kMaxQueued) return;
+          alive->hold(true);
+          // It may have drained meanwhile, with nobody left to tell.
+          if (client->queued() == 0) alive->hold(false);
+        },
+        [client](bool whole) { client->close(whole ? 1000 : 1011, ""); });
+  }
+}
+
 /// A node's answer that is not what was asked for, as an error of the log's request.
 Error log_error(const Context& context, int status, const std::string& text) {
   if (status == 400) return Error::bad_request(text);
@@ -163,6 +228,7 @@ void pass_log_error(const std::shared_ptr<Context>& context, net::StreamAnswer a
 Result<std::optional<StreamPlace>> Subresources::locate(Context& context) {
   const Resource& resource = *context.resource;
   const std::string& what = context.info.subresource;
+  DIBS_CHECK(check_option_forms(context));
   if (what != "log") DIBS_CHECK(admit_stream(objects_.admission(), context));
   DIBS_TRY(Value pod, objects_.get(resource, context.info.name_space, context.info.name));
   if (what == "log") DIBS_CHECK(check_log_options(context));
@@ -197,20 +263,7 @@ Result<std::string> Subresources::node_url(const Context& context, const std::st
   auto node = objects_.get(*nodes, "", name);
   // Upstream names the node but calls it a pod; clients only look at the code.
   if (!node.ok()) return not_found_error("", "pods", name);
-  const Value& addresses = (*node)["status"]["addresses"];
-  std::string address = nodes_.own_host(name);
-  // Addresses before names: a node's name is rarely known to the resolver.
-  for (std::string_view type :
-       {"InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname"}) {
-    for (const Value& candidate : addresses.items()) {
-      if (address.empty() && candidate["type"].as_string() == type)
-        address = candidate["address"].str();
-    }
-  }
-  if (address.empty()) return Error::plain("no preferred addresses found; known addresses: []");
-  if (address.find(':') != std::string::npos) address = cat("[", address, "]");
-  std::int64_t port = (*node)["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_int();
-  return cat("https://", address, ":", port > 0 ? port : 10250);
+  return nodes_.url_of(*node);
 }
 
 void Subresources::stream(const std::shared_ptr<Context>& context,
@@ -249,20 +302,37 @@ void Subresources::stream_log(const std::shared_ptr<Context>& context, const Str
   request.method = "GET";
   request.target = place.target;
   request.headers.add("User-Agent", "dibs-apiserver");
-  nodes_.open(
-      place, request, *exchange,
-      [context, exchange, what = cat(place.url, place.target)](Result<net::StreamAnswer> answer) {
-        if (!answer.ok()) {
-          return exchange->respond(status_response(
-              Error::plain(cat("Get ", quoted(what), ": ", answer.error().message()))));
-        }
-        if (answer->head.status != 200) {
-          return pass_log_error(context, std::move(answer).value(), exchange);
-        }
-        net::Response head;
-        head.headers.add("Content-Type", "text/plain");
-        relay(std::move(answer->body), exchange->stream(std::move(head)));
-      });
+  std::optional<std::string> protocol;
+  if (net::is_websocket_upgrade(context->request)) {
+    const auto offer = context->request.headers.get("Sec-WebSocket-Protocol");
+    protocol = log_protocol(offer);
+    if (!protocol) {
+      return exchange->respond(status_response(Error::bad_request(
+          cat("a log is sent by binary.k8s.io or ", kBase64Protocol, ", not by ", offer))));
+    }
+  }
+  nodes_.open(place, request, *exchange,
+              [context, exchange, protocol,
+               what = cat(place.url, place.target)](Result<net::StreamAnswer> answer) {
+                if (!answer.ok()) {
+                  return exchange->respond(status_response(
+                      Error::plain(cat("Get ", quoted(what), ": ", answer.error().message()))));
+                }
+                if (answer->head.status != 200) {
+                  return pass_log_error(context, std::move(answer).value(), exchange);
+                }
+                if (protocol) {
+                  return exchange->upgrade(
+                      *protocol,
+                      [body = std::move(answer->body), base64 = *protocol == kBase64Protocol](
+                          const std::shared_ptr<net::WebSocket>& client) {
+                        if (client != nullptr) relay_messages(body, client, base64);
+                      });
+                }
+                net::Response head;
+                head.headers.add("Content-Type", "text/plain");
+                relay(std::move(answer->body), exchange->stream(std::move(head)));
+              });
 }
 
 }  // namespace dibs::server

@@ -14,6 +14,7 @@
 #include "net/http_server.h"
 #include "net/stream_client.h"
 #include "net/testing/test_support.h"
+#include "net/websocket.h"
 #include "net/x509.h"
 #include "runtime/real_runtime.h"
 #include "server/api_server.h"
@@ -236,6 +237,70 @@ TEST_F(NodeStreamsTest, ends_the_nodes_log_when_the_client_goes) {
   EXPECT_EQ(gone.get_future().wait_for(kWait), std::future_status::ready);
 }
 
+TEST_F(NodeStreamsTest, leads_links_of_a_page_through_the_proxy_again) {
+  answer_ = [](net::Request request, std::unique_ptr<net::Exchange> exchange) {
+    net::Response page = plain(200, "<a href=\"/x\">x</a>");
+    page.headers.set("Content-Type", "text/html; charset=utf-8");
+    if (request.target == "/old") page.headers.set("Location", "/new");
+    exchange->respond(std::move(page));
+  };
+  EXPECT_EQ(send("GET", "/api/v1/nodes/n/proxy/"), "200 <a href=\"/api/v1/nodes/n/proxy/x\">x</a>");
+  auto root = open(request("GET", "/api/v1/nodes/n/proxy?a=/b"));
+  ASSERT_TRUE(root.ok());
+  EXPECT_EQ(root->head.status, 301);
+  EXPECT_EQ(root->head.headers.get("Location"), "/api/v1/nodes/n/proxy/?a=/b");
+  EXPECT_EQ(send("GET", "/api/v1/nodes/n/proxy/a/b?c=/d"),
+            "200 <a href=\"/api/v1/nodes/n/proxy/x\">x</a>");
+  auto moved = open(request("GET", "/api/v1/nodes/n/proxy/old"));
+  ASSERT_TRUE(moved.ok());
+  EXPECT_EQ(moved->head.headers.get("Location"), "/api/v1/nodes/n/proxy/new");
+}
+
+TEST_F(NodeStreamsTest, lets_the_server_behind_a_proxy_answer_options) {
+  answer_ = [](net::Request request, std::unique_ptr<net::Exchange> exchange) {
+    exchange->respond(plain(200, request.method));
+  };
+  EXPECT_EQ(send("OPTIONS", "/api/v1/nodes/n/proxy/"), "200 OPTIONS");
+  EXPECT_EQ(send("OPTIONS", "/api/v1/nodes/n").substr(0, 3), "405");
+}
+
+TEST_F(NodeStreamsTest, sends_a_log_over_a_websocket) {
+  for (const std::string protocol : {"", "binary.k8s.io", "base64.binary.k8s.io"}) {
+    net::Request wanted = upgrade(request("GET", cat(kPod, "/log")), "websocket");
+    wanted.headers.add("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+    wanted.headers.add("Sec-WebSocket-Version", "13");
+    if (!protocol.empty()) {
+      wanted.headers.add("Sec-WebSocket-Protocol",
+                         cat("base64url.bearer.authorization.k8s.io.eA, ", protocol));
+    }
+    auto answer = open(wanted);
+    ASSERT_TRUE(answer.ok());
+    ASSERT_EQ(answer->head.status, 101) << protocol;
+    EXPECT_EQ(answer->head.headers.get("Sec-WebSocket-Protocol"), protocol);
+    auto bytes = std::make_shared<std::string>();
+    auto closed = std::make_shared<std::promise<void>>();
+    answer->upgraded->start([bytes](std::string_view more) { bytes->append(more); },
+                            [closed] { closed->set_value(); });
+    // The node's log ends at once, and so does the socket, when the client agrees.
+    answer->upgraded->write(net::ws_masked_frame(net::WsOp::close, "", 7));
+    ASSERT_EQ(closed->get_future().wait_for(kWait), std::future_status::ready);
+    net::WsReader reader(false, 1 << 20);
+    std::vector<net::WsEvent> events;
+    EXPECT_EQ(reader.feed(*bytes, events), 0);
+    ASSERT_FALSE(events.empty());
+    EXPECT_EQ(events[0].data, "");
+    EXPECT_EQ(events[0].binary, protocol != "base64.binary.k8s.io");
+  }
+}
+
+TEST_F(NodeStreamsTest, does_not_send_a_log_by_a_protocol_of_commands) {
+  net::Request wanted = upgrade(request("GET", cat(kPod, "/log")), "websocket");
+  wanted.headers.add("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+  wanted.headers.add("Sec-WebSocket-Version", "13");
+  wanted.headers.add("Sec-WebSocket-Protocol", "v5.channel.k8s.io");
+  EXPECT_THAT(send(wanted), testing::StartsWith("400 "));
+}
+
 TEST_F(NodeStreamsTest, words_a_nodes_refusal_of_a_log) {
   answer_ = [](net::Request, std::unique_ptr<net::Exchange> exchange) {
     exchange->respond(plain(400, "container \"c\" in pod \"p\" is waiting to start: X"));
@@ -407,8 +472,8 @@ TEST_F(NodeStreamsTest, finds_the_rest_of_a_path_whatever_comes_before_it) {
   EXPECT_EQ(send("GET", "/api/v1/nodes/proxy.x/proxy/a/proxy/b?c=/proxy"),
             "200 /a/proxy/b?c=/proxy");
   EXPECT_EQ(send("GET", "/api/v1/nodes%2Fproxy/proxy%2fa%2Fb"), "200 /a%2Fb");
-  EXPECT_EQ(send("GET", "/api/v1/nodes/proxy/proxy"), "200 /");
-  EXPECT_EQ(send("GET", "/api/v1/nodes/proxy/proxy?x"), "200 /?x");
+  EXPECT_EQ(send("POST", "/api/v1/nodes/proxy/proxy"), "200 /");
+  EXPECT_EQ(send("POST", "/api/v1/nodes/proxy/proxy?x"), "200 /?x");
   EXPECT_EQ(send("GET", "http://elsewhere/api/v1/nodes/proxy/proxy/a"), "200 /a");
 }
 
@@ -469,6 +534,31 @@ TEST_F(NodeStreamsTest, reaches_nothing_on_the_loopback_but_agents) {
   }
   EXPECT_THAT(send("GET", cat(kPod, ":80%0d%0aA/proxy/")), HasSubstr("invalid pod request"));
   EXPECT_THAT(send("GET", "/api/v1/nodes/n:80%3fx/proxy/"), HasSubstr("invalid node request"));
+}
+
+TEST_F(NodeStreamsTest, is_refused_by_pods_of_simulated_nodes_without_asking_anybody) {
+  send("PATCH", "/api/v1/nodes/n/status",
+       "{'status':{'nodeInfo':{'containerRuntimeVersion':'dibs-sim://0.1.0'}}}");
+  send("PATCH", kPod, "{'metadata':{'labels':{'app':'x'}}}");
+  const std::string service = "/api/v1/namespaces/default/services";
+  send("POST", service,
+       "{'apiVersion':'v1','kind':'Service','metadata':{'name':'s'},'spec':{'selector':{'app':'x'},"
+       "'ports':[{'port':80,'targetPort':8080}]}}");
+  run_at("10.128.0.1");
+  const auto refused = [](const char* place) {
+    return testing::AllOf(
+        testing::StartsWith("503 "),
+        HasSubstr(cat("error trying to reach service: dial tcp ", place,
+                      ": connect: connection refused\",\"reason\":\"ServiceUnavailable\"")));
+  };
+  EXPECT_THAT(send("GET", cat(kPod, "/proxy/")), refused("10.128.0.1:80"));
+  EXPECT_THAT(send("GET", "/api/v1/namespaces/default/pods/https:p:/proxy/"),
+              refused("10.128.0.1:443"));
+  EXPECT_THAT(send("GET", cat(service, "/s/proxy/")), refused("10.128.0.1:8080"));
+  EXPECT_THAT(send(upgrade(request("GET", cat(kPod, ":9/proxy/")), "x")), refused("10.128.0.1:9"));
+  // Its Node's own address is the machine's.
+  run_at("127.0.0.1");
+  EXPECT_THAT(send("GET", cat(kPod, "/proxy/")), HasSubstr("address not allowed"));
 }
 
 TEST_F(NodeStreamsTest, reaches_pods_and_services) {

@@ -1,6 +1,8 @@
 #include "server/objects.h"
 
 #include "base/release.h"
+#include "base/strings.h"
+#include "server/presenting.h"
 #include "server/status.h"
 #include "server/stored.h"
 
@@ -16,6 +18,9 @@ Result<Value> Objects::get(const Resource& resource, std::string_view name_space
 Result<> Objects::run(Write& write) {
   for (;;) {
     auto prepared = prepare(write);
+    if (prepared.ok() && write.op) {
+      if (auto charged = charge(write, nullptr); !charged.ok()) prepared = charged.error();
+    }
     if (!is_final(write, prepared)) {
       DIBS_CHECK(store_.sync());
       write.context.fresh = true;
@@ -39,7 +44,17 @@ Result<> Objects::prepare(Write& write) const {
   write.begin();
   auto prepared = steps_of(write);
   if (!prepared.ok() || !write.op) write.tickets.clear();
+  if (prepared.ok() && write.op && write.outcome.removed) admission_.give_back(write);
   return prepared;
+}
+
+Result<bool> Objects::charge(Write& write, const std::function<void()>& go_on) const {
+  auto charged = admission_.charge(write, go_on);
+  if (!charged.ok()) {
+    write.tickets.clear();
+    write.op.reset();
+  }
+  return charged;
 }
 
 Result<> Objects::steps_of(Write& write) const {
@@ -62,6 +77,16 @@ Result<bool> Objects::settle(Write& write, const Result<store::Revision>& revisi
   if (revision.error().code() != Code::conflict) return revision.error();
   if (write.may_race_again()) return false;
   return conflict_error(write.resource.group, write.resource.plural, write.name, kModifiedText);
+}
+
+Result<> read_old(Write& write, const store::Record& record) {
+  const Resource& resource = write.resource;
+  DIBS_TRY(write.old, decode_stored(record));
+  if (!resource.conversion) return success();
+  write.moves =
+      write.old["apiVersion"].as_string() != cat(resource.group, "/", resource.storage_version);
+  DIBS_TRY(write.old, to_served(resource, write.old));
+  return success();
 }
 
 api::RuleContext rule_context(const Write& write) {

@@ -3,6 +3,7 @@
 //
 // Thread-safe; run() blocks until the write is durable.
 
+#include <functional>
 #include <string_view>
 
 #include "api/schema/kind.h"
@@ -27,13 +28,15 @@ class Objects {
   /// All steps of a write, waiting for the disk. Errors: of whoever refuses it.
   Result<> run(Write& write);
 
-  /// Steps 1 to 8. Then write.op is to be committed and its result given to settle(), or there is
-  /// none and the write is over.
+  /// Steps 1 to 8. Then write.op is to be charged for and committed, and the result given to
+  /// settle(), or there is none and the write is over.
   Result<> prepare(Write& write) const;
   /// What prepare() came to may be told. False: the memory may be older than the request, and all
   /// begins again when it is not (context.fresh).
   bool is_final(const Write& write, const Result<>& prepared) const;
-  /// Step 10. False: somebody was faster, all begins again with prepare().
+  /// Step 9. False: not yet (AdmissionPlugin::charge); the write may be somebody else's already.
+  Result<bool> charge(Write& write, const std::function<void()>& go_on) const;
+  /// Step 11. False: somebody was faster, all begins again with prepare().
   Result<bool> settle(Write& write, const Result<store::Revision>& revision) const;
 
   const AdmissionChain& admission() const { return admission_; }
@@ -58,6 +61,10 @@ class Objects {
   const AdmissionChain& admission_;
 };
 
+/// Whether the object is the one that the write's `removal` means. Errors: conflict.
+Result<> check_removal(const Write& write, const Value& object);
+/// Step 1: what is there, in the version that is written in. Errors: of a conversion webhook.
+Result<> read_old(Write& write, const store::Record& record);
 /// What rules are told of the world of a write.
 api::RuleContext rule_context(const Write& write);
 /// The minor number of the release that is answered as.

@@ -12,16 +12,13 @@
 namespace dibs::server {
 namespace {
 
-enum class PatchType : char { json, merge, strategic, apply };
-
-Result<PatchType> patch_type(const Context& context, const Resource& resource) {
+Result<PatchType> patch_type(const Context& context, bool custom) {
   std::string type = media_type(context.request.headers.get("Content-Type"));
   if (type == "application/json-patch+json") return PatchType::json;
   if (type == "application/merge-patch+json") return PatchType::merge;
   if (type == "application/apply-patch+yaml") return PatchType::apply;
-  if (type == "application/strategic-merge-patch+json" && !resource.custom)
-    return PatchType::strategic;
-  if (resource.custom) {
+  if (type == "application/strategic-merge-patch+json" && !custom) return PatchType::strategic;
+  if (custom) {
     return Error(
         Code::unsupported_media_type,
         "the body of the request was in an unknown format - accepted media types include: "
@@ -142,11 +139,6 @@ Result<> place(const Context& context, const Resource& resource, Value& config) 
 
 Result<Decoded> apply_patch(Context& context, const Expected& expected, const Resource& resource,
                             const Value* served) {
-  if (context.target.get("fieldManager").empty()) {
-    api::FieldErrors errors;
-    errors.required(api::Path("fieldManager"), "is required for apply patch");
-    return errors.to_error("PatchOptions", "meta.k8s.io", "");
-  }
   DIBS_TRY(Value config, parse_configuration(context, expected));
   DIBS_CHECK(place(context, resource, config));
   Resource written = resource;
@@ -169,13 +161,20 @@ bool is_apply(const Context& context) {
   return media_type(context.request.headers.get("Content-Type")) == "application/apply-patch+yaml";
 }
 
-Result<Decoded> patched(Context& context, const Expected& expected, const Resource& resource,
-                        const Value* served) {
-  DIBS_TRY(PatchType type, patch_type(context, resource));
+Result<Patch> read_patch(Context& context, bool custom) {
+  DIBS_TRY(const PatchType type, patch_type(context, custom));
+  DIBS_CHECK(read_write_options(context, "PatchOptions"));
+  Patch patch{type};
+  if (type == PatchType::apply) return patch;
+  DIBS_TRY(patch.value, parse_patch(context, patch.duplicates));
+  return patch;
+}
+
+Result<Decoded> patched(Context& context, const Patch& sent, const Expected& expected,
+                        const Resource& resource, const Value* served) {
+  const auto& [type, patch, duplicates] = sent;
   if (type == PatchType::apply) return apply_patch(context, expected, resource, served);
 
-  std::vector<std::string> strict;
-  DIBS_TRY(Value patch, parse_patch(context, strict));
   Value result;
   switch (type) {
     case PatchType::json: {
@@ -215,7 +214,7 @@ Result<Decoded> patched(Context& context, const Expected& expected, const Resour
   }
   // A strategic patch is shown as Go prints the map it was read into.
   std::string shown = type == PatchType::strategic ? json::go_value(patch) : context.request.body;
-  auto decoded = decode_patched(context, expected, result, std::move(strict), shown);
+  auto decoded = decode_patched(context, expected, result, duplicates, shown);
   if (!decoded.ok())
     return type == PatchType::strategic ? as_restored(decoded.error(), shown) : decoded;
   DIBS_CHECK(check_name(context, decoded->object));

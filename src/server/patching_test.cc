@@ -70,6 +70,35 @@ class PatchRequests : public testing::Test {
   TestServer api;
 };
 
+TEST_F(PatchRequests, options_that_the_type_does_not_have_are_refused) {
+  api.add_config_map("a");
+  const auto said = [&](std::string_view query, std::string_view type, std::string_view body) {
+    const Reply reply = api.patch(cat(kOne, query), type, body);
+    return cat(reply.status, " ", reply.body["message"].as_string());
+  };
+  for (const char* type : {"json", "merge", "strategic"}) {
+    EXPECT_EQ(
+        said("?force=false", type, std::string_view(type) == "json" ? "[]" : "{}"),
+        "422 PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified "
+        "for non-apply patch");
+  }
+  EXPECT_EQ(said("?dryRun=Some&fieldManager=a%09b", "apply", "{}"),
+            "422 PatchOptions.meta.k8s.io \"\" is invalid: [fieldManager: Invalid value: "
+            "\"a\\tb\": invalid character U+0009 (at position 1), dryRun: Unsupported value: "
+            "[\"Some\"]: supported values: \"All\"]");
+  EXPECT_EQ(said("", "apply", "{}"),
+            "422 PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is "
+            "required for apply patch");
+}
+
+TEST_F(PatchRequests, what_is_wrong_with_them_is_told_before_their_object_is_sought) {
+  const std::string nowhere = cat(kConfigMaps, "/nowhere");
+  EXPECT_EQ(api.send(test::make_request("PATCH", nowhere, "{}", "application/json")).status, 415);
+  EXPECT_EQ(api.patch(nowhere + "?force=true", "merge", "{}").status, 422);
+  EXPECT_EQ(api.patch(nowhere, "merge", "{").body["message"].as_string(), "invalid JSON patch");
+  EXPECT_EQ(api.patch(nowhere, "merge", "{}").status, 404);
+}
+
 TEST_F(PatchRequests, a_patch_of_another_media_type_is_refused) {
   api.add_config_map("a");
 

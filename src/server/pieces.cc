@@ -7,11 +7,16 @@
 namespace dibs::server {
 namespace {
 
+/// Until a webhook is tried again that has enough to do.
+constexpr Duration kLater = std::chrono::milliseconds(100);
+
 class Sender : public std::enable_shared_from_this<Sender> {
  public:
-  Sender(Turns& turns, std::string user, std::shared_ptr<net::BodyStream> stream,
-         std::shared_ptr<Pieces> pieces, std::shared_ptr<const void> kept)
-      : turns_(turns),
+  Sender(runtime::Runtime& runtime, Turns& turns, std::string user,
+         std::shared_ptr<net::BodyStream> stream, std::shared_ptr<Pieces> pieces,
+         std::shared_ptr<const void> kept)
+      : runtime_(runtime),
+        turns_(turns),
         user_(std::move(user)),
         begun_(turns.begin()),
         stream_(std::move(stream)),
@@ -28,13 +33,21 @@ class Sender : public std::enable_shared_from_this<Sender> {
  private:
   void go_on() {
     if (gone_ || busy_.exchange(true)) return;
-    turns_.post(user_, begun_, [self = shared_from_this()] { self->send_one(); });
+    auto one = [self = shared_from_this()] { self->send_one(); };
+    if (pieces_->calls_out()) return runtime_.executor.post(std::move(one));
+    turns_.post(user_, begun_, std::move(one));
   }
 
   void send_one() {
     if (gone_) return;
     std::string piece;
     const auto more = pieces_->next(piece);
+    if (!more.ok() && more.error().code() == Code::too_many_requests) {
+      runtime_.timers.after(kLater, [self = shared_from_this()] {
+        if (!self->gone_) self->runtime_.executor.post([self] { self->send_one(); });
+      });
+      return;
+    }
     if (!more.ok()) {
       log::error("an answer was broken off", {{"error", more.error()}});
       return let_go();
@@ -55,6 +68,7 @@ class Sender : public std::enable_shared_from_this<Sender> {
     stream_->on_drained(nullptr);
   }
 
+  runtime::Runtime& runtime_;
   Turns& turns_;
   const std::string user_;
   const std::uint64_t begun_;
@@ -108,9 +122,10 @@ Turns::Task Turns::take() {
   return task;
 }
 
-void send_pieces(Turns& turns, std::string user, std::shared_ptr<net::BodyStream> stream,
-                 std::shared_ptr<Pieces> pieces, std::shared_ptr<const void> kept) {
-  std::make_shared<Sender>(turns, std::move(user), std::move(stream), std::move(pieces),
+void send_pieces(runtime::Runtime& runtime, Turns& turns, std::string user,
+                 std::shared_ptr<net::BodyStream> stream, std::shared_ptr<Pieces> pieces,
+                 std::shared_ptr<const void> kept) {
+  std::make_shared<Sender>(runtime, turns, std::move(user), std::move(stream), std::move(pieces),
                            std::move(kept))
       ->start();
 }

@@ -4,7 +4,9 @@
 //
 // A piece is work, and hundreds of clients may have taken their last one at once. So only a few are
 // made at a time, users by turns, and each begins at the end of the executor's queue: a request of
-// somebody else waits for one or two pieces, not for one of every list that is being sent.
+// somebody else waits for one or two pieces, not for one of every list that is being sent. Where a
+// piece waits for a webhook it has no turn, for the others not to wait as well: of those only so
+// many are asked at once (conversion.h), and what is beyond is made a little later.
 
 #include <atomic>
 #include <cstdint>
@@ -25,8 +27,11 @@ class Pieces {
  public:
   virtual ~Pieces() = default;
   /// Appends the next piece, at least a byte; false: it is the last one. Errors: of what the body
-  /// is made of, which comes too late for the client to be told.
+  /// is made of, which comes too late for the client to be told; too_many_requests, for it to be
+  /// asked again.
   virtual Result<bool> next(std::string& out) = 0;
+  /// To make one, a webhook may have to be waited for.
+  virtual bool calls_out() const { return false; }
 };
 
 /// Lets a few tasks of all run at a time, on the executor: users take turns, each with what he
@@ -58,7 +63,8 @@ class Turns {
 
 /// Sends all of it, in the user's turns, and ends the stream; breaks it off where a piece cannot be
 /// made. `kept` lives as long as the pieces are asked for more.
-void send_pieces(Turns& turns, std::string user, std::shared_ptr<net::BodyStream> stream,
-                 std::shared_ptr<Pieces> pieces, std::shared_ptr<const void> kept);
+void send_pieces(runtime::Runtime& runtime, Turns& turns, std::string user,
+                 std::shared_ptr<net::BodyStream> stream, std::shared_ptr<Pieces> pieces,
+                 std::shared_ptr<const void> kept);
 
 }  // namespace dibs::server

@@ -1,12 +1,17 @@
 #include "server/presenting.h"
 
+#include <algorithm>
+
 #include "api/print/table.h"
+#include "api/schema/builtin.h"
+#include "api/schema/protobuf_encode.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "json/yaml.h"
 #include "net/gzip.h"
 #include "server/audit.h"
 #include "server/custom_kinds.h"
+#include "server/event_lines.h"
 #include "server/status.h"
 #include "server/stored.h"
 #include "server/warnings.h"
@@ -151,8 +156,9 @@ bool is_sent_as(const Context& context, const Resource& resource, const Bytes& s
 }
 
 /// A stored object in the version that the client asked for.
-Value shown(const Context& context, const Resource& resource, const Value& stored) {
-  return context.answer.form == Form::stored ? stored : to_served(resource, stored);
+Result<Value> shown(const Context& context, const Resource& resource, const Value& stored) {
+  if (context.answer.form == Form::stored) return stored;
+  return to_served(resource, stored);
 }
 
 /// Items of a list have no kind and apiVersion, but those of custom resources do, and those that
@@ -171,9 +177,40 @@ Value as_item(const Context& context, const Resource& resource, Value object) {
 
 }  // namespace
 
-Value to_served(const Resource& resource, const Value& stored) {
+std::optional<std::string> to_protobuf(const Value& value) {
+  const std::string_view version = value["apiVersion"].as_string();
+  if (version.starts_with("meta.k8s.io/")) return api::encode_metadata_envelope(value);
+  const auto slash = version.find('/');
+  const bool core = slash == std::string_view::npos;
+  const api::Schema* schema =
+      api::builtin_schema(core ? "" : version.substr(0, slash),
+                          core ? version : version.substr(slash + 1), value["kind"].as_string());
+  if (schema == nullptr) return std::nullopt;
+  return api::encode_envelope(value, *schema);
+}
+
+Result<Value> to_served(const Resource& resource, const Value& stored) {
   if (resource.from_storage) return resource.from_storage(stored);
   return stored;
+}
+
+Result<std::vector<Value>> to_served_all(const Resource& resource, std::vector<Value> stored) {
+  if (resource.conversion)
+    return convert_custom(*resource.custom_kind, resource.version, std::move(stored));
+  for (Value& object : stored) {
+    DIBS_TRY(object, to_served(resource, object));
+  }
+  return stored;
+}
+
+Result<std::vector<Value>> served_to(Context& context, std::vector<Value> stored) {
+  const Resource& resource = *context.resource;
+  const bool waits =
+      resource.conversion && std::any_of(stored.begin(), stored.end(), [&](const Value& object) {
+        return object["apiVersion"].as_string() != resource.api_version();
+      });
+  if (waits) context.seat.reset();
+  return to_served_all(resource, std::move(stored));
 }
 
 bool is_sent_as_stored(const Context& context, const Resource& resource,
@@ -188,6 +225,13 @@ Response present_value(const Context& context, int status, const Value& value) {
     return response;
   }
   if (context.request.takes_values) return with_value(context, status, value);
+  if (context.answer.media == Media::protobuf) {
+    if (auto body = to_protobuf(value)) {
+      Response response = with_body(context, status, std::move(*body));
+      response.headers.set("Content-Type", kProtobuf);
+      return response;
+    }
+  }
   std::string body = context.answer.pretty ? json::write_pretty(value) : json::write(value);
   body.push_back('\n');
   return with_body(context, status, std::move(body));
@@ -204,8 +248,9 @@ Response present_object(const Context& context, const Resource& resource, int st
       return with_body(context, status, std::move(body));
     }
   }
-  return present_value(context, status,
-                       in_form(context, resource, shown(context, resource, stored)));
+  auto served = shown(context, resource, stored);
+  if (!served.ok()) return status_response(served.error());
+  return present_value(context, status, in_form(context, resource, *served));
 }
 
 bool presents_bytes(const Context& context, const Resource& resource) {
@@ -250,9 +295,10 @@ Result<Response> present_record(const Context& context, const Resource& resource
 
 Response present_values(const Context& context, const Resource& resource,
                         const std::vector<Value>& objects, const ListMeta& meta) {
-  std::vector<Value> served;
-  served.reserve(objects.size());
-  for (const Value& object : objects) served.push_back(shown(context, resource, object));
+  auto converted = context.answer.form == Form::stored ? Result<std::vector<Value>>(objects)
+                                                       : to_served_all(resource, objects);
+  if (!converted.ok()) return status_response(converted.error());
+  std::vector<Value>& served = *converted;
   if (context.answer.form == Form::table) {
     return present_value(context, 200,
                          table(context, resource, list_metadata(meta, false), true, served));
@@ -287,8 +333,10 @@ Result<Response> list_of_values(const Context& context, const Resource& resource
   Value items = Value::array();
   for (const auto& record : records) {
     DIBS_TRY(Value object, read_record(context, *record));
-    items.push(is_sent_as_stored(context, resource, record->value) ? std::move(object)
-                                                                   : to_served(resource, object));
+    if (!is_sent_as_stored(context, resource, record->value)) {
+      DIBS_TRY(object, to_served(resource, object));
+    }
+    items.push(std::move(object));
   }
   return with_value(context, 200,
                     Value::object({{"kind", resource.list_kind},
@@ -308,8 +356,6 @@ namespace {
 
 /// Large enough to be packed well, small beside what a client may leave waiting.
 constexpr std::size_t kPiece = 256 * 1024;
-/// Stored bytes of a list from which its text is made in pieces.
-constexpr std::size_t kInPieces = 1024 * 1024;
 
 /// The text of a list, item by item.
 class ListPieces final : public Pieces {
@@ -343,6 +389,7 @@ class ListPieces final : public Pieces {
     bool last = false;
     while (out.size() == before && !last) {
       while (at_ < records_.size() && text_.size() < kPiece) {
+        DIBS_CHECK(convert());
         if (at_ > 0 && style_ != Style::yaml) text_.push_back(',');
         DIBS_CHECK(append_item(*records_[at_]));
         records_[at_++].reset();
@@ -353,6 +400,25 @@ class ListPieces final : public Pieces {
       text_.clear();
     }
     return !last;
+  }
+  bool calls_out() const override { return resource_.calls_out(); }
+
+  /// Has a webhook, where one converts, make what comes next. Errors: its own, after which this may
+  /// be tried again.
+  Result<> convert() {
+    if (!resource_.conversion || at_ < converted_ || at_ == records_.size()) return success();
+    std::vector<Value> objects;
+    std::size_t bytes = 0;
+    std::size_t end = at_;
+    for (; end < records_.size() && bytes < kPiece; ++end) {
+      DIBS_TRY(Value object, read_record(context_, *records_[end]));
+      objects.push_back(std::move(object));
+      bytes += records_[end]->value->size();
+    }
+    DIBS_TRY(served_, to_served_all(resource_, std::move(objects)));
+    first_served_ = at_;
+    converted_ = end;
+    return success();
   }
 
  private:
@@ -387,8 +453,13 @@ class ListPieces final : public Pieces {
       const auto add = names_items(context_, resource_) ? append_wire : append_wire_item;
       if (add(text_, bytes_, cat(record.modified))) return success();
     }
+    if (resource_.conversion) {
+      append_value(in_list(std::move(served_[at_ - first_served_])));
+      return success();
+    }
     DIBS_TRY(const Value object, read_record(context_, record));
-    append_value(in_list(shown(context_, resource_, object)));
+    DIBS_TRY(Value served, shown(context_, resource_, object));
+    append_value(in_list(std::move(served)));
     return success();
   }
 
@@ -427,10 +498,82 @@ class ListPieces final : public Pieces {
   const Resource& resource_;
   std::vector<store::RecordPtr> records_;
   std::size_t at_ = 0;
+  // Where a webhook converts: what it made of some records, and where these begin and end.
+  std::vector<Value> served_;
+  std::size_t first_served_ = 0;
+  std::size_t converted_ = 0;
   std::string text_;   // not yet packed or sent
   std::string bytes_;  // of one record
   std::string end_;    // what comes after the last item
   Style style_ = Style::compact;
+  std::optional<net::Gzip> pack_;
+};
+
+/// The same in protobuf. Each item is made twice (api::encode_list_item).
+class ProtobufPieces final : public Pieces {
+ public:
+  /// `schema` of the list; null: of metadata alone.
+  static Result<std::shared_ptr<ProtobufPieces>> make(const Context& context,
+                                                      const Resource& resource,
+                                                      std::vector<store::RecordPtr> records,
+                                                      const ListMeta& meta,
+                                                      const api::Schema* schema, bool packed) {
+    std::shared_ptr<ProtobufPieces> out(
+        new ProtobufPieces(context, resource, std::move(records), schema, packed));
+    for (const auto& record : out->records_) {
+      DIBS_TRY(const std::string item, out->item_of(*record));
+      out->left_ += item.size();
+    }
+    Value frame =
+        Value::object({{"kind", schema ? resource.list_kind : "PartialObjectMetadataList"},
+                       {"apiVersion", schema ? resource.api_version()
+                                             : cat("meta.k8s.io/", context.answer.form_version)},
+                       {"metadata", list_metadata(meta, false)}});
+    out->text_ = api::encode_list_begin(frame, out->left_);
+    return out;
+  }
+
+  Result<bool> next(std::string& out) override {
+    const std::size_t before = out.size();
+    bool last = false;
+    while (out.size() == before && !last) {
+      while (at_ < records_.size() && text_.size() < kPiece) {
+        DIBS_TRY(const std::string item, item_of(*records_[at_]));
+        records_[at_++].reset();
+        if (item.size() > left_) return Error::internal("an item of the list has changed");
+        left_ -= item.size();
+        text_.append(item);
+      }
+      last = at_ == records_.size();
+      if (last && left_ != 0) return Error::internal("items of the list have changed");
+      if (last) text_.append(api::encode_list_end());
+      out.append(pack_ ? pack_->add(text_, last) : text_);
+      text_.clear();
+    }
+    return !last;
+  }
+
+ private:
+  ProtobufPieces(const Context& context, const Resource& resource,
+                 std::vector<store::RecordPtr> records, const api::Schema* schema, bool packed)
+      : context_(context), resource_(resource), schema_(schema), records_(std::move(records)) {
+    if (packed) pack_.emplace();
+  }
+
+  Result<std::string> item_of(const store::Record& record) const {
+    DIBS_TRY(const Value object, read_record(context_, record));
+    DIBS_TRY(const Value served, shown(context_, resource_, object));
+    return api::encode_list_item(schema_ ? served : metadata_only(context_.answer, served),
+                                 schema_);
+  }
+
+  const Context& context_;
+  const Resource& resource_;
+  const api::Schema* const schema_;
+  std::vector<store::RecordPtr> records_;
+  std::size_t at_ = 0;
+  std::uint64_t left_ = 0;  // bytes of items that are to come
+  std::string text_;        // not yet packed or sent
   std::optional<net::Gzip> pack_;
 };
 
@@ -448,6 +591,22 @@ Result<ListAnswer> present_list(const Context& context, const Resource& resource
   for (const auto& record : records) total += record->value->size();
   const bool told = context.audit && context.audit->wants_body() && total < AuditEntry::kMostBytes;
   const bool in_pieces = total >= kInPieces && !told;
+  // In protobuf a large one is twice the work, so it is not where the client takes JSON as well.
+  if (in_pieces && context.answer.media == Media::protobuf && !context.answer.json_too) {
+    const bool only_metadata = context.answer.form == Form::metadata_list;
+    const api::Schema* schema =
+        only_metadata ? nullptr
+                      : api::builtin_schema(resource.group, resource.version, resource.list_kind);
+    if (only_metadata || schema != nullptr) {
+      const bool packed = takes_gzip(context);
+      DIBS_TRY(auto pieces,
+               ProtobufPieces::make(context, resource, std::move(records), meta, schema, packed));
+      Response head = with_body(context, 200, "");
+      head.headers.set("Content-Type", kProtobuf);
+      if (packed) tell_of_gzip(head);
+      return ListAnswer{std::move(head), std::move(pieces)};
+    }
+  }
   const bool compact = context.answer.media == Media::json && !context.answer.pretty;
   if (!in_pieces && (!compact || (records.empty() && context.answer.form != Form::object))) {
     std::vector<Value> objects;
@@ -460,6 +619,8 @@ Result<ListAnswer> present_list(const Context& context, const Resource& resource
   }
   const bool packed = in_pieces && takes_gzip(context);
   auto pieces = std::make_shared<ListPieces>(context, resource, std::move(records), meta, packed);
+  // As long as the client can be told.
+  DIBS_CHECK(pieces->convert());
   if (in_pieces) {
     Response head = with_body(context, 200, "");
     if (context.answer.media == Media::yaml) head.headers.set("Content-Type", "application/yaml");
@@ -474,14 +635,21 @@ Result<ListAnswer> present_list(const Context& context, const Resource& resource
   return whole(with_body(context, 200, std::move(body)));
 }
 
-Value event_value(const Context& context, const Resource& resource, const Value& stored) {
-  return in_form(context, resource, shown(context, resource, stored));
+Result<Value> event_value(const Context& context, const Resource& resource, const Value& stored) {
+  DIBS_TRY(const Value served, shown(context, resource, stored));
+  return in_form(context, resource, served);
 }
 
 std::string present_event(const Context& context, const Resource& resource, std::string_view type,
                           const Value& stored, bool columns) {
+  const auto served = shown(context, resource, stored);
+  if (!served.ok()) return error_event(context, served.error());
+  const Value object = in_form(context, resource, *served, columns);
+  if (context.answer.media == Media::protobuf) {
+    return api::encode_watch_frame(type, to_protobuf(object).value_or(std::string()));
+  }
   std::string out = cat("{\"type\":\"", type, "\",\"object\":");
-  json::write_to(out, in_form(context, resource, shown(context, resource, stored), columns));
+  json::write_to(out, object);
   out.append("}\n");
   return out;
 }

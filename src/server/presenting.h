@@ -11,8 +11,19 @@
 
 namespace dibs::server {
 
-/// A stored object in the version of `resource`.
-Value to_served(const Resource& resource, const Value& stored);
+inline constexpr const char* kProtobuf = "application/vnd.kubernetes.protobuf";
+
+/// An object, list, Status or the like by its kind; nothing where that is of no built-in schema.
+std::optional<std::string> to_protobuf(const Value& value);
+
+/// An object, as it is stored or in any other version that a webhook converts from, in the version
+/// of `resource`. Errors: of a conversion webhook, never where the object has that version already.
+Result<Value> to_served(const Resource& resource, const Value& stored);
+/// The same of many, which a webhook converts at once.
+Result<std::vector<Value>> to_served_all(const Resource& resource, std::vector<Value> stored);
+/// The same for a request of its resource, which gives its seat up where a webhook is to be waited
+/// for.
+Result<std::vector<Value>> served_to(Context& context, std::vector<Value> stored);
 /// True when a record's bytes, its resourceVersion put in, are what the client asked for.
 bool is_sent_as_stored(const Context& context, const Resource& resource,
                        const store::ValueBytes& value);
@@ -32,6 +43,9 @@ Result<Response> present_record(const Context& context, const Resource& resource
 /// Any JSON document (Status, Scale, a review) in the negotiated media type.
 Response present_value(const Context& context, int status, const Value& value);
 
+/// Stored bytes of a list from which it is made in pieces.
+inline constexpr std::size_t kInPieces = 1024 * 1024;
+
 struct ListMeta {
   store::Revision revision = 0;
   std::string continue_token;
@@ -50,8 +64,9 @@ Response present_values(const Context& context, const Resource& resource,
 
 /// Reads a record for a caller in this process: without managedFields where it does not want them.
 Result<Value> read_record(const Context& context, const store::Record& record);
-/// The object of an event in the form of the context, which is not a Table.
-Value event_value(const Context& context, const Resource& resource, const Value& stored);
+/// The object of an event in the form of the context, which is not a Table. `stored` is in the
+/// version of the resource already where a webhook converts.
+Result<Value> event_value(const Context& context, const Resource& resource, const Value& stored);
 /// {"type":…,"object":…}\n in the form of the context; `columns`: with column definitions, for the
 /// first event of a Table watch.
 std::string present_event(const Context& context, const Resource& resource, std::string_view type,

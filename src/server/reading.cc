@@ -1,5 +1,6 @@
 #include "server/reading.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/strings.h"
@@ -12,24 +13,26 @@
 namespace dibs::server {
 namespace {
 
-Error expired_token(const ContinueToken& token) {
-  ContinueToken inconsistent{-1, token.start};
-  return Error::expired(
-      cat("The provided continue parameter is too old to display a consistent list result. You can "
-          "start a "
-          "new list without the continue parameter, or use the continue token in this response to "
-          "retrieve "
-          "the remainder of the results. Continuing with the provided token results in an "
-          "inconsistent list "
-          "- objects that were created, modified, or deleted between the time the first chunk was "
-          "returned "
-          "and now may show up in the list. ",
-          inconsistent.encode()));
+/// Of objects that are converted before it is known whether they are wanted.
+constexpr std::size_t kMostConverted = 500;
+
+/// With a token by which the list can be gone on with, as it is now.
+ListAnswer expired_token(const Context& context, const ContinueToken& token) {
+  const Error error = Error::expired(
+      "The provided continue parameter is too old to display a consistent list result. You can "
+      "start a new list without the continue parameter, or use the continue token in this response "
+      "to retrieve the remainder of the results. Continuing with the provided token results in an "
+      "inconsistent list - objects that were created, modified, or deleted between the time the "
+      "first chunk was returned and now may show up in the list.");
+  Value status = status_value(error);
+  status.mut("metadata").set("continue", ContinueToken{-1, token.start}.encode());
+  return {present_value(context, http_status(error), status), nullptr};
 }
 
 /// Reads on until `limit` matching records are found or the prefix ends.
 struct Page {
   std::vector<store::RecordPtr> records;
+  std::vector<Value> served;  // the same, where a webhook converts and it is not long
   store::Revision revision = 0;
   bool more = false;
   std::size_t remaining = 0;
@@ -50,13 +53,72 @@ Result<Page> read_page(store::Store& store, store::RangeQuery query, std::size_t
   }
   for (auto& record : listing.records) {
     DIBS_TRY(Value object, decode_stored(*record));
-    if (!selection.matches(to_served(resource, object))) continue;
+    DIBS_TRY(const Value served, to_served(resource, object));
+    if (!selection.matches(served)) continue;
     if (limit > 0 && page.records.size() == limit) {
       page.more = true;
       break;
     }
     page.records.push_back(std::move(record));
   }
+  return page;
+}
+
+/// The same where a webhook converts: all that is read, or, where a selection has to see objects to
+/// know which it wants, a part after the other until the page is full. What comes to be long is not
+/// kept but converted when it is sent: whoever reads slowly is not to take so much memory.
+Result<Page> read_converted(Context& context, store::Store& store, store::RangeQuery query,
+                            std::size_t limit, const Selection& selection) {
+  Page page;
+  const bool all = selection.everything();
+  const auto is_long = [&](std::size_t bytes) {
+    return bytes >= kInPieces && !context.request.takes_values;
+  };
+  std::size_t kept = 0;
+  query.limit = limit;
+  do {
+    DIBS_TRY(store::Listing listing, store.range(query));
+    page.revision = listing.revision;
+    page.more = listing.more;
+    page.remaining = listing.remaining;
+    if (all) {
+      for (const auto& record : listing.records) kept += record->value->size();
+      if (is_long(kept)) {
+        page.records = std::move(listing.records);
+        return page;
+      }
+    }
+    if (page.more) query.from = cat(listing.records.back()->key, std::string_view("\0", 1));
+    for (std::size_t begin = 0, end = 0; begin < listing.records.size(); begin = end) {
+      std::vector<Value> objects;
+      for (std::size_t bytes = 0;
+           end < listing.records.size() && objects.size() < kMostConverted && bytes < kInPieces;) {
+        const store::Record& record = *listing.records[end++];
+        DIBS_TRY(Value object, read_record(context, record));
+        objects.push_back(std::move(object));
+        bytes += record.value->size();
+      }
+      DIBS_TRY(objects, served_to(context, std::move(objects)));
+      for (std::size_t i = 0; i < objects.size(); ++i) {
+        if (!all && !selection.matches(objects[i])) continue;
+        if (limit > 0 && page.records.size() == limit) {
+          page.more = true;
+          return page;
+        }
+        auto& record = listing.records[begin + i];
+        if (!all) kept += record->value->size();
+        page.records.push_back(std::move(record));
+        if (is_long(kept)) {
+          page.served.clear();
+        } else {
+          page.served.push_back(std::move(objects[i]));
+        }
+      }
+    }
+    // All parts are of one moment.
+    query.at = page.revision;
+    query.limit = std::min(2 * query.limit, kMostConverted);
+  } while (page.more && page.records.size() < limit);
   return page;
 }
 
@@ -93,7 +155,7 @@ Result<ListAnswer> handle_list(Context& context, Objects& objects) {
     DIBS_TRY(ContinueToken token, ContinueToken::decode(options.continue_token));
     query.from = query.prefix + token.start;
     query.at = token.version > 0 ? token.version : 0;
-    if (query.at > 0 && query.at < store.compacted()) return expired_token(token);
+    if (query.at > 0 && query.at < store.compacted()) return expired_token(context, token);
     if (options.version_given) limit = 0;
   } else if (options.version_given) {
     if (options.version > store.revision())
@@ -104,7 +166,8 @@ Result<ListAnswer> handle_list(Context& context, Objects& objects) {
     if (options.version == 0) limit = 0;
   }
 
-  DIBS_TRY(Page page, read_page(store, query, limit, resource, selection));
+  DIBS_TRY(Page page, resource.conversion ? read_converted(context, store, query, limit, selection)
+                                          : read_page(store, query, limit, resource, selection));
   ListMeta meta{page.revision, {}, std::nullopt};
   if (page.more) {
     std::string_view last = page.records.back()->key;
@@ -112,6 +175,10 @@ Result<ListAnswer> handle_list(Context& context, Objects& objects) {
     meta.continue_token = token.encode();
     if (selection.everything()) meta.remaining = page.remaining;
   }
+  if (resource.conversion && page.served.size() == page.records.size())
+    return ListAnswer{present_values(context, resource, page.served, meta), nullptr};
+  // A long one has none while it is sent.
+  if (resource.conversion) context.seat.reset();
   return present_list(context, resource, std::move(page.records), meta);
 }
 

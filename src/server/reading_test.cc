@@ -96,6 +96,10 @@ TEST_F(Reads, a_page_of_a_forgotten_state_is_gone_and_tells_how_to_go_on) {
 
   EXPECT_EQ(second.status, 410);
   EXPECT_EQ(second.reason(), "Expired");
+  Reply rest =
+      api.get(cat(kConfigMaps, "?limit=3&continue=", second.body["metadata"]["continue"].str()));
+  EXPECT_THAT(names_of(rest.body), ElementsAre("bb", "c", "d"));
+  EXPECT_EQ(rest.body["metadata"]["remainingItemCount"].as_int(), 1);
 }
 
 TEST_F(Reads, an_exact_version_shows_the_past) {

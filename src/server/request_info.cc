@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "base/time.h"
 
 namespace dibs::server {
 namespace {
@@ -24,6 +25,16 @@ bool query_flag(const net::Target& target, std::string_view name) {
   if (!target.has(name)) return false;
   auto value = target.get(name);
   return value != "0" && to_lower(value) != "false";
+}
+
+Result<> check_timeout(const net::Target& target) {
+  const auto text = target.get("timeout");
+  if (text.empty()) return success();
+  if (const auto parsed = parse_duration(text); !parsed.ok()) {
+    return Error::bad_request(
+        cat("invalid timeout specified in the request URL - ", parsed.error().message()));
+  }
+  return success();
 }
 
 RequestInfo parse_request_info(std::string_view method, const net::Target& target) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "net/http.h"
 
 namespace dibs::server {
@@ -36,5 +37,8 @@ RequestInfo parse_request_info(std::string_view method, const net::Target& targe
 /// As Go reads a query boolean: "", "0" and "false" are false where the parameter is absent or so
 /// written; everything else is true.
 bool query_flag(const net::Target& target, std::string_view name);
+
+/// Of the parameter `timeout`: a Go duration. Errors: bad_request.
+Result<> check_timeout(const net::Target& target);
 
 }  // namespace dibs::server

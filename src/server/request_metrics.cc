@@ -39,8 +39,7 @@ void RequestMetrics::count(const Context& context, int status, Duration took) {
   auto scope = scope_of(info);
   if (!known && !info.is_resource && verb != "GET") verb = "other";
   total_.with({verb, group, version, resource, sub, scope, code}).add();
-  seconds_.with({verb, group, version, resource, sub, scope})
-      .observe(static_cast<double>(took.count()) / 1e9);
+  seconds_.with({verb, group, version, resource, sub, scope}).observe(took);
 }
 
 }  // namespace dibs::server

@@ -19,7 +19,8 @@ namespace dibs::server {
 
 using json::Value;
 
-struct CustomKind;  // custom_kinds.h
+struct CustomKind;        // custom_kinds.h
+class ConversionWebhook;  // conversion.h
 
 struct Resource : api::ResourceInfo {
   const api::KindRules* rules = nullptr;
@@ -32,7 +33,12 @@ struct Resource : api::ResourceInfo {
   using ToStorage =
       std::function<Result<Value>(const Value& object, const Value* existing, bool status_write)>;
   ToStorage to_storage;
-  std::function<Value(const Value&)> from_storage;
+  /// Errors: of a conversion webhook.
+  std::function<Result<Value>(const Value&)> from_storage;
+  /// Who converts objects of the kind, where that is a webhook; null elsewhere. Then writes are
+  /// made in this version, as clients see it: `to_storage` is empty, and the last step before the
+  /// commit converts (Write::storing).
+  std::shared_ptr<const ConversionWebhook> conversion;
   /// Objects that are stored with this apiVersion go out as they are, though others of the resource
   /// are converted. "" for none.
   std::string shown_as_stored;
@@ -46,6 +52,9 @@ struct Resource : api::ResourceInfo {
   bool ending = false;
 
   bool has_verb(std::string_view verb) const;
+  /// Requests may wait for a webhook; those of the stored version as well, where objects are still
+  /// stored in another one, or somebody is to be shown them in another one.
+  bool calls_out() const { return conversion != nullptr; }
   std::string key(std::string_view name_space, std::string_view name) const;
   /// The prefix of a namespace's objects, or of all for "".
   std::string namespace_prefix(std::string_view name_space) const;

@@ -334,7 +334,7 @@ TEST_P(BadFlags, AreToldWithWhatIsKnown) {
 INSTANTIATE_TEST_SUITE_P(
     Options, BadFlags,
     testing::Values(
-        BadFlagsCase{"1.31", "", "", "--emulate-release: release \"1.31\" is not known; known are"},
+        BadFlagsCase{"1.26", "", "", "--emulate-release: release \"1.26\" is not known; known are"},
         BadFlagsCase{"1.30", "Nope=true", "", "--feature-gates: unrecognized feature gate: Nope"},
         BadFlagsCase{"1.30", "", "resource.k8s.io/v1=true",
                      "--runtime-config: unknown api version \"resource.k8s.io/v1\"; known are"},

@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "json/parse.h"
+#include "net/x509.h"
 #include "server/test_support.h"
 
 namespace dibs::server {
@@ -186,6 +187,28 @@ TEST(BootstrapRoles, GetWhatAnotherReleaseNeeds) {
 
   api.restart();
   EXPECT_EQ(api.get(scheduler).body, after) << "nothing is added twice";
+}
+
+TEST(Tokens, are_good_where_the_issuer_is_called_as_the_old_one) {
+  Options options;
+  options.issuer = "kubernetes/serviceaccount";
+  options.account_key_pem = *net::make_private_key();
+  TestServer server(options);
+  server.add_account("default", "bot");
+  const Reply made = server.post(
+      "/api/v1/namespaces/default/serviceaccounts/bot/token",
+      from_text("{'apiVersion':'authentication.k8s.io/v1','kind':'TokenRequest','spec':{}}"));
+  ASSERT_EQ(made.status, 201) << made.text;
+
+  const Reply review = server.post(
+      "/apis/authentication.k8s.io/v1/tokenreviews",
+      from_text(cat("{'apiVersion':'authentication.k8s.io/v1','kind':'TokenReview','spec':"
+                    "{'token':'",
+                    made.body["status"]["token"].as_string(), "'}}")));
+
+  EXPECT_EQ(review.body["status"]["user"]["username"].as_string(),
+            "system:serviceaccount:default:bot")
+      << review.text;
 }
 
 }  // namespace

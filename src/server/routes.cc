@@ -8,20 +8,13 @@
 #include "json/parse.h"
 #include "net/gzip.h"
 #include "server/presenting.h"
+#include "server/server_leases.h"
 #include "server/status.h"
 
 namespace dibs::server {
 namespace {
 
-constexpr std::string_view kChecks[] = {"ping", "log", "etcd", "shutdown"};
-
 net::Response not_found_page() { return text_response(404, "404 page not found\n"); }
-
-net::Response plain_text(int status, std::string text) {
-  net::Response response = text_response(status, std::move(text));
-  response.headers.add("Cache-Control", "no-cache, private");
-  return response;
-}
 
 std::string digest_of(std::string_view body) {
   unsigned char hash[SHA256_DIGEST_LENGTH];
@@ -79,14 +72,19 @@ json::Value version_document(std::string_view release) {
 
 }  // namespace
 
+Routes::DocumentPtr Routes::with_digest(std::string body) {
+  std::string etag = digest_of(body);
+  return std::make_shared<const Document>(Document{std::move(body), std::move(etag)});
+}
+
 Response Routes::handle(const Context& context) {
   std::string_view path = context.target.path;
   const std::string& method = context.request.method;
   for (std::string_view which : {"healthz", "livez", "readyz"}) {
     if (!path.starts_with("/") || !path.substr(1).starts_with(which)) continue;
     std::string_view rest = path.substr(1 + which.size());
-    if (rest.empty()) return health(context, which, "");
-    if (rest.front() == '/') return health(context, which, rest.substr(1));
+    if (rest.empty()) return sources_.health->all(which, context.target);
+    if (rest.front() == '/') return sources_.health->one(which, rest.substr(1));
   }
   if (path == "/version" || path == "/version/") {
     if (method != "GET") return status_response(method_not_allowed_error());
@@ -97,6 +95,8 @@ Response Routes::handle(const Context& context) {
     response.body = json::write_pretty(body);
     return response;
   }
+  if (path == "/debug/api_priority_and_fairness/dump_priority_levels")
+    return text_response(200, sources_.priority_levels());
   if (path == "/metrics") {
     net::Response response;
     response.headers.add("Content-Type", std::string(metrics::Registry::kContentType));
@@ -116,14 +116,18 @@ Response Routes::handle(const Context& context) {
     return response;
   }
   if (path == "/.well-known/openid-configuration") {
-    const std::string& issuer = sources_.options->issuer;
+    const Options& options = *sources_.options;
+    json::Value algorithms = json::Value::array();
+    for (const std::string& one : sources_.jwt_algorithms()) algorithms.push(one);
     return json_response(
         200, json::Value::object(
-                 {{"issuer", issuer},
-                  {"jwks_uri", cat("https://", sources_.options->advertise, "/openid/v1/jwks")},
+                 {{"issuer", options.issuer},
+                  {"jwks_uri", options.jwks_uri.empty()
+                                   ? cat("https://", service_place(options), "/openid/v1/jwks")
+                                   : options.jwks_uri},
                   {"response_types_supported", json::Value::array({"id_token"})},
                   {"subject_types_supported", json::Value::array({"public"})},
-                  {"id_token_signing_alg_values_supported", json::Value::array({"ES256"})}}));
+                  {"id_token_signing_alg_values_supported", std::move(algorithms)}}));
   }
   if (path == "/") {
     json::Value paths = json::Value::array();
@@ -137,52 +141,9 @@ Response Routes::handle(const Context& context) {
   return not_found_page();
 }
 
-/// On a full disk the server lives, but is not ready: a restart would not help.
-Result<> Routes::store_state(bool ready) const {
-  DIBS_CHECK(sources_.store_health());
-  return ready ? sources_.store_room() : success();
-}
-
-Response Routes::health(const Context& context, std::string_view which,
-                        std::string_view check) const {
-  bool single = context.target.path.size() > which.size() + 1;
-  std::vector<std::string_view> excluded;
-  for (const auto& [key, value] : context.target.query) {
-    if (key == "exclude") excluded.push_back(value);
-  }
-  bool known = false;
-  bool failed = false;
-  std::string report;
-  for (std::string_view name : kChecks) {
-    if (single && name != check) continue;
-    if (name == "shutdown" && which != "readyz") continue;
-    known = true;
-    if (std::find(excluded.begin(), excluded.end(), name) != excluded.end()) {
-      append(report, "[+]", name, " excluded: ok\n");
-      continue;
-    }
-    Result<> outcome = success();
-    if (name == "etcd") outcome = store_state(which == "readyz");
-    if (name == "shutdown" && sources_.leaving()) {
-      outcome = Error::unavailable("process is shutting down");
-    }
-    failed = failed || !outcome.ok();
-    if (outcome.ok()) {
-      append(report, "[+]", name, " ok\n");
-    } else {
-      // That the disk is full is no secret: whoever waits for readiness can do something about it.
-      append(report, "[-]", name, " failed: ", outcome.error().message(), "\n");
-    }
-  }
-  if (single && !known) return not_found_page();
-  bool verbose = context.target.has("verbose");
-  if (failed) return plain_text(500, cat(report, which, " check failed\n"));
-  if (single || !verbose) return plain_text(200, "ok");
-  return plain_text(200, cat(report, which, " check passed\n"));
-}
-
 Response Routes::discovery(const Context& context, std::string_view path) {
   const api::Catalog& catalog = context.resources->catalog;
+  const ExtensionsPtr extensions = sources_.extensions();
   if (path.ends_with('/')) path.remove_suffix(1);
   std::vector<std::string_view> parts = split(path.substr(1), '/');
   bool core = parts[0] == "api";
@@ -198,41 +159,42 @@ Response Routes::discovery(const Context& context, std::string_view path) {
     }
     if (!version.empty()) {
       std::string key = cat("discovery/", parts[0], "/", version);
-      Cached document;
-      {
-        MutexLock lock(mutex_);
-        Cached& cached = cache_[key];
-        if (cached.generation != context.resources->generation) {
-          cached.body = json::write(api::aggregated_discovery(catalog, core, version));
-          cached.etag = digest_of(cached.body);
-          cached.generation = context.resources->generation;
-        }
-        document = cached;
+      const Generations wanted{context.resources->generation, extensions->generation};
+      auto document = find(key, wanted);
+      if (!document) {
+        json::Value list = api::aggregated_discovery(catalog, core, version);
+        if (!core) add_to_discovery(list, *extensions);
+        document = with_digest(json::write(list));
+        keep(key, wanted, document);
       }
       net::Response response;
       response.headers.add("Content-Type", cat("application/json;g=apidiscovery.k8s.io;v=", version,
                                                ";as=APIGroupDiscoveryList"));
-      response.headers.add("ETag", cat("\"", document.etag, "\""));
+      response.headers.add("ETag", cat("\"", document->etag, "\""));
       response.headers.add("Vary", "Accept");
       response.headers.add("Cache-Control", "public");
-      if (context.request.headers.get("If-None-Match") == cat("\"", document.etag, "\"")) {
+      if (context.request.headers.get("If-None-Match") == cat("\"", document->etag, "\"")) {
         response.status = 304;
         return response;
       }
-      response.body = std::move(document.body);
+      response.body = document->body;
       return response;
     }
     json::Value body =
         core ? api::api_versions(sources_.options->advertise) : api::api_group_list(catalog);
+    if (!core) add_to_group_list(body, *extensions);
     return present_value(context, 200, body);
   }
   const api::GroupInfo* group = catalog.group(core ? std::string_view() : parts[1]);
-  if (!group) return not_found_page();
+  const bool extended = !core && extensions->has_group(parts[1]);
+  if (!group && (!extended || parts.size() != 2)) return not_found_page();
   auto answer = negotiate_answer(context.request, context.target, AnswerTo::one);
   if (!answer.ok()) return status_response(answer.error());
   if (!core && parts.size() == 2) {
     if (context.request.method != "GET") return status_response(method_not_allowed_error());
-    return present_value(context, 200, api::api_group(*group));
+    json::Value body = group ? api::api_group(*group) : json::Value();
+    if (extended) body = group_with(std::move(body), parts[1], *extensions);
+    return present_value(context, 200, body);
   }
   const api::VersionInfo* version = group->version(core ? parts[1] : parts[2]);
   if (!version) return group->custom ? not_found_page() : status_response(unknown_resource_error());
@@ -240,58 +202,76 @@ Response Routes::discovery(const Context& context, std::string_view path) {
   return present_value(context, 200, api::api_resource_list(*group, *version));
 }
 
+Routes::DocumentPtr Routes::find(const std::string& key, const Generations& wanted) const {
+  const MutexLock lock(mutex_);
+  const auto found = cache_.find(key);
+  return found != cache_.end() && found->second.of == wanted ? found->second.document : nullptr;
+}
+
+void Routes::keep(const std::string& key, const Generations& of, DocumentPtr document) {
+  const MutexLock lock(mutex_);
+  cache_[key] = {of, std::move(document)};
+}
+
+Routes::DocumentPtr Routes::make_openapi(const api::Catalog& catalog, std::string_view path,
+                                         bool protobuf, const Extensions& extensions) const {
+  const std::string release = cat("v", sources_.options->answers_as(), ".0");
+  if (path == "/openapi/v2") {
+    json::Value value = api::openapi_v2(catalog, release);
+    add_to_openapi_v2(value, extensions);
+    return with_digest(protobuf ? api::openapi_v2_protobuf(value) : json::write(value));
+  }
+  if (path == "/openapi/v3") {
+    json::Value index = api::openapi_v3_index(catalog);
+    add_to_openapi_v3(index, extensions);
+    return with_digest(json::write(index));
+  }
+  const auto value = api::openapi_v3(catalog, path.substr(12), release);
+  if (!value) return nullptr;
+  return std::make_shared<const Document>(
+      Document{json::write(*value), api::openapi_v3_hash(catalog, path.substr(12))});
+}
+
 Response Routes::openapi(const Context& context, std::string_view path) {
-  const api::Catalog& catalog = context.resources->catalog;
-  std::string release = cat("v", sources_.options->answers_as(), ".0");
   bool protobuf = path == "/openapi/v2" && context.request.headers.get("Accept").find(
                                                "proto-openapi.spec.v2") != std::string_view::npos;
   std::string key = cat(path, protobuf ? "|pb" : "");
-  Cached document;
-  {
-    MutexLock lock(mutex_);
-    Cached& cached = cache_[key];
-    if (cached.generation != context.resources->generation) {
-      if (path == "/openapi/v2") {
-        json::Value value = api::openapi_v2(catalog, release);
-        cached.body = protobuf ? api::openapi_v2_protobuf(value) : json::write(value);
-        cached.etag = digest_of(cached.body);
-      } else if (path == "/openapi/v3") {
-        cached.body = json::write(api::openapi_v3_index(catalog));
-        cached.etag = digest_of(cached.body);
-      } else {
-        auto value = api::openapi_v3(catalog, path.substr(12), release);
-        if (!value) {
-          cache_.erase(key);
-          net::Response missing;
-          missing.status = 404;
-          return missing;
-        }
-        cached.body = json::write(*value);
-        cached.etag = api::openapi_v3_hash(catalog, path.substr(12));
+  const ExtensionsPtr extensions = sources_.extensions();
+  const Generations wanted{context.resources->generation, extensions->documents};
+  auto document = find(key, wanted);
+  if (!document) {
+    // One at a time, on threads that may wait; nobody else does.
+    const MutexLock making(making_);
+    document = find(key, wanted);
+    if (!document) {
+      document = make_openapi(context.resources->catalog, path, protobuf, *extensions);
+      if (!document) {
+        net::Response missing;
+        missing.status = 404;
+        return missing;
       }
-      cached.generation = context.resources->generation;
+      keep(key, wanted, document);
     }
-    document = cached;
   }
   net::Response response;
   std::string_view hash = context.target.get("hash");
-  if (path.starts_with("/openapi/v3/") && !hash.empty() && hash != document.etag) {
+  if (path.starts_with("/openapi/v3/") && !hash.empty() && hash != document->etag) {
     response.status = 301;
-    response.headers.add("Location", cat(path, "?hash=", document.etag));
+    response.headers.add("Location", cat(path, "?hash=", document->etag));
     return response;
   }
   response.headers.add("Content-Type",
                        path == "/openapi/v3" ? "text/plain; charset=utf-8"
                        : protobuf ? "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
                                   : "application/json");
-  response.headers.add("Etag", cat("\"", document.etag, "\""));
+  response.headers.add("Etag", cat("\"", document->etag, "\""));
   response.headers.add("Vary", "Accept");
   if (!hash.empty()) response.headers.add("Cache-Control", "public, immutable");
-  if (context.request.headers.get("If-None-Match") == cat("\"", document.etag, "\"")) {
+  if (context.request.headers.get("If-None-Match") == cat("\"", document->etag, "\"")) {
     response.status = 304;
     return response;
   }
-  response.body = std::move(document.body);
+  response.body = document->body;
   if (response.body.size() > 1024 &&
       net::accepts_gzip(context.request.headers.get("Accept-Encoding"))) {
     response.body = net::gzip(response.body);

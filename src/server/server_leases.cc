@@ -42,12 +42,6 @@ bool is_loopback(std::string_view host) {
   return host.starts_with("127.") || host == "::1" || host == "localhost";
 }
 
-/// Where the Service leads to.
-Place place_for(const Options& options) {
-  Place out = place_of(options.advertise);
-  return is_loopback(out.host) && !options.pods_place.empty() ? place_of(options.pods_place) : out;
-}
-
 /// Of what all servers of a cluster must have in common. Says nothing of the key in it.
 std::string authority_mark(const Options& options) {
   const std::string both = cat(options.ca_pem, options.account_key_pem);
@@ -85,12 +79,17 @@ Value metadata(Value labels) {
 
 }  // namespace
 
+std::string service_place(const Options& options) {
+  const bool alone = is_loopback(place_of(options.advertise).host) && !options.pods_place.empty();
+  return alone ? options.pods_place : options.advertise;
+}
+
 struct ServerLeases::State : std::enable_shared_from_this<ServerLeases::State> {
   State(runtime::Runtime& world, store::Store& where, ResourceTable& table, const Options& how)
       : runtime(world),
         store(where),
         resources(table),
-        place(place_for(how)),
+        place(place_of(service_place(how))),
         mark(authority_mark(how)),
         several(where.shared() && !is_loopback(place_of(how.advertise).host)) {}
 

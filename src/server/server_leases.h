@@ -23,6 +23,9 @@
 
 namespace dibs::server {
 
+/// host:port that the Service leads to.
+std::string service_place(const Options& options);
+
 class ServerLeases {
  public:
   /// All must outlive it.

@@ -40,6 +40,23 @@ struct TwoServers : testing::Test {
   Servers world{2};
 };
 
+/// Allows everything, and counts.
+class CountingHook : public WebhookTransport {
+ public:
+  WebhookReply post(const WebhookCall& call) override {
+    ++asked;
+    const Value review = json::parse(call.body).value();
+    net::Response out;
+    out.body = json::write(Value::object(
+        {{"kind", "AdmissionReview"},
+         {"apiVersion", review["apiVersion"]},
+         {"response", Value::object({{"uid", review["request"]["uid"]}, {"allowed", allows}})}}));
+    return {out, {}};
+  }
+  int asked = 0;
+  bool allows = true;
+};
+
 TEST_F(TwoServers, show_what_was_written_through_the_other) {
   const Value made = make(0, "a");
   EXPECT_EQ(world.get(1, map_at("a")).body, made);
@@ -94,6 +111,73 @@ TEST_F(TwoServers, stop_to_delete_a_collection_at_the_first_refusal) {
       world.send(1, make_request("DELETE", kConfigMaps, R"({"preconditions":{"uid":"another"}})"));
   EXPECT_EQ(refused.status, 409) << refused.text;
   EXPECT_GE(world.truth("/registry/configmaps/default/").size(), 2U);
+}
+
+std::string namespace_at(std::string_view name) { return cat("/api/v1/namespaces/", name); }
+
+TEST_F(TwoServers, make_nothing_in_a_namespace_whose_end_only_the_other_has_seen) {
+  const Reply made = world.post(0, "/api/v1/namespaces", from_text("{'metadata':{'name':'n'}}"));
+  ASSERT_EQ(made.status, 201) << made.text;
+  ASSERT_EQ(world.get(1, namespace_at("n")).status, 200);
+  world.views[1]->hold();
+
+  ASSERT_EQ(world.remove(0, namespace_at("n")).status, 200);
+  const auto ending = world.begin(
+      1, make_request("POST", cat(namespace_at("n"), "/configmaps"), json::write(config_map("a"))));
+  world.sim.run_until_idle();
+  EXPECT_NE(ending->status, 201);
+  Value object = world.get(0, namespace_at("n")).body;
+  object.mut("spec").erase("finalizers");
+  ASSERT_EQ(world.put(0, cat(namespace_at("n"), "/finalize"), object).status, 200);
+  const auto gone = world.begin(
+      1, make_request("POST", cat(namespace_at("n"), "/configmaps"), json::write(config_map("b"))));
+  world.sim.run_until_idle();
+  EXPECT_NE(gone->status, 201);
+
+  world.views[1]->release();
+  EXPECT_EQ(world.wait(gone).status, 404) << gone->text;
+  EXPECT_THAT(world.wait(ending).status, testing::AnyOf(403, 404)) << ending->text;
+  EXPECT_TRUE(world.truth("/registry/configmaps/n/").empty());
+}
+
+TEST_F(TwoServers, make_things_beside_each_other_in_a_namespace) {
+  make(0, "a");
+  world.settle();
+  const auto before = world.log.range("").revision;
+  const auto b = world.begin(1, make_request("POST", kConfigMaps, json::write(config_map("b"))));
+  make(0, "c");
+  EXPECT_EQ(world.wait(b).status, 201);
+  EXPECT_EQ(world.log.range("").revision, before + 2) << "neither wrote anything else";
+}
+
+TEST(SharedWebhooks, are_asked_once_whatever_becomes_of_the_write) {
+  const auto hook = std::make_shared<CountingHook>();
+  Options options;
+  options.webhooks = hook;
+  Servers world(2, 1, {}, options);
+  world.views[1]->set_delays(kSlow);
+  for (const char* kind : {"mutating", "validating"}) {
+    const Reply made = world.post(
+        0, cat("/apis/admissionregistration.k8s.io/v1/", kind, "webhookconfigurations"),
+        from_text("{'metadata':{'name':'h'},'webhooks':[{'name':'h.example.com','sideEffects':"
+                  "'None','admissionReviewVersions':['v1'],'clientConfig':{'url':'https://hook/'},"
+                  "'rules':[{'apiGroups':[''],'apiVersions':['v1'],'resources':['configmaps'],"
+                  "'operations':['*']}]}]}"));
+    ASSERT_EQ(made.status, 201) << made.text;
+  }
+  world.settle();
+  const auto asked_by = [&](const Reply& reply, int status) {
+    EXPECT_EQ(reply.status, status) << reply.text;
+    return std::exchange(hook->asked, 0);
+  };
+
+  EXPECT_EQ(asked_by(world.post(1, cat(kConfigMaps, "?dryRun=All"), config_map("a")), 201), 2);
+  const Reply made = world.post(1, kConfigMaps, config_map("a"));
+  EXPECT_EQ(asked_by(made, 201), 2);
+  EXPECT_EQ(asked_by(world.put(1, map_at("a"), made.body), 200), 2) << "changes nothing";
+  EXPECT_EQ(asked_by(world.remove(1, map_at("a")), 200), 2);
+  hook->allows = false;
+  EXPECT_EQ(asked_by(world.post(1, kConfigMaps, config_map("b")), 400), 1);
 }
 
 TEST_F(TwoServers, go_on_with_the_pages_of_the_other) {
@@ -299,7 +383,7 @@ TEST(SeveralServers, start_together_on_an_empty_store) {
   bool begun = false;
   log.on_written([&](const auto&) {
     if (std::exchange(begun, true)) return;
-    auto opened = ApiServer::open(sim.runtime(), *second_view, {});
+    auto opened = ApiServer::open(sim.runtime(), *second_view, Options());
     ASSERT_TRUE(opened.ok()) << opened.error().message();
     second = std::move(opened).value();
   });

@@ -13,7 +13,7 @@ Value status_value(const Error& error) {
                                 {"metadata", Value::object()},
                                 {"status", "Failure"}});
   if (!error.message().empty()) status.set("message", error.message());
-  if (auto text = reason(error.code()); !text.empty()) status.set("reason", text);
+  if (auto text = reason(error); !text.empty()) status.set("reason", text);
   if (const ErrorDetails* details = error.details()) {
     Value out = Value::object();
     if (!details->name.empty()) out.set("name", details->name);
@@ -33,9 +33,10 @@ Value status_value(const Error& error) {
     }
     if (details->retry_after_seconds > 0)
       out.set("retryAfterSeconds", details->retry_after_seconds);
-    status.set("details", std::move(out));
+    // Whoever words a refusal himself decides whether it has details.
+    if (details->status == 0 || !out.empty()) status.set("details", std::move(out));
   }
-  status.set("code", http_status(error.code()));
+  status.set("code", http_status(error));
   return status;
 }
 
@@ -59,7 +60,7 @@ net::Response text_response(int status, std::string text) {
 }
 
 net::Response status_response(const Error& error) {
-  net::Response response = json_response(http_status(error.code()), status_value(error));
+  net::Response response = json_response(http_status(error), status_value(error));
   if (const ErrorDetails* details = error.details(); details && details->retry_after_seconds > 0) {
     response.headers.add("Retry-After", cat(details->retry_after_seconds));
   }

@@ -17,6 +17,7 @@ namespace dibs::server {
 
 /// A write that is answered with "Created", whatever it makes.
 Reply answered_with_created(std::shared_ptr<Write> write);
+Response created_answer(const Context& context);
 
 class Subresources {
  public:
@@ -48,8 +49,10 @@ class Subresources {
   Result<StreamPlace> proxied_node(Context& context);
   Result<StreamPlace> proxied_pod(Context& context);
   Result<StreamPlace> proxied_service(Context& context);
-  Result<> mark_disrupted(Context& context, const Value& pod);
-  Result<> spend_disruption(Context& context, const Value& pod);
+  Result<StreamPlace> place_in(const Context& context, const Value& pod, std::string_view scheme,
+                               std::string_view port) const;
+  Result<> end_pod(Context& context, DeleteOptions options);
+  Result<std::string> spend_disruption(Context& context, const Value& pod);
   Result<Value> budget_of(const Context& context, const Resource& budgets, const Value& pod);
   void copy_topology(Value& pod, std::string_view node_name) const;
 

@@ -5,16 +5,19 @@
 #include "base/strings.h"
 #include "server/field_management.h"
 #include "server/objects.h"
+#include "server/refusal.h"
 #include "server/status.h"
 #include "server/stored.h"
 
 namespace dibs::server {
 namespace {
 
-bool spec_changed(const Value& object, const Value& old) {
-  auto differs = [](const Value& a, const Value& b) {
+/// Whether anything but metadata did; `status`: that, too.
+bool content_changed(const Value& object, const Value& old, bool status) {
+  auto differs = [status](const Value& a, const Value& b) {
     for (const auto& [key, value] : a.members()) {
-      if (key == "metadata" || key == "status" || key == "kind" || key == "apiVersion") continue;
+      if (key == "metadata" || key == "kind" || key == "apiVersion") continue;
+      if (key == "status" && !status) continue;
       const Value* other = b.find(key);
       if (!other || !(*other == value)) return true;
     }
@@ -109,7 +112,9 @@ Result<> prepare(Write& write) {
   } else if (write.subresource != "binding") {
     if (rules.has_status) keep_from_old(object, write.old, "status");
     if (rules.prepare_update) rules.prepare_update(object, write.old, rule_context(write));
-    if (write.resource.rules->tracks_generation && spec_changed(object, write.old)) {
+    // The status of a custom resource without a door of its own is content like the rest.
+    if (write.resource.rules->tracks_generation &&
+        content_changed(object, write.old, write.resource.custom)) {
       object.mut("metadata").set("generation", write.old["metadata"]["generation"].as_int() + 1);
     }
   }
@@ -137,24 +142,30 @@ bool brings_end_nearer(const Write& write) {
          write.op->value->size() <= encode_stored(write.old).size() + kEndsText;
 }
 
-void finish(Write& write, store::Revision found) {
+/// Of a StorageVersionMigration, which writes objects as they are so that they are stored as they
+/// would be today: with today's key, for one.
+constexpr std::string_view kMigrator = "storage-version-migrator-controller";
+
+Result<> finish(Write& write, store::Revision found) {
   Outcome& outcome = write.outcome;
   outcome.removed = ends_deletion(write);
-  if (!outcome.removed && write.object == write.old) {
+  if (!outcome.removed && !write.moves && write.object == write.old &&
+      write.context.field_manager != kMigrator) {
     outcome.object = write.old;
-    return;
+    return success();
   }
   outcome.object = write.object;
-  if (write.is_dry_run()) return;
+  if (write.is_dry_run()) return success();
   if (outcome.removed) {
     // Upstream shows a deleted object at the version it last had.
     outcome.version = found;
     write.op = store::Op{write.key(), nullptr, found};
-    return;
+    return success();
   }
-  write.op = write.storing(write.object, found);
+  DIBS_TRY(write.op, write.storing(write.object, found));
   write.op->frees = brings_end_nearer(write);
   outcome.bytes = write.op->value;
+  return success();
 }
 
 }  // namespace
@@ -166,7 +177,7 @@ Result<> Objects::update(Write& write) const {
     if (write.may_create) return create(write);
     return not_found_error(resource.group, resource.plural, write.name);
   }
-  DIBS_TRY(write.old, decode_stored(*record));
+  DIBS_CHECK(read_old(write, *record));
   DIBS_TRY(Wanted wanted, write.make(&write.old));
   write.object = std::move(wanted.object);
   for (auto& text : api::dedup_owner_references(write.object)) write.context.warn(std::move(text));
@@ -183,8 +194,7 @@ Result<> Objects::update(Write& write) const {
   write.object = api::keep_times(write.old, std::move(write.object));
   DIBS_CHECK(admission_.allocate(write));
   DIBS_CHECK(admission_.validate(write));
-  finish(write, record->modified);
-  return success();
+  return finish(write, record->modified);
 }
 
 Result<> Objects::judge_update(Write& write) const {
@@ -197,10 +207,12 @@ Result<> Objects::judge_update(Write& write) const {
   const auto& validate = write.writes_status() ? rules.validate_status : rules.validate_update;
   // A binding sets what no update may.
   if (validate && write.subresource != "binding") validate(write.object, write.old, errors);
+  if (rules.validate_status_at && write.writes_status()) {
+    rules.validate_status_at(write.object, write.old, write.context.now, errors);
+  }
   for (const std::string& text : errors.warnings()) write.context.warn(text);
   if (!errors.empty()) {
-    return errors.to_error(resource.kind, resource.hub_group,
-                           write.object["metadata"]["name"].as_string());
+    return refusal_of(resource, errors, write.object["metadata"]["name"].as_string());
   }
   if (rules.warnings && !write.writes_status()) {
     for (auto& text : rules.warnings(write.object, &write.old)) write.context.warn(std::move(text));

@@ -11,6 +11,8 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -27,7 +29,8 @@ class WatchStream;
 /// All watches of a server. Thread-safe.
 class Watches {
  public:
-  Watches(runtime::Runtime& runtime, store::Store& store);
+  /// Watches that name no time end after `least`, or up to twice as much.
+  Watches(runtime::Runtime& runtime, store::Store& store, Duration least);
   ~Watches();
 
   /// Answers a watch request: with an error at once, or with a stream that lives on by itself.
@@ -46,9 +49,14 @@ class Watches {
   void serve_starting();
   /// Of those that wait to begin.
   std::vector<std::shared_ptr<WatchStream>> alike_to(const WatchStream& stream);
+  /// The same of those that call out, for `stream` to read what all of them begin with; nothing
+  /// where another one is at it.
+  std::optional<std::vector<std::shared_ptr<WatchStream>>> begin_reading(const WatchStream& stream);
+  void end_reading(const WatchStream& stream);
   void forget(const std::shared_ptr<WatchStream>& stream);
 
   runtime::Runtime& runtime_;
+  const std::int64_t least_seconds_;
   store::Store& store_;
   mutable Mutex mutex_;
   std::unordered_set<std::shared_ptr<WatchStream>> streams_ DIBS_GUARDED_BY(mutex_);
@@ -57,6 +65,7 @@ class Watches {
   const unsigned most_starters_;  // tasks at once
   std::deque<std::weak_ptr<WatchStream>> starting_ DIBS_GUARDED_BY(mutex_);
   unsigned starters_ DIBS_GUARDED_BY(mutex_) = 0;
+  std::set<std::string> reading_ DIBS_GUARDED_BY(mutex_);  // what streams that call out begin with
   bool closed_ DIBS_GUARDED_BY(mutex_) = false;
 };
 

@@ -412,6 +412,18 @@ TEST_F(WatchTest, as_a_table_describes_its_columns_once) {
   EXPECT_EQ(events[1]["object"]["rows"][0]["cells"][0].as_string(), "b");
 }
 
+TEST_F(WatchTest, of_rows_with_nobody_knows_what_is_refused_as_a_list_is) {
+  constexpr const char* kTable = "application/json;as=Table;v=v1;g=meta.k8s.io";
+  for (const char* query : {"?includeObject=All", "?watch=1&includeObject=All"}) {
+    Reply reply = api.get(cat(kConfigMaps, query), kTable);
+    EXPECT_EQ(reply.status, 400) << query;
+    EXPECT_EQ(
+        reply.message(),
+        "Unable to convert to Table as requested: includeObject: Invalid value: \"All\": must "
+        "be 'Metadata', 'Object', 'None', or empty");
+  }
+}
+
 TEST_F(WatchTest, that_cannot_be_is_answered_at_once) {
   struct {
     const char* query;

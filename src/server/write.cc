@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/strings.h"
+#include "server/custom_kinds.h"
 #include "server/stored.h"
 
 namespace dibs::server {
@@ -39,7 +40,12 @@ void Write::begin() {
   outcome = {};
   operation = operation_of(verb);
   old = {};
+  moves = false;
   object = {};
+  second_round = false;
+  wants_second_round = false;
+  asked_policies = {};
+  asked_webhooks = {};
   refused_for_now_ = false;
 }
 
@@ -48,8 +54,14 @@ Error Write::not_yet(Error refusal) {
   return refusal;
 }
 
-store::Op Write::storing(const Value& what, store::Revision expected) const {
-  store::Op out = stored_op(key(), what, expected);
+Result<store::Op> Write::storing(const Value& what, store::Revision expected) const {
+  Value stored = what;
+  if (resource.conversion) {
+    DIBS_TRY(auto converted,
+             convert_custom(*resource.custom_kind, resource.storage_version, {what}));
+    stored = std::move(converted.front());
+  }
+  store::Op out = stored_op(key(), stored, expected);
   out.lifetime = resource.rules->lifetime;
   return out;
 }

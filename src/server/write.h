@@ -13,9 +13,10 @@
 //    6. judge     plugins, the rules of metadata and those of the kind tell the faults of fields
 //    7. allocate  plugins take what only one object may have and may put it into `object`
 //    8. validate  plugins refuse or let pass; nothing changes any more
-//    9. commit    one transaction of the store, which expects `old` to be there still, and what
-//                 plugins took to be free still (fences.h)
-//   10. settle    what became of it is known, and what plugins took ends
+//    9. charge    what it uses of a quota goes with it, in its turn
+//   10. commit    one transaction of the store, which expects `old` to be there still, what
+//                 plugins took to be free still (fences.h), and the namespace as it was judged
+//   11. settle    what became of it is known, and what plugins took ends
 //
 // A deletion has no `object`, so steps 2 to 6 are nothing; what is left of `old`, if it has to
 // wait, is made between 8 and 9. A dry run, and an update that changes nothing, is over after 8.
@@ -28,9 +29,10 @@
 // Where others write to the store as well (Store::shared), what is in memory may be older than the
 // request, so what ends without a commit is no answer yet: a refusal, a dry run, an update that
 // changes nothing. The driver then waits for sync() and begins again, once (Objects::is_final).
+// Webhooks are asked after that alone: they refuse the first beginning by that it is one.
 //
-// Step 9 is the driver's: Objects::run() waits for the disk; the server does not
-// and goes on with 10 when the store calls back (drive() in api_server.cc).
+// Step 10 is the driver's: Objects::run() waits for the disk; the server does not
+// and goes on with 11 when the store calls back (drive() in api_server_verbs.cc).
 //
 // One thread has a write at a time. It lives as long as its driver; context and resource outlive
 // it.
@@ -38,6 +40,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,13 +83,27 @@ class Ticket {
 using TicketPtr = std::unique_ptr<Ticket>;
 
 struct Outcome {
-  Value object;  // in the stored version; of a deletion: as it waits, or was last
+  Value object;  // as Write::object; of a deletion: as it waits, or was last
   bool created = false;
   bool removed = false;  // gone from the store
   /// That `object` shows; 0 where nothing was written.
   store::Revision version = 0;
   /// The stored bytes of `object`, where somebody has made them.
   SharedBytes bytes = {};
+};
+
+/// Whom one plugin of mutating admission has asked (step 4): somebody who wants to see what others
+/// have changed after him is asked once more, in a second round of all plugins.
+struct Asked {
+  std::set<std::string> before;  // and may be asked again
+  std::set<std::string> again;   // shall be
+  Value seen;                    // the object after the last of them
+
+  /// The object has changed: whoever was asked before shall be again.
+  void changed() {
+    again.merge(before);
+    before.clear();
+  }
 };
 
 class Write {
@@ -116,11 +133,18 @@ class Write {
 
   // What the steps make of it.
   Operation operation;
-  Value old;     // null where there is nothing
-  Value object;  // null where it is removed
+  /// Null where there is nothing. As `object`, in the stored version; in that of the request where
+  /// a webhook converts.
+  Value old;
+  bool moves = false;               // what is there is stored in another version than new ones
+  Value object;                     // null where it is removed
+  bool second_round = false;        // of step 4
+  bool wants_second_round = false;  // somebody outside has changed `object`
+  Asked asked_policies = {};
+  Asked asked_webhooks = {};
   std::vector<TicketPtr> tickets;
   std::optional<store::Op> op;    // to be committed; none: the write is over
-  std::vector<store::Op> fences;  // with it, in the same transaction
+  std::vector<store::Op> fences;  // and what goes with it, in the same transaction
   Outcome outcome;
 
   bool is(std::string_view group, std::string_view plural) const {
@@ -131,7 +155,7 @@ class Write {
   bool writes_status() const { return subresource == "status" || subresource == "approval"; }
   bool is_dry_run() const { return context.dry_run || removal.dry_run; }
   std::string key() const { return resource.key(name_space, name); }
-  /// The whole of step 9. Requires `op`.
+  /// The whole of step 10. Requires `op`.
   std::vector<store::Op> transaction() const;
 
   /// Before step 1.
@@ -143,7 +167,8 @@ class Write {
   bool may_race_again() { return ++races_ < kRaces; }
 
   /// The operation that puts the object where this write goes.
-  store::Op storing(const Value& what, store::Revision expected) const;
+  /// Errors: of a conversion webhook.
+  Result<store::Op> storing(const Value& what, store::Revision expected) const;
   /// outcome.object with its resourceVersion.
   Value written() const;
 

@@ -1,7 +1,5 @@
 #include "server/writing.h"
 
-#include <charconv>
-
 #include "api/schema/builtin.h"
 #include "api/schema/decode.h"
 #include "api/schema/defaults.h"
@@ -9,6 +7,7 @@
 #include "json/parse.h"
 #include "json/yaml.h"
 #include "server/custom_kinds.h"
+#include "server/list_options.h"
 #include "server/presenting.h"
 #include "server/selection.h"
 #include "server/status.h"
@@ -33,18 +32,10 @@ Result<Value> parse_options_body(Context& context) {
       return Error::bad_request(
           cat("couldn't get version/kind; json parse error: ", value.error().message()));
     }
-    if (!value->is_object() && !value->is_null()) {
-      std::string_view kind = value->is_array()    ? "array"
-                              : value->is_string() ? "string"
-                              : value->is_number() ? "number"
-                                                   : "bool";
-      return Error::bad_request(
-          cat("couldn't get version/kind; json parse error: json: cannot unmarshal ", kind,
-              " into Go value of type struct { APIVersion string "
-              "\"json:\\\"apiVersion,omitempty\\\"\"; Kind "
-              "string \"json:\\\"kind,omitempty\\\"\" }"));
-    }
   }
+  if (!value.ok()) return value;
+  if (auto fault = type_meta_fault(*value); !fault.empty())
+    return Error::bad_request(cat("couldn't get version/kind; json parse error: ", fault));
   return value;
 }
 
@@ -53,13 +44,7 @@ Result<Value> options_of_query(const Context& context) {
   Value out = Value::object();
   const net::Target& target = context.target;
   if (target.has("gracePeriodSeconds")) {
-    auto text = target.get("gracePeriodSeconds");
-    std::int64_t number = 0;
-    auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (code != std::errc() || end != text.data() + text.size()) {
-      return Error::bad_request(
-          cat("strconv.ParseInt: parsing ", quoted(text), ": invalid syntax"));
-    }
+    DIBS_TRY(const std::int64_t number, parse_query_number(target.get("gracePeriodSeconds")));
     out.set("gracePeriodSeconds", number);
   }
   if (target.has("propagationPolicy"))
@@ -71,6 +56,13 @@ Result<Value> options_of_query(const Context& context) {
     if (key == "dryRun") dry_run.push(value);
   }
   if (!dry_run.empty()) out.set("dryRun", std::move(dry_run));
+  Value preconditions = Value::object();
+  // That of a collection is a version to list at.
+  const bool one = !context.info.name.empty();
+  for (std::string_view key : {"uid", "resourceVersion"}) {
+    if ((one || key == "uid") && target.has(key)) preconditions.set(key, target.get(key));
+  }
+  if (!preconditions.empty()) out.set("preconditions", std::move(preconditions));
   return out;
 }
 
@@ -82,10 +74,13 @@ Result<Value> decoded_options(Context& context) {
   DIBS_TRY(Value raw, parse_options_body(context));
   if (!raw.is_object()) return options_of_query(context);
   auto kind = raw["kind"].as_string();
+  auto version = raw["apiVersion"].as_string();
+  if (version.find('/') != version.rfind('/'))
+    return Error::bad_request(cat("unexpected GroupVersion string: ", version));
   if (!kind.empty() && kind != "DeleteOptions") {
     return Error::bad_request(
         cat("no kind ", quoted(kind), " is registered for version ",
-            quoted(raw["apiVersion"].as_string()),
+            quoted(version.empty() ? "meta.k8s.io/v1" : version),
             " in scheme "
             "\"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""));
   }
@@ -245,14 +240,17 @@ Result<Reply> handle_update(Context& context, Access& access) {
 Result<Reply> handle_patch(Context& context, Access& access) {
   const Resource& resource = *context.resource;
   const bool apply = is_apply(context);
-  DIBS_CHECK(read_write_options(context, "PatchOptions"));
+  DIBS_TRY(Patch patch, read_patch(context, resource.custom));
   auto write = update_of(context, access, apply ? Verb::apply : Verb::patch, apply);
-  write->make = [&context, &resource, expected = expected_of(resource),
+  write->make = [&context, &resource, patch = std::move(patch), expected = expected_of(resource),
                  of_status =
                      write->subresource == "status"](const Value* existing) -> Result<Wanted> {
     std::optional<Value> served;
-    if (existing) served = to_served(resource, *existing);
-    DIBS_TRY(Decoded made, patched(context, expected, resource, served ? &*served : nullptr));
+    if (existing) {
+      DIBS_TRY(served, to_served(resource, *existing));
+    }
+    DIBS_TRY(Decoded made,
+             patched(context, patch, expected, resource, served ? &*served : nullptr));
     DIBS_TRY(Value object, with_defaults(resource, std::move(made.object), existing, of_status));
     return Wanted{std::move(object), made.forgets_managers};
   };
@@ -287,10 +285,12 @@ Result<Reply> handle_delete_collection(Context& context, Objects& objects) {
     DeleteOptions options;
     Selection selection;
     store::Listing listing;
+    std::vector<Value> served = {};  // all of it, where a webhook converts
     std::size_t at = 0;
     std::vector<Value> removed = {};
   };
   const Resource& resource = *context.resource;
+  DIBS_CHECK(ListOptions::parse(context.target, false));
   DIBS_TRY(DeleteOptions options, read_delete_options(context));
   DIBS_TRY(Selection selection, Selection::parse(context.target, resource));
   store::RangeQuery query;
@@ -298,10 +298,22 @@ Result<Reply> handle_delete_collection(Context& context, Objects& objects) {
   DIBS_TRY(store::Listing listing, objects.store().range(query));
   const auto all = std::make_shared<Collection>(
       Collection{std::move(options), std::move(selection), std::move(listing)});
+  if (resource.conversion) {
+    for (const auto& record : all->listing.records) {
+      DIBS_TRY(Value object, decode_stored(*record));
+      all->served.push_back(std::move(object));
+    }
+    DIBS_TRY(all->served, to_served_all(resource, std::move(all->served)));
+  }
   const auto next = [&context, &resource, all]() -> Result<std::shared_ptr<Write>> {
     while (all->at < all->listing.records.size()) {
-      DIBS_TRY(Value object, decode_stored(*all->listing.records[all->at++]));
-      if (!all->selection.matches(to_served(resource, object))) continue;
+      const std::size_t at = all->at++;
+      DIBS_TRY(Value object, all->served.empty() ? decode_stored(*all->listing.records[at])
+                                                 : Result<Value>(all->served[at]));
+      if (!all->selection.everything()) {
+        DIBS_TRY(const Value served, to_served(resource, object));
+        if (!all->selection.matches(served)) continue;
+      }
       auto write = std::make_shared<Write>(context, resource, Verb::remove);
       write->name_space = object["metadata"]["namespace"].str();
       write->name = object["metadata"]["name"].str();
@@ -315,7 +327,7 @@ Result<Reply> handle_delete_collection(Context& context, Objects& objects) {
       objects, next, [](const Error& error) { return error.code() == Code::not_found; }));
   reply.answer_to_many = [&context, &resource, all] {
     return present_values(context, resource, all->removed,
-                          {all->options.dry_run ? 0 : all->listing.revision, {}, std::nullopt});
+                          {all->listing.revision, {}, std::nullopt});
   };
   return reply;
 }

@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "server/access.h"
@@ -55,10 +57,23 @@ Result<DeleteOptions> read_delete_options(Context& context);
 Result<Value> with_defaults(const Resource& resource, Value object, const Value* existing = nullptr,
                             bool status_write = false);
 
-/// The object after a patch of any type, decoded; `served` is what the patch is applied to, in the
-/// version of `expected` (null: there is none yet, for apply).
-Result<Decoded> patched(Context& context, const Expected& expected, const Resource& resource,
-                        const Value* served);
+enum class PatchType : char { json, merge, strategic, apply };
+
+/// The patch of a request, as far as it is read without its object.
+struct Patch {
+  PatchType type;
+  Value value = {};                          // of an apply: none yet
+  std::vector<std::string> duplicates = {};  // keys that are there twice
+};
+
+/// The patch with its options. `custom`: such a resource takes no strategic patches. Errors:
+/// unsupported_media_type, bad_request, invalid.
+Result<Patch> read_patch(Context& context, bool custom);
+
+/// The object after the patch, decoded; `served` is what the patch is applied to, in the version
+/// of `expected` (null: there is none yet, for apply).
+Result<Decoded> patched(Context& context, const Patch& patch, const Expected& expected,
+                        const Resource& resource, const Value* served);
 
 /// True when the Content-Type is the one of server-side apply.
 bool is_apply(const Context& context);

@@ -68,14 +68,14 @@ Result<Revision> Batch::add(std::vector<Op> ops) {
     const RecordPtr& record = current.back();
     const Revision is = record ? record->modified : 0;
     if (op.expected && *op.expected != is) return conflict_error(op, is);
-    changes = changes || op.value || record;
+    changes = changes || (!op.only_expects && (op.value || record));
   }
   if (!changes) return revision_;
 
   ++revision_;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     Op& op = ops[i];
-    if (!op.value && !current[i]) continue;
+    if (op.only_expects || (!op.value && !current[i])) continue;
     Change change;
     change.revision = revision_;
     if (op.value) {

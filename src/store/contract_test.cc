@@ -198,6 +198,27 @@ TEST_P(Contract, checks_expectations) {
   EXPECT_EQ(store_->revision(), 3);
 }
 
+TEST_P(Contract, writes_nothing_where_it_only_expects) {
+  const auto only = [](const char* key, Revision expected) {
+    Op op;
+    op.key = key;
+    op.expected = expected;
+    op.only_expects = true;
+    return op;
+  };
+  commit(put("n", "1"));
+
+  EXPECT_EQ(commit({put("a", "1", 0), only("n", 1), only("none", 0)}), 2);
+  EXPECT_EQ(list({}), "a=1 n=1");
+  EXPECT_EQ(store_->get("n")->modified, 1);
+  EXPECT_EQ(failure({put("b", "1", 0), only("n", 2)}), Code::conflict);
+  commit(removal("n"));
+  EXPECT_EQ(failure({put("b", "1", 0), only("n", 1)}), Code::conflict);
+  EXPECT_EQ(list({}), "a=1");
+  auto watcher = watch("", 0);
+  EXPECT_EQ(next(*watcher), "1+n=1 2+a=1 3-n");
+}
+
 TEST_P(Contract, writes_all_operations_or_none) {
   commit(put("a", "1"));
 

@@ -9,9 +9,6 @@
 namespace dibs::store {
 namespace {
 
-/// An etcd takes 128 operations and 1.5 MB by default.
-constexpr std::size_t kGroupOps = 100;
-constexpr std::size_t kGroupBytes = std::size_t{1} << 20;
 constexpr std::size_t kInFlight = 256;
 constexpr int kTries = 5;
 /// Revisions that were only counted up are forgotten so often.
@@ -206,12 +203,7 @@ Result<> finish(Store& store) {
   // and the state nobody could tell. A file notes what it has forgotten when it deletes something,
   // which is the mark before this one.
   DIBS_CHECK(store.commit({put(kUnfinished, *mark->value)}));
-  DIBS_CHECK(store.compact(store.revision()));
-  if (store.shared()) {
-    // The first time it may only have learned whose turn it is among those who share it.
-    DIBS_CHECK(store.sync());
-    DIBS_CHECK(store.compact(store.revision()));
-  }
+  DIBS_CHECK(store.compact_for_all(store.revision()));
   DIBS_CHECK(store.commit({{std::string(kUnfinished), nullptr, std::nullopt}}));
   return success();
 }

@@ -100,6 +100,8 @@ struct Op {
   /// How long the key may stay, counted from this write, where the store removes such keys itself
   /// (Store::expires); others keep it.
   std::optional<Duration> lifetime = {};
+  /// Nothing is written: the transaction only expects the key to be as `expected` says.
+  bool only_expects = false;
 };
 
 struct Listing {
@@ -115,6 +117,13 @@ struct RangeQuery {
   std::size_t limit = 0;  // 0: no limit
   Revision at = 0;        // 0: the current state
 };
+
+/// What every store takes in one transaction, and some operations more that go with it. An etcd
+/// takes 128 of them by default, 128 comparisons, and 1.5 MB; of a key that may lie in two places
+/// (AtRest) it compares both.
+inline constexpr std::size_t kGroupOps = 120;       // none of which expects anything
+inline constexpr std::size_t kGroupExpecting = 60;  // that expect something
+inline constexpr std::size_t kGroupBytes = std::size_t{1} << 20;
 
 /// A cursor over the changes below a prefix. Holds no queue: events stay in the shared history
 /// until compacted, and a watcher that has fallen behind that gets Code::expired.
@@ -178,6 +187,10 @@ class Store {
   /// Forgets the events up to and including `revision` and the states before it: the state at
   /// `revision` itself can still be read, and a watch from it can still be opened.
   virtual Result<> compact(Revision revision) = 0;
+  /// The same for all who share the store, and for those who will open it: they have forgotten it
+  /// when this returns. compact() of many servers is done by one of them, at some time. Errors:
+  /// unavailable.
+  virtual Result<> compact_for_all(Revision revision) { return compact(revision); }
   /// Waits for writes and syncs in flight, then refuses further ones.
   virtual void close() = 0;
 };

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,7 +27,7 @@ namespace dibs::store::testing {
 /// The program, or "" where there is none: DIBS_ETCD, or `etcd` of the PATH.
 inline std::string etcd_program() {
   if (const char* named = std::getenv("DIBS_ETCD"); named != nullptr && *named != '\0') {
-    return named;
+    return ::access(named, X_OK) == 0 ? named : "";
   }
   const char* path = std::getenv("PATH");
   for (const auto folder : split(path == nullptr ? "" : path, ':')) {
@@ -39,17 +40,20 @@ inline std::string etcd_program() {
 inline constexpr const char* kNoEtcd =
     "skipped: there is no etcd (the package etcd-server, or DIBS_ETCD names the program)";
 
-/// Free now, and as a rule a moment later too.
-inline int free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  (void)::bind(fd, reinterpret_cast<sockaddr*>(&address), size);
-  (void)::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(fd);
-  return ntohs(address.sin_port);
+/// Free, and not of those that the system gives to whoever asks for any: a member that is started
+/// again must find its own free still.
+inline int free_port(std::minstd_rand& chance) {
+  while (true) {
+    const int port = std::uniform_int_distribution(12000, 29999)(chance);
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    const bool is_free = ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    ::close(fd);
+    if (is_free) return port;
+  }
 }
 
 inline bool answers(int port) {
@@ -115,8 +119,9 @@ class EtcdCluster {
   };
   EtcdCluster() : EtcdCluster(Options()) {}
   explicit EtcdCluster(const Options& options) : options_(options) {
+    std::minstd_rand chance{std::random_device()()};
     for (int i = 0; i < options.members; ++i) {
-      members_.push_back({free_port(), free_port(), nullptr});
+      members_.push_back({free_port(chance), free_port(chance), nullptr});
       cluster_ += cat(i == 0 ? "" : ",", "m", i, "=http://127.0.0.1:", members_.back().peer_port);
     }
     token_ = cat("t", members_[0].peer_port);
@@ -180,9 +185,11 @@ class EtcdCluster {
   std::string token_;
 };
 
-/// One for the tests of a process; each takes a prefix of its own.
+/// One for the tests of a process; each takes a prefix of its own. DIBS_ETCD_MEMBERS is how many
+/// members it has.
 inline const EtcdCluster& shared_etcd() {
-  static const EtcdCluster cluster;
+  const char* members = std::getenv("DIBS_ETCD_MEMBERS");
+  static const EtcdCluster cluster({.members = members == nullptr ? 1 : std::atoi(members)});
   return cluster;
 }
 

@@ -170,7 +170,7 @@ inline Result<std::unique_ptr<Store>> open_for_suite(
     const StoreKind& kind, StoreOptions options,
     std::shared_ptr<RebasedStore::Numbers> numbers = nullptr) {
   if (!kind.remote) return kind.open(options);
-  options.etcd.endpoints = {shared_etcd().endpoint()};
+  options.etcd.endpoints = shared_etcd().endpoints();
   options.etcd.prefix = options.folder;
   // It would take revisions.
   options.etcd.compacts = false;

@@ -6,10 +6,13 @@
 #include <sqlite3.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <iostream>
 #include <thread>
 
 #include "base/strings.h"
 #include "store/test_support.h"
+#include "store/testing/kill_loop.h"
 #include "store/testing/sweeps.h"
 
 namespace dibs::store::testing {
@@ -242,6 +245,23 @@ TEST(Torture, faults_kills_and_power_losses_by_chance) {
     const auto tally = run_random(seed);
     ASSERT_TRUE(tally.ok()) << tally.error().message();
   }
+}
+
+[[noreturn]] void run_some_kills() {
+  bool right = false;
+  {
+    const TemporaryDirectory folder;
+    const auto tally = run_kills(folder.path(), 50, 1);
+    right = tally.ok() && tally->acknowledged > 50;
+    std::cerr << (tally.ok() ? show(*tally) : tally.error().message()) << std::endl;
+  }
+  std::exit(right ? 0 : 1);
+}
+
+TEST(Torture, kills_of_a_process) {
+  // It forks, and other tests of this process leave threads behind: it has one of its own.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(run_some_kills(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -46,6 +46,9 @@ def check(found, wanted):
         user = event["user"]
         if user.get("username") == "admin":
             continue
+        # What the flags of a start say of its nodes is done for the cluster's owner.
+        if user.get("username") == "system:admin" and event.get("objectRef", {}).get("resource") == "nodes":
+            continue
         if "system:masters" in user.get("groups", []):
             raise Failure("in system:masters: %r" % event)
         if event["responseStatus"]["code"] == 403:

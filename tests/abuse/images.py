@@ -4,6 +4,7 @@
 Real containers and a registry on the loopback address; skipped (exit status 77) where this machine runs none, or has no skopeo or no static
 busybox. Pods are made by a user who may do nothing but that.
 """
+import base64
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import time
 from suite import Failure, cluster
 from pods import USER, Pods, need, run_checks
 from registry import Registry, digest, layer
+import images
 
 SKIPPED = 77
 BUSYBOX = "/bin/busybox"
@@ -142,7 +144,33 @@ def a_private_image(world):
     world.has_event("private-never", "is not present with pull policy of Never")
 
 
-CHECKS = (a_pull_is_a_pull, one_of_many_pulls, a_forged_layer, marks_that_climb, nothing_is_made_up, a_private_image)
+def by_hand(world):
+    """`dibs image` takes images from a registry, with a login where it wants one, and from standard input."""
+    def dibs(*words, status=0, given=b""):
+        done = subprocess.run([cluster.binary(), "image", *words, "--images", world.images], input=given, capture_output=True)
+        said = (done.stdout + done.stderr).decode()
+        need(done.returncode == status, "dibs image %s ended with %d: %s" % (" ".join(words), done.returncode, said))
+        return said
+    world.private.put("by-hand:1", [world.base])
+    image = world.private.address + "/by-hand:1"
+    insecure = ["--insecure-registries", world.private.address]
+    need("authentication" in dibs("pull", image, *insecure, status=1), "a pull without a login")
+    logins = os.path.join(world.server.folder, "logins.json")
+    with open(logins, "w") as f:
+        json.dump({"auths": {world.private.address: {"auth": base64.b64encode(b"user:password").decode()}}}, f)
+    need("pulled " + image in dibs("pull", image, *insecure, "--authfile", logins), "a pull with a login")
+    archive = images.archive({"/bin/busybox": BUSYBOX}, entrypoint=["/bin/busybox", "echo", "hello"])
+    need("loaded docker.io/team/hello:1" in dibs("load", "-", "team/hello:1", given=archive), "a load from standard input")
+    world.make("hello", "team/hello:1", None, container={"imagePullPolicy": "Never"})
+    need(world.said("hello").strip() == "hello", "what was loaded does not run")
+    dibs("load", "-", "team/nothing:1", status=1, given=b"no archive at all")
+    world.remove_all()
+    dibs("remove", image, "team/hello:1")
+    need("team/hello" not in world.listed(), "a removed image is listed: " + world.listed())
+    need("no image named" in dibs("remove", "team/hello:1", status=1), "an image that is not there")
+
+
+CHECKS = (a_pull_is_a_pull, one_of_many_pulls, a_forged_layer, marks_that_climb, nothing_is_made_up, a_private_image, by_hand)
 
 
 def main():

@@ -186,8 +186,7 @@ def main():
             settle(client, {}, "in the end")
         finally:
             ledger.stop()
-        if ledger.problems:
-            raise cluster.Failure("\n".join(ledger.problems[:20]))
+        ledger.judge()
         for part in parts:
             part.stop()
         print("%d allocations, none of them twice" % ledger.allocations)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """An etcd of three members loses its leader again and again under a steady stream of writes.
 
-    leader_loss.py [--losses N] [--rate WRITES/S] [--servers N] [--seed S]
+    leader_loss.py [--losses N] [--rate WRITES/S] [--least-rate WRITES/S] [--servers N] [--seed S]
 
 By turns the leader is killed (SIGKILL) and comes back after a second, or hangs (SIGSTOP) for some. Every write that was acknowledged must be in
-etcd's own history, at the version that was answered, and be what each server shows in the end. How long nothing could be written is reported.
+etcd's own history, at the version that was answered, and be what each server shows in the end. How long nothing could be written is reported, and with --least-rate it
+fails where fewer writes than that were acknowledged in the three seconds before a loss: the load was not what was asked for.
 """
 import argparse
 import random
@@ -15,6 +16,7 @@ sys.dont_write_bytecode = True
 from parts import cluster, persist  # noqa: E402
 import etcd  # noqa: E402
 import shared  # noqa: E402
+import verdict  # noqa: E402
 from writer import NAMESPACE, PATH, Swarm  # noqa: E402
 
 PROCESSES = 2
@@ -72,6 +74,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--losses", type=int, default=3)
     parser.add_argument("--rate", type=float, default=300)
+    parser.add_argument("--least-rate", type=float, default=0)
     parser.add_argument("--servers", type=int, default=2)
     parser.add_argument("--writers", type=int, default=16)
     parser.add_argument("--seed", default=str(random.SystemRandom().randrange(10**9)))
@@ -88,14 +91,19 @@ def main():
         results = [swarm.result() for swarm in swarms]
         disturber.settle()
         acknowledged = [a for result in results for a in result["acknowledged"]]
+        broken = check(store, servers, acknowledged)
         problems = ["a writer gave up: %s" % error for result in results for error in result["errors"]]
-        problems += check(store, servers, acknowledged)
     report(acknowledged, sum(r["failed"] for r in results), lost)
-    for problem in problems[:20]:
-        print("  " + problem)
+    problems += ["the leader %s under %.0f writes/s: --least-rate %.0f" % (how, rate, args.least_rate)
+                 for how, rate in ((how, rate_before(acknowledged, when)) for when, how in lost) if rate < args.least_rate]
+    verdict.judge(broken)
     if problems:
-        raise cluster.Failure("%d problems" % len(problems))
+        raise cluster.Failure("\n".join(problems[:20]))
     return 0
+
+
+def rate_before(acknowledged, when):
+    return sum(1 for a in acknowledged if when - 3 < a[4] <= when) / 3
 
 
 def report(acknowledged, failed, lost):
@@ -104,8 +112,8 @@ def report(acknowledged, failed, lost):
     print("%d writes acknowledged in %.1f s (%.0f/s), %d without an answer or refused; away from losses the median took %.1f ms" %
           (len(ends), ends[-1] - ends[0], len(ends) / (ends[-1] - ends[0]), failed, 1000 * quiet[len(quiet) // 2]))
     for when, how in lost:
-        rate = sum(1 for t in ends if when - 3 < t <= when) / 3
-        print("the leader %s under %.0f writes/s: nothing acknowledged for %.2f s" % (how, rate, longest_gap(ends, when - 0.1, when + 8)))
+        print("the leader %s under %.0f writes/s: nothing acknowledged for %.2f s" %
+              (how, rate_before(acknowledged, when), longest_gap(ends, when - 0.1, when + 8)))
 
 
 if __name__ == "__main__":

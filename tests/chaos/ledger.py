@@ -5,6 +5,7 @@ import threading
 import time
 
 from parts import cluster, persist
+import verdict
 
 # A lease that is short enough for several leaders in one test.
 SCHEDULER_CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
@@ -31,6 +32,9 @@ class Book:
         self.problems, self.allocations = [], 0
         self.owner, self.held = {}, {}
 
+    def judge(self):
+        verdict.judge(self.problems)
+
     def enter(self, uid, name, now, version):
         """The claim holds these devices from this version on."""
         before = self.held.get(uid, [])
@@ -54,7 +58,7 @@ class Ledger(Book):
     def __init__(self, server, group, devices_of):
         super().__init__()
         self.server, self.path, self.devices_of = server, group + "/resourceclaims", devices_of
-        self.ended, self.answer = False, None
+        self.ended, self.answer, self.lost = False, None, None
         with server.client() as client:
             self.version = client.expect(200, "GET", self.path)["metadata"]["resourceVersion"]
         self.thread = threading.Thread(target=self.follow)
@@ -81,8 +85,13 @@ class Ledger(Book):
             except (OSError, http.client.HTTPException, ValueError, AttributeError):
                 time.sleep(0.05)
             except cluster.Failure as failure:
-                self.problems.append(str(failure))
+                self.lost = failure
                 return
+
+    def judge(self):
+        super().judge()
+        if self.lost:
+            raise self.lost
 
     def stop(self):
         self.ended = True

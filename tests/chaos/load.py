@@ -11,6 +11,7 @@ import time
 import linear
 from history import Checker, Event, Operation, check_stream
 from parts import cluster
+import verdict
 
 NAMESPACE = "chaos"
 NAMES = ["c0", "c1", "c2", "c3"]
@@ -300,10 +301,7 @@ class Load:
                 watcher.ending = True
 
     def judge(self, problems):
-        for problem in problems[:20]:
-            print("  " + problem)
-        if problems:
-            raise cluster.Failure("%d problems; run again with --seed %s" % (len(problems), self.seed))
+        verdict.judge(problems, "; run again with --seed %s" % self.seed)
 
     def report(self, seconds):
         operations, events = self.operations(), self.watchers[0].events

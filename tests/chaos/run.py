@@ -17,6 +17,7 @@ import time
 sys.dont_write_bytecode = True
 from load import PATIENCE, Load  # noqa: E402
 from parts import cluster  # noqa: E402
+import verdict  # noqa: E402
 
 
 def crash(load):
@@ -42,7 +43,7 @@ def check_disk(server):
         finally:
             base.close()
         if result != "ok":
-            raise cluster.Failure("the database after a kill: %s" % result)
+            verdict.judge(["the database after a kill: %s" % result])
 
 
 def main():

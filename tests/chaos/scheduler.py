@@ -124,12 +124,12 @@ def main():
                 part.keep()
             time.sleep(0.2)
         ledger.stop()
-        problems = ledger.problems + ([problem] if problem else [])
         for part in parts + [controllers]:
             part.stop()
         print("%d pods, %d allocations, %d parts killed, %d servers killed" % (made, ledger.allocations, killed, restarted))
-        if problems:
-            raise cluster.Failure("\n".join(problems[:20]))
+        ledger.judge()
+        if problem:
+            raise cluster.Failure(problem)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ sys.dont_write_bytecode = True
 from parts import cluster, persist  # noqa: E402
 import etcd  # noqa: E402
 import shared  # noqa: E402
+import verdict  # noqa: E402
 from leader_loss import check, longest_gap  # noqa: E402
 from writer import NAMESPACE, PATH, Swarm  # noqa: E402
 
@@ -126,7 +127,8 @@ def main():
         result = swarm.result()
         shared.Disturber(store, servers, "").check()
         acknowledged = result["acknowledged"]
-        problems = ["a writer gave up: %s" % error for error in result["errors"]] + check(store, servers, acknowledged) + twice(store)
+        broken = check(store, servers, acknowledged) + twice(store)
+        problems = ["a writer gave up: %s" % error for error in result["errors"]]
     ends = sorted(a[4] for a in acknowledged)
     print("%d writes acknowledged, %d without an answer or refused" % (len(ends), result["failed"]))
     for begin, end, what in phases:
@@ -135,10 +137,9 @@ def main():
               (what, len(took), end - begin, 1000 * took[len(took) // 2] if took else 0, longest_gap(ends, begin, end)))
         if not took and what != "no sync ends":
             problems.append("%s: nothing was acknowledged" % what)
-    for problem in problems[:20]:
-        print("  " + problem)
+    verdict.judge(broken)
     if problems:
-        raise cluster.Failure("%d problems" % len(problems))
+        raise cluster.Failure("\n".join(problems[:20]))
     return 0
 
 

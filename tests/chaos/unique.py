@@ -20,6 +20,7 @@ from load import BROKEN  # noqa: E402
 from parts import Part, cluster, persist  # noqa: E402
 import etcd  # noqa: E402
 import shared  # noqa: E402
+import verdict  # noqa: E402
 
 SERVICES = "/api/v1/namespaces/default/services"
 ROOM = "/api/v1/namespaces/room"
@@ -107,16 +108,22 @@ def check(store):
     return problems, changes
 
 
-def fill(client):
+def fill(client, controllers):
     """Whatever is still free can be had: the quota's room by configmaps, the rest of the addresses by Services."""
     count = [0]
 
     def full():
+        controllers.keep()  # whoever lost the lease has ended
         count[0] += 1
         answer = client.request("POST", ROOM + "/configmaps", {"metadata": {"name": "last-%d" % count[0]}})
         there = [i for i in persist(client, "GET", ROOM + "/configmaps").json["items"] if i["metadata"]["name"] != "kube-root-ca.crt"]
         return answer.status == 403 and len(there) == QUOTA
-    cluster.wait_for(full, 90, "the namespace is as full as its quota allows", interval=0.1)
+    try:
+        cluster.wait_for(full, 90, "the namespace is as full as its quota allows", interval=0.1)
+    except cluster.Failure as problem:
+        quota = persist(client, "GET", ROOM + "/resourcequotas/quota").json["status"]
+        there = len(persist(client, "GET", ROOM + "/configmaps").json["items"])
+        raise cluster.Failure("%s: %s with %d there; controllers:\n%s" % (problem, json.dumps(quota), there, controllers.said()[-2000:]))
     for item in persist(client, "GET", SERVICES).json["items"]:
         if item["metadata"]["name"] != "kubernetes":
             persist(client, "DELETE", SERVICES + "/" + item["metadata"]["name"], also=(404,))
@@ -157,15 +164,12 @@ def main():
                 raise cluster.Failure("a client %s" % ("hangs" if one.is_alive() else "failed: %s" % one.error))
         disturber.settle()
         controllers.keep()
-        fill(servers[-1].client())
+        fill(servers[-1].client(), controllers)
         problems, changes = check(store)
         controllers.stop()
     print("%d created, %d refused, %d answers lost, %d changes of Services; %s" %
           (sum(c.made for c in clients), sum(c.refused for c in clients), sum(c.lost for c in clients), changes, disturber))
-    for problem in problems[:20]:
-        print("  " + problem)
-    if problems:
-        raise cluster.Failure("%d problems; run again with --seed %s" % (len(problems), args.seed))
+    verdict.judge(problems, "; run again with --seed %s" % args.seed)
     return 0
 
 

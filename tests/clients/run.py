@@ -45,6 +45,12 @@ def shell(arguments, folder, missing, environment=None):
         raise Missing(text) if missing else cluster.Failure(text)
 
 
+def on_own_machine(script, *words):
+    """Runs a test again, with these arguments, on a machine of its own (support/underlay.sh); its exit status."""
+    underlay = os.path.join(HERE, "..", "support", "underlay.sh")
+    return subprocess.run([underlay, sys.executable, "-B", os.path.abspath(script), *words]).returncode
+
+
 def prepare_js():
     if not shutil.which("node") or not shutil.which("npm"):
         raise Missing("node or npm is not installed")
@@ -64,8 +70,7 @@ def prepare_js():
 
 def prepare_go(name="go"):
     """In a folder of that name, since tests run side by side."""
-    # tools/get-kubectl leaves a Go behind where none is installed.
-    go = shutil.which("go") or shutil.which(os.path.join(HERE, "..", "..", "build", "tools", "venv", "bin", "go"))
+    go = cluster.go()
     if not go:
         raise Missing("Go is not installed")
     folder = build_folder(name)

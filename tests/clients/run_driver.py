@@ -8,7 +8,6 @@ The driver (go-driver/) is built in $DIBS_BUILD/clients. Where Go or the modules
 status 77).
 """
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -30,12 +29,13 @@ PODS = "/api/v1/namespaces/%s/pods" % NAMESPACE
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 
 
-def build():
-    go = shutil.which("go") or shutil.which(os.path.join(HERE, "..", "..", "build", "tools", "venv", "bin", "go"))
+def build(name="go-driver"):
+    """In a folder of that name, since tests run side by side."""
+    go = cluster.go()
     if not go:
         raise run.Missing("Go is not installed")
     source = os.path.join(HERE, "go-driver")
-    program = os.path.join(run.build_folder("go-driver"), "driver")
+    program = os.path.join(run.build_folder(name), "driver")
     run.shell([go, "mod", "download"], source, missing=True)
     run.shell([go, "build", "-mod=readonly", "-o", program, "."], source, missing=False, environment={"CGO_ENABLED": "0"})
     return program

@@ -8,8 +8,6 @@ Runs on a machine of its own (support/underlay.sh), from which nothing leaves. W
 had, the test is skipped (exit status 77).
 """
 import os
-import shutil
-import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,7 +27,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/%s" % NAMESPACE
 
 
 def build():
-    go = shutil.which("go") or shutil.which(os.path.join(HERE, "..", "..", "build", "tools", "venv", "bin", "go"))
+    go = cluster.go()
     if not go:
         raise run.Missing("Go is not installed")
     source = os.path.join(HERE, "go")
@@ -159,8 +157,7 @@ def main():
     except run.Missing as missing:
         print("SKIPPED: %s" % missing)
         return run.SKIPPED
-    script = os.path.join(HERE, "..", "support", "underlay.sh")
-    return subprocess.run([script, sys.executable, "-B", os.path.abspath(__file__), sys.argv[1], program]).returncode
+    return run.on_own_machine(__file__, sys.argv[1], program)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import itertools
 import os
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
@@ -71,6 +72,8 @@ class Story:
         self.pid = wait_for(pod_process, 10, "the pod's process")
         read = lambda name: open("/proc/%s/root%s/%s" % (self.pid, SECRETS, name), encoding="utf-8").read()  # noqa: E731
         self.ca, self.token = read("ca.crt"), read("token")
+        with open("/proc/%s/root/etc/resolv.conf" % self.pid, encoding="utf-8") as f:
+            self.resolver = f.read()
 
     def ask(self, words, host, port, name=None):
         done = subprocess.run([*words, sys.executable, "-c", ASK, host, str(port), name or host, self.ca, self.token],
@@ -79,6 +82,14 @@ class Story:
 
     def from_pod(self, host, port, name=None):
         return self.ask(["nsenter", "--target", self.pid, "--net"], host, port, name)
+
+    def from_pod_by_name(self, name):
+        """As a program of the pod would find it: by the DNS server and the search path that the pod was given."""
+        with tempfile.NamedTemporaryFile("w") as f:
+            f.write(self.resolver)
+            f.flush()
+            its_own = ["sh", "-c", 'mount --bind %s /etc/resolv.conf && exec "$@"' % f.name, "-"]
+            return self.ask(["nsenter", "--target", self.pid, "--net", "unshare", "--mount", *its_own], name, 443)
 
     def place(self):
         slice_ = self.api.expect(200, "GET", SLICE)
@@ -108,6 +119,8 @@ class Story:
             self.reached("the certificate has %s" % name, self.from_pod(host, port, name))
         wait_for(lambda: self.from_pod(service, 443) == "403 True", 20, "an answer at the Service's address")
         print("ok a pod at the Service's address")
+        for name in ("kubernetes.default.svc", "kubernetes"):
+            self.reached("a pod at https://%s" % name, self.from_pod_by_name(name))
         self.reached("the machine itself at the address of the slice", self.ask([], host, port))
         self.reached("the machine itself at the Service's address", self.ask([], service, 443))
         self.strangers({host, MACHINE, service}, {port, 443})

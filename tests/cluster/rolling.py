@@ -146,6 +146,7 @@ class Load:
             server = self.servers[turn % len(self.servers)]
             turn += 1
             connection = http.client.HTTPSConnection(server.host, server.port, timeout=20, context=server.context())
+            opened = False
             try:
                 connection.request("GET", "%s?watch=1&allowWatchBookmarks=true&timeoutSeconds=10&resourceVersion=%s" % (MAPS, self.version),
                                    headers={"Authorization": "Bearer " + cluster.ADMIN_TOKEN})
@@ -155,11 +156,12 @@ class Load:
                     time.sleep(0.1)
                     continue
                 self.watches += 1
+                opened = True
                 for line in answer:
                     self.take(json.loads(line))
             except (OSError, http.client.HTTPException) as error:
-                # Refused while it restarts; but a watch that was open must end, not break.
-                if not isinstance(error, ConnectionRefusedError):
+                # Refused while it restarts, or closed before the request was read, as idle connections are; but a watch that was open must end, not break.
+                if opened or not isinstance(error, (ConnectionRefusedError, ConnectionResetError, http.client.RemoteDisconnected)):
                     self.problems.append("a watch broke: %r" % error)
                 time.sleep(0.05)
             finally:

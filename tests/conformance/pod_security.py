@@ -10,7 +10,6 @@ may only be warned of.
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 
@@ -39,7 +38,7 @@ INVALID = re.compile(r"procMount: Unmasked")
 
 def fixtures():
     """The folder of the examples, or a text that says why there is none."""
-    go = shutil.which("go") or shutil.which(os.path.join(HERE, "..", "..", "build", "tools", "venv", "bin", "go"))
+    go = cluster.go()
     if not go:
         return None, "Go is not installed"
     done = subprocess.run([go, "mod", "download", "-json", MODULE], capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd="/")

@@ -49,11 +49,45 @@ int main(int argc, char** argv) {
 """
 
 GLIBC = r"""
-import socket, sys
+import socket, struct, sys
+KINDS = {"aaaa": 28, "srv": 33}
+
+def name_at(data, at):
+    labels, end = [], None
+    while data[at]:
+        if data[at] >= 192:
+            end, at = end or at + 2, struct.unpack(">H", data[at:at + 2])[0] & 0x3fff
+            continue
+        labels.append(data[at + 1:at + 1 + data[at]].decode())
+        at += 1 + data[at]
+    return ".".join(labels), end or at + 1
+
+def ask(name, kind):
+    "What the server of resolv.conf answers, record by record; glibc has no call for it."
+    server = [l.split()[1] for l in open("/etc/resolv.conf") if l.startswith("nameserver")][0]
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.settimeout(10)
+    question = b"".join(bytes([len(l)]) + l.encode() for l in name.split(".")) + b"\0" + struct.pack(">HH", kind, 1)
+    s.sendto(struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + question, (server, 53))
+    data = s.recv(4096)
+    at, found = 12 + len(question), []
+    for _ in range(struct.unpack(">H", data[6:8])[0]):
+        _, at = name_at(data, at)
+        is_of, _, _, size = struct.unpack(">HHIH", data[at:at + 10])
+        at += 10
+        if is_of == 28:
+            found.append(socket.inet_ntop(socket.AF_INET6, data[at:at + size]))
+        elif is_of == 33:
+            found.append("%d:%s" % (struct.unpack(">H", data[at + 4:at + 6])[0], name_at(data, at + 6)[0]))
+        at += size
+    return sorted(found) or ["code %d" % (data[3] & 15)]
+
 for name in sys.argv[1:]:
     try:
         if name.startswith("ptr:"):
             found = [socket.gethostbyaddr(name[4:])[0]]
+        elif name.split(":")[0] in KINDS:
+            found = ask(name.split(":")[1], KINDS[name.split(":")[0]])
         else:
             found = sorted({one[4][0] for one in socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)})
     except (socket.gaierror, socket.herror) as problem:
@@ -166,6 +200,9 @@ def prepare(suite):
         "endpoints": [{"addresses": ["10.99.0.1"], "hostname": "db-0", "conditions": {"ready": True}},
                       {"addresses": ["10.99.0.2"], "hostname": "db-1", "conditions": {"ready": False}},
                       {"addresses": ["10.99.0.3"], "conditions": {"ready": True}}]})
+    client.expect(201, "POST", SLICES, {
+        "metadata": {"name": "db-2", "labels": {"kubernetes.io/service-name": "db"}}, "addressType": "IPv6",
+        "ports": [{"name": "sql", "port": 5432}], "endpoints": [{"addresses": ["fd00::7"], "hostname": "db-0", "conditions": {"ready": True}}]})
     address = web["spec"]["clusterIP"]
     api = client.expect(200, "GET", SERVICES + "/kubernetes")["spec"]["clusterIP"]
     dns = client.expect(200, "GET", "/api/v1/namespaces/kube-system/services/kube-dns")["spec"]
@@ -184,10 +221,16 @@ def prepare(suite):
 
 def names_by_glibc(suite):
     wanted = prepare(suite)
-    names = list(wanted) + ["db", "big.example.test", "ptr:" + suite.address, "ptr:10.99.0.1"]
+    db = "db.default.svc.cluster.local"
+    records = {
+        "srv:_http._tcp.web.default.svc.cluster.local": "80:web.default.svc.cluster.local",
+        "srv:_sql._tcp." + db: "5432:10-99-0-3.%s 5432:db-0.%s" % (db, db), "srv:_sql._udp." + db: "code 3",
+        "aaaa:" + db: "fd00::7", "aaaa:db-0." + db: "fd00::7", "aaaa:10-99-0-3." + db: "code 0",
+        "aaaa:web.default.svc.cluster.local": "code 0", "aaaa:nobody.default.svc.cluster.local": "code 3"}
+    names = list(wanted) + ["db", "big.example.test", "ptr:" + suite.address, "ptr:10.99.0.1"] + list(records)
     text = output(suite.client, pod("glibc", ["/usr/bin/python3", "-c", GLIBC] + names, volumes=DEBIAN))
     expect_lines(text, dict(wanted, db="10.99.0.1 10.99.0.3", **{
-        "ptr:" + suite.address: "web.default.svc.cluster.local", "ptr:10.99.0.1": "db-0.db.default.svc.cluster.local"}))
+        "ptr:" + suite.address: "web.default.svc.cluster.local", "ptr:10.99.0.1": "db-0.db.default.svc.cluster.local"}, **records))
     big = [line for line in text.splitlines() if line.startswith("big.example.test ")][0].split()
     if len(big) != 201:
         raise Failure("of 200 addresses %d came" % (len(big) - 1))

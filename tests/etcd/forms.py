@@ -28,7 +28,8 @@ def unversioned(seen):
     """What was written again has another resourceVersion."""
     out = copy.deepcopy(seen)
     for item in out.values():
-        del item["metadata"]["resourceVersion"]
+        # What is made up on the spot, a ComponentStatus say, has none.
+        item["metadata"].pop("resourceVersion", None)
     return out
 
 

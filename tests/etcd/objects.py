@@ -1,4 +1,7 @@
-"""What a story about a shared etcd puts into a cluster: something of every kind that matters, each field that is decoded in its own way."""
+"""What a story about a shared etcd puts into a cluster, with each field that is decoded in its own way: something of every kind that is stored and
+has a stable version, but of those that servers make or keep in order themselves (APIService, IPAddress, FlowSchema, PriorityLevelConfiguration).
+What a server does not know it is not given.
+"""
 
 SPACE = "story"
 LABELS = {"story": "told"}
@@ -34,6 +37,13 @@ POD = {"containers": [CONTAINER], "terminationGracePeriodSeconds": 0, "restartPo
                                       "labelSelector": {"matchLabels": {"a": "b"}}}]}
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": dict(POD, priorityClassName="")}
 SELECTOR = {"matchLabels": {"app": "a"}}
+NOTHINGS = {"resourceRules": [{"apiGroups": ["none.example"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nothings"]}]}
+# Of somebody, for a key that nobody has.
+REQUEST = ("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIZU1JR0ZBZ0VBTUNNeERqQU1CZ05WQkFvTUJYTjBiM0o1TVJFd0R3WURWUVFEREFoemIy"
+           "MWxZbTlrZVRCWgpNQk1HQnlxR1NNNDlBZ0VHQ0NxR1NNNDlBd0VIQTBJQUJJWUNPWFA5ZDdZRWFWMGVyUXJqNENEM0p0amJxWGs2CmVsU0FsVjAwZURRbHpa"
+           "dHlUVFBrNTRqUjBMK2JmMnF2bTRnSGF2eHJFaHVGMkdra3l5VnVYd2FnQURBS0JnZ3EKaGtqT1BRUURBZ05JQURCRkFpQlhmS3FDeGdJa1JtQUdoQlpNTi9Z"
+           "QWJ0OXlJeElWdTkvNkpxT2Myb1EzRndJaApBUGJLTmhtOFFKMzlvUVcwTWFpKzlJZVM4SXNHYWhsQU5MRG15eHdEdnFNcAotLS0tLUVORCBDRVJUSUZJQ0FU"
+           "RSBSRVFVRVNULS0tLS0K")
 REQUESTS = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example", "count": 2, "selectors": [
     {"cel": {"expression": "device.capacity['gpu.example'].memory.compareTo(quantity('1Gi')) >= 0"}}]}}],
     "constraints": [{"requests": ["gpu"], "matchAttribute": "gpu.example/model"}],
@@ -114,9 +124,20 @@ def basics():
                                                                                                 "apiGroup": "rbac.authorization.k8s.io"}],
              roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}),
         made("ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1", "policy.example.com", None, spec={
-            "matchConstraints": {"resourceRules": [{"apiGroups": ["none.example"], "apiVersions": ["v1"], "operations": ["CREATE"],
-                                                    "resources": ["nothings"]}]},
-            "validations": [{"expression": "object.metadata.name != 'x'", "message": "no"}]}),
+            "matchConstraints": NOTHINGS, "validations": [{"expression": "object.metadata.name != 'x'", "message": "no"}]}),
+        made("ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io/v1", "binding.example.com", None, spec={
+            "policyName": "policy.example.com", "validationActions": ["Warn"],
+            "matchResources": {"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}}}),
+        made("MutatingAdmissionPolicy", "admissionregistration.k8s.io/v1", "change.example.com", None, spec={
+            "matchConstraints": NOTHINGS, "reinvocationPolicy": "Never", "failurePolicy": "Ignore", "mutations": [{
+                "patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{metadata: Object.metadata{labels: {'a': 'b'}}}"}}]}),
+        made("MutatingAdmissionPolicyBinding", "admissionregistration.k8s.io/v1", "changes.example.com", None, spec={
+            "policyName": "change.example.com"}),
+        made("MutatingWebhookConfiguration", "admissionregistration.k8s.io/v1", "change.example.com", None, webhooks=[{
+            "name": "change.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "reinvocationPolicy": "IfNeeded",
+            "failurePolicy": "Ignore", "clientConfig": {"service": {"namespace": SPACE, "name": "service", "path": "/x", "port": 8443}},
+            "matchConditions": [{"name": "never", "expression": "false"}],
+            "rules": [{"apiGroups": ["none.example"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["*"]}]}]),
         made("ValidatingWebhookConfiguration", "admissionregistration.k8s.io/v1", "hook.example.com", None, webhooks=[{
             "name": "hook.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
             "clientConfig": {"url": "https://127.0.0.1:1/x"},
@@ -134,6 +155,35 @@ def basics():
         made("ResourceClaim", "resource.k8s.io/v1", "free", spec={"devices": {"requests": [
             {"name": "any", "firstAvailable": [{"name": "big", "deviceClassName": "gpu.example"}, {"name": "all", "deviceClassName": "gpu.example",
                                                                                                     "allocationMode": "All"}]}]}}),
+        made("DeviceTaintRule", "resource.k8s.io/v1", "rule", None, spec={
+            "deviceSelector": {"driver": "none.example", "pool": "machine"},
+            "taint": {"key": "gpu.example/broken", "value": "yes", "effect": "NoSchedule", "timeAdded": "2026-01-02T03:04:05Z"}}),
+        made("IngressClass", "networking.k8s.io/v1", "some", None, spec={"controller": "example.com/some", "parameters": {
+            "apiGroup": "example.com", "kind": "Parameters", "name": "p", "scope": "Namespace", "namespace": SPACE}}),
+        made("Ingress", "networking.k8s.io/v1", "door", spec={
+            "ingressClassName": "some", "defaultBackend": {"service": {"name": "service", "port": {"name": "http"}}},
+            "tls": [{"hosts": ["story.example"], "secretName": "secret"}],
+            "rules": [{"host": "*.story.example", "http": {"paths": [{"path": "/a", "pathType": "Prefix", "backend": {
+                "service": {"name": "service", "port": {"number": 80}}}}]}}]}),
+        made("NetworkPolicy", "networking.k8s.io/v1", "walls", spec={
+            "podSelector": SELECTOR, "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}, {"namespaceSelector": {}}],
+                         "ports": [{"port": "http"}, {"protocol": "UDP", "port": 100, "endPort": 200}]}], "egress": [{}]}),
+        made("ServiceCIDR", "networking.k8s.io/v1", "more", None, spec={"cidrs": ["10.97.0.0/24"]}),
+        made("HorizontalPodAutoscaler", "autoscaling/v2", "scaler", spec={
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "deployment"}, "minReplicas": 1, "maxReplicas": 5,
+            "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}}},
+                        {"type": "Pods", "pods": {"metric": {"name": "packets"}, "target": {"type": "AverageValue", "averageValue": "1k"}}}],
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60, "policies": [{"type": "Percent", "value": 10, "periodSeconds": 60}]}}}),
+        made("CSINode", "storage.k8s.io/v1", "machine", None, spec={"drivers": [{
+            "name": "csi.example.com", "nodeID": "m", "topologyKeys": ["zone"], "allocatable": {"count": 3}}]}),
+        made("VolumeAttachment", "storage.k8s.io/v1", "attached", None, spec={
+            "attacher": "csi.example.com", "nodeName": "machine", "source": {"persistentVolumeName": "volume"}}),
+        made("CSIStorageCapacity", "storage.k8s.io/v1", "room", storageClassName="slow", capacity="10Gi", maximumVolumeSize="1Gi",
+             nodeTopology={"matchLabels": {"zone": "a"}}),
+        made("VolumeAttributesClass", "storage.k8s.io/v1", "gold", None, driverName="csi.example.com", parameters={"speed": "high"}),
+        made("CertificateSigningRequest", "certificates.k8s.io/v1", "somebody", None, spec={
+            "request": REQUEST, "signerName": "example.com/nobody", "usages": ["client auth"], "expirationSeconds": 3600}),
         made("Event", "v1", "event", involvedObject={"kind": "Pod", "namespace": SPACE, "name": "pod"}, reason="Told", message="m", type="Normal",
              firstTimestamp="2026-01-02T03:04:05Z", lastTimestamp="2026-01-02T03:04:05Z", count=1, source={"component": "story"}),
         # Last: without its controller nothing that it counts may be made.

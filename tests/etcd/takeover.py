@@ -46,8 +46,12 @@ def kubernetes(store, flags=()):
 
 
 def served(client):
-    """{(group version, plural): namespaced} of what can be listed."""
-    out = {}
+    """{(group version, plural): path} of what can be listed."""
+    return {(version, one["name"]): path + "/" + one["name"] for version, path, one in resources(client)}
+
+
+def resources(client):
+    """Of what can be listed: the version of its group, the path of that, and what discovery says of it."""
     versions = [("v1", "/api/v1")]
     for group in client.expect(200, "GET", "/apis")["groups"]:
         versions += [(v["groupVersion"], "/apis/" + v["groupVersion"]) for v in group["versions"]]
@@ -57,8 +61,7 @@ def served(client):
             continue
         for one in answer.json["resources"]:
             if "list" in one["verbs"] and "/" not in one["name"]:
-                out[name, one["name"]] = path + "/" + one["name"]
-    return out
+                yield name, path, one
 
 
 def is_told(kind, item):
@@ -130,7 +133,9 @@ def fill(server):
     """Everything, by kubectl and, where it has no words for it, by requests."""
     server.kubectl("apply", "--server-side=false", "-f", "-", source=as_list(objects.definitions()))
     server.kubectl("wait", "--for=condition=Established", "crd/cats." + GROUP)
-    everything = objects.basics()
+    with server.client() as client:
+        known = {(version, one["kind"]) for version, _, one in resources(client)}
+    everything = [one for one in objects.basics() if (one["apiVersion"], one["kind"]) in known]
     server.kubectl("apply", "-f", "-", source=as_list(everything[:2]))
     server.kubectl("apply", "-f", "-", source=as_list(everything[2:]), timeout=180)
     cluster.wait_for(lambda: try_kubectl(server, objects.cats()), 30, "custom resources are served")

@@ -2,11 +2,13 @@
 """`dibs store copy` and `check`, `dibs backup` and `restore` with an etcd of three members, and with values that are encrypted.
 
 A cluster with Secrets moves from an encrypted file to an encrypted etcd; gets a new key, with which every value is written anew; is backed up while it
-runs; is half restored and abandoned; and is restored to another etcd, where it goes on.
+runs; is half restored and abandoned; and is restored to another etcd, where it goes on. Hundreds of claims and slices, which lie in one of two places
+of an etcd, are copied and restored. Servers and commands meet an etcd by certificates, and as a user with the rights that docs/etcd.md tells.
 """
 import base64
 import json
 import os
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,9 @@ SECRETS = "/api/v1/namespaces/default/secrets"
 MAPS = "/api/v1/namespaces/default/configmaps"
 COUNT = 40
 MANY = 3000  # of what a restore has to write: enough to be killed in its midst
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+OF_EACH = 200  # more than any transaction takes
 
 
 def dibs(*arguments, fails=None):
@@ -145,6 +150,96 @@ def go_on_elsewhere(folder, backup):
                     raise Failure("the version is %d after a restore of one at %d" % (now, taken))
 
 
+def make_claims_and_slices(client):
+    for i in range(OF_EACH):
+        client.expect(201, "POST", CLAIMS, {"metadata": {"name": "c%d" % i},
+                                            "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "any"}}]}}})
+        client.expect(201, "POST", SLICES, {"metadata": {"name": "s%d" % i},
+                                            "spec": {"driver": "d.example.com", "allNodes": True, "devices": [{"name": "d"}],
+                                                     "pool": {"name": "p%d" % i, "generation": 1, "resourceSliceCount": 1}}})
+
+
+def expect_claims_and_slices(client, what):
+    for path in (CLAIMS, SLICES):
+        there = len(client.expect(200, "GET", path)["items"])
+        if there != OF_EACH:
+            raise Failure("%d of %d are there after %s: %s" % (there, OF_EACH, what, path))
+
+
+def fill_with_claims(folder):
+    """By all ways that fill an etcd."""
+    backup = os.path.join(folder, "claims")
+    with cluster.Server(folder=folder) as server, server.client() as client:
+        make_claims_and_slices(client)
+        dibs("backup", "--to", backup, "--kubeconfig", server.kubeconfig)
+    for command in (("store", "copy", "--from", "sqlite:" + server.data), ("restore", "--from", backup)):
+        with etcd.Etcd(1) as store:
+            place = "etcd:" + store.endpoints
+            dibs(*command, "--to", place)
+            dibs("store", "check", place)
+            with cluster.Server(store.server_flags(), folder=folder) as server, server.client() as client:
+                expect_claims_and_slices(client, command[0])
+                client.expect(200, "DELETE", CLAIMS)
+                client.expect(200, "DELETE", SLICES)
+                dibs("restore", "--from", backup, "--kubeconfig", server.kubeconfig, "--overwrite")
+                expect_claims_and_slices(client, "a restore on a running server")
+
+
+def expect_to_be_met(store, flags, folder):
+    """By a server and by a command."""
+    with cluster.Server(store.server_flags() + flags, folder=folder) as server, server.client() as client:
+        client.expect(201, "POST", MAPS, {"metadata": {"name": "m"}})
+    dibs("store", "check", "etcd:" + store.endpoints, *flags)
+
+
+def certificates(folder, host):
+    """As docs/several-machines.md makes them: ca.crt, etcd.crt and etcd.key."""
+    def openssl(*arguments):
+        done = subprocess.run(["openssl", *arguments], cwd=folder, capture_output=True, text=True)
+        if done.returncode:
+            raise Failure("openssl %s: %s" % (arguments[0], done.stderr))
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    openssl("req", "-x509", *key, "-days", "3650", "-subj", "/CN=etcd", "-keyout", "ca.key", "-out", "ca.crt")
+    openssl("req", *key, "-subj", "/CN=etcd", "-keyout", "etcd.key", "-out", "etcd.csr")
+    with open(os.path.join(folder, "names"), "w") as f:
+        f.write("subjectAltName=IP:%s\n" % host)
+    openssl("x509", "-req", "-in", "etcd.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "3650", "-extfile", "names",
+            "-out", "etcd.crt")
+    return [os.path.join(folder, name) for name in ("ca.crt", "etcd.crt", "etcd.key")]
+
+
+def meet_by_certificate(folder):
+    host = "127.0.0.1"
+    authority, certificate, key = certificates(folder, host)
+    context = ssl.create_default_context(cafile=authority)
+    context.load_cert_chain(certificate, key)
+    with etcd.Etcd(1, ["--client-cert-auth", "--trusted-ca-file", authority, "--cert-file", certificate, "--key-file", key],
+                   scheme="https", context=context, host=host) as store:
+        expect_to_be_met(store, ["--etcd-cafile", authority, "--etcd-certfile", certificate, "--etcd-keyfile", key], folder)
+        dibs("store", "check", "etcd:" + store.endpoints, "--etcd-cafile", authority, fails="certificate")
+        dibs("store", "check", "etcd:" + store.endpoints, "--etcd-certfile", certificate, "--etcd-keyfile", key, fails="certificate")
+
+
+def meet_as_user(folder):
+    with etcd.Etcd(1) as store:
+        for name in ("root", "dibs"):
+            store.call("auth/user/add", {"name": name, "password": "a word"})
+            store.call("auth/role/add", {"name": name})
+            store.call("auth/user/grant", {"user": name, "role": name})
+        for first, end in (("/registry.dibs/", "/registry0"), ("compact_rev_key", "")):
+            store.call("auth/role/grant", {"name": "dibs", "perm": {"permType": "READWRITE", "key": etcd.encoded(first),
+                                                                    "range_end": etcd.encoded(end)}})
+        store.call("auth/enable")
+        passwords = [os.path.join(folder, name) for name in ("right", "wrong")]
+        for path, word in zip(passwords, ("a word", "another")):
+            with open(path, "w") as f:
+                f.write(word + "\n")
+        expect_to_be_met(store, ["--etcd-user", "dibs", "--etcd-password-file", passwords[0]], folder)
+        dibs("store", "check", "etcd:" + store.endpoints, "--etcd-user", "dibs", "--etcd-password-file", passwords[1],
+             fails="invalid user ID or password")
+        dibs("store", "check", "etcd:" + store.endpoints, fails="user name is empty")
+
+
 def main():
     if not etcd.program():
         print(etcd.MISSING)
@@ -153,7 +248,10 @@ def main():
         move(folder, store, "etcd:" + store.endpoints)
         renew(folder, store)
         go_on_elsewhere(folder, back_up(folder, store))
-    print("etcd %d.%d.%d, three members: copied, renewed, backed up, abandoned, restored" % etcd.version())
+    for tried in (fill_with_claims, meet_by_certificate, meet_as_user):
+        with tempfile.TemporaryDirectory(prefix="dibs-tools-") as folder:
+            tried(folder)
+    print("etcd %d.%d.%d: copied, renewed, backed up, abandoned, restored, met by certificate and as a user" % etcd.version())
     return 0
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Nodes of `dibs up` as kubelets' machines: a driver in a DaemonSet registers with the agent of its own node, what it writes below the paths of a
-kubelet stays on that node, and links lead nowhere else; labels count at once; a debugger sees the processes of its target; a selector that fails
-holds its pod back; a sandbox that lost its namespaces is made again.
+kubelet stays on that node, and links lead nowhere else; CDI files of the machine itself count, and a hostPath volume is its folder; labels and taints
+count at once; a debugger sees the processes of its target; a selector that fails holds its pod back; a sandbox that lost its namespaces is made again.
 
     kubelet_machine.py [CHECK...]
 
@@ -158,6 +158,59 @@ def a_driver_in_a_pod(world):
     cluster.wait_for(lambda: world.client.expect(200, "GET", PODS)["items"] == [], PATIENCE, "all pods to go", interval=0.1)
 
 
+def files_of_the_machine(world):
+    """A driver that runs on the machine itself puts its CDI files where all runtimes look for them."""
+    folder = os.path.realpath("/var/run") + "/cdi"
+    made = not os.path.isdir(folder)
+    os.makedirs(folder, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
+    node = world.node_folder("node-0")
+    driver = subprocess.Popen(
+        [cluster.binary(), "driver", "gpu", "--node-name", "node-0", "--driver-name", "machine.example.com", "--kubeconfig", world.server.kubeconfig,
+         "--num-devices", "1", "--cdi-root", "/var/run/cdi", "--kubelet-registrar-directory-path", node + "/plugins_registry",
+         "--kubelet-plugins-directory-path", node + "/plugins", "--log-level", "warn"], preexec_fn=cluster.die_with_parent)
+    try:
+        world.apply({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "machine", "namespace": "default"},
+                     "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "machine.example.com"}}]}}})
+        world.pod("machine", "env", container={"resources": {"claims": [{"name": "g"}]}},
+                  resourceClaims=[{"name": "g", "resourceClaimName": "machine"}])
+        need("GPU_DEVICE_0=gpu-0" in world.ran("machine").splitlines(), "the pod has no GPU")
+        need(any("machine.example.com" in name for name in os.listdir(folder)), "files on the machine: %s" % os.listdir(folder))
+        world.remove("machine")
+        world.client.expect(200, "DELETE", "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/machine")
+    finally:
+        driver.terminate()
+        driver.wait()
+        subprocess.run(["umount", folder], check=True)
+        if made:
+            os.rmdir(folder)
+
+
+def folders_of_a_volume(world):
+    """A PersistentVolume of a hostPath is that folder of the machine; what is written stays when its claim is gone."""
+    folder = tempfile.mkdtemp(prefix="dibs-km-volume-")
+    try:
+        world.apply(
+            {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "folder"}, "spec": {
+                "capacity": {"storage": "1Mi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "",
+                "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": folder, "type": "Directory"}}},
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "folder", "namespace": "default"}, "spec": {
+                "volumeName": "folder", "storageClassName": "", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}})
+        for name, command in (("first", "echo kept > /v/file"), ("second", "cat /v/file")):
+            world.pod(name, command, volumes=[{"name": "v", "at": "/v", "persistentVolumeClaim": {"claimName": "folder"}}])
+            said = world.ran(name)
+        need(said.strip() == "kept", "the second pod read %r" % said)
+        world.remove("first", "second")
+        world.client.expect(200, "DELETE", "/api/v1/namespaces/default/persistentvolumeclaims/folder")
+        cluster.wait_for(lambda: world.client.expect(200, "GET", "/api/v1/persistentvolumes/folder")["status"]["phase"] == "Released", PATIENCE,
+                         "the volume to be released", interval=0.1)
+        world.client.expect(200, "DELETE", "/api/v1/persistentvolumes/folder")
+        with open(folder + "/file") as f:
+            need(f.read() == "kept\n", "what is left of the file")
+    finally:
+        shutil.rmtree(folder)
+
+
 def folders_of_a_node(world):
     """Each node has its own, under either name of /run."""
     for node in ("node-0", "node-1"):
@@ -233,12 +286,23 @@ def labels_count_at_once(world):
     world.pod("label-3", "true", nodeSelector={"colour": "blue"}, nodeName="node-1")
     world.phase("label-3", "Failed")
     need(world.status("label-3")["reason"] == "NodeAffinity", "reason: %s" % world.status("label-3"))
+    # Nobody may delete pods meanwhile: the taint's controller would, and it is the node's own word that counts.
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    world.client.expect(201, "POST", policies + "ies", {"metadata": {"name": "keep"}, "spec": {
+        "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]}]},
+        "validations": [{"expression": "false"}]}})
+    world.client.expect(201, "POST", policies + "ybindings", {"metadata": {"name": "keep"}, "spec": {
+        "policyName": "keep", "validationActions": ["Deny"]}})
+    cluster.wait_for(lambda: world.client.request("DELETE", PODS + "/label-3?dryRun=All").status != 200, PATIENCE, "pods to be kept")
     taint = [{"key": "away", "effect": "NoExecute"}]
     world.client.expect(200, "PATCH", "/api/v1/nodes/node-1", {"spec": {"taints": taint}}, headers={"Content-Type": "application/merge-patch+json"})
     time.sleep(1)
     world.pod("label-4", "true", nodeName="node-1")
-    cluster.wait_for(lambda: world.client.get(PODS + "/label-4").status == 404 or world.status("label-4").get("phase") == "Failed", PATIENCE,
-                     "a pod that does not tolerate to go", interval=0.1)
+    world.phase("label-4", "Failed")
+    need(world.status("label-4")["reason"] == "TaintToleration", "reason: %s" % world.status("label-4"))
+    world.client.expect(200, "DELETE", policies + "ybindings/keep")
+    world.client.expect(200, "DELETE", policies + "ies/keep")
+    cluster.wait_for(lambda: world.client.request("DELETE", PODS + "/label-3?dryRun=All").status == 200, PATIENCE, "pods to be deleted again")
     world.client.expect(200, "PATCH", "/api/v1/nodes/node-1", {"spec": {"taints": None}}, headers={"Content-Type": "application/merge-patch+json"})
     world.remove(*("label-%d" % n for n in range(5)))
 
@@ -343,8 +407,8 @@ def images_of(world):
     return os.path.join(world.server.folder, "images")
 
 
-CHECKS = (folders_of_a_node, links_lead_nowhere, mounts_reach_the_node, labels_count_at_once, names_that_are_none, a_debugger_sees_its_target,
-          a_selector_that_fails, lost_namespaces, a_driver_in_a_pod)
+CHECKS = (files_of_the_machine, folders_of_a_volume, folders_of_a_node, links_lead_nowhere, mounts_reach_the_node, labels_count_at_once,
+          names_that_are_none, a_debugger_sees_its_target, a_selector_that_fails, lost_namespaces, a_driver_in_a_pod)
 
 
 def run():

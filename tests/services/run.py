@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 sys.dont_write_bytecode = True
 import cluster  # noqa: E402
 from cluster import Failure  # noqa: E402
+from stranger import ADDRESS as STRANGER, OWN, Stranger, sh  # noqa: E402
 
 SKIPPED = 77
 MACHINE = os.path.join(HERE, "..", "support", "machine.sh")
@@ -27,7 +28,6 @@ INSIDE = "DIBS_SERVICES_TEST"
 ROOT = "/api/v1/namespaces/default/"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 FILTERED = "/proc/sys/net/bridge/bridge-nf-call-iptables"  # rules see what is bridged, too
-OWN, STRANGER = "192.0.2.1", "192.0.2.254"
 
 # What a pod serves: its name and who asked, by HTTP.
 SERVE = ("mkdir -p /www/cgi-bin; printf '#!/bin/sh\\necho; echo '$NAME' $REMOTE_ADDR\\n' > /www/cgi-bin/who; "
@@ -50,23 +50,6 @@ for _ in range(times):
     except (OSError, IndexError) as problem:
         print("error", problem)
 """
-# Prints the destination of every IPv4 packet that comes, and who it is from.
-LISTEN = """
-import socket, sys
-s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
-s.bind(("way1", 0x0800))
-print("ready", flush=True)
-while True:
-    data = s.recv(65536)
-    print(".".join(str(b) for b in data[16:20]), ".".join(str(b) for b in data[12:16]), flush=True)
-"""
-
-
-def sh(command, check=True):
-    done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if check and done.returncode != 0:
-        raise Failure("%s: %s" % (command, done.stdout))
-    return done.stdout
 
 
 class World:
@@ -77,17 +60,7 @@ class World:
         sh("ip link set lo up")
         if os.path.exists(FILTERED):
             sh("echo %d > %s" % (filtered, FILTERED))
-        self.stranger = subprocess.Popen(["unshare", "-n", "sleep", "infinity"], preexec_fn=cluster.die_with_parent)
-        cluster.wait_for(lambda: os.readlink("/proc/%d/ns/net" % self.stranger.pid) != os.readlink("/proc/self/ns/net"), 10, "a namespace")
-        there = "nsenter -t %d -n " % self.stranger.pid
-        sh("ip link add way0 type veth peer name way1 netns %d && ip addr add %s/24 dev way0 && ip link set way0 up "
-           "&& ip route add default via %s" % (self.stranger.pid, OWN, STRANGER))
-        sh("%s ip link set lo up; %s ip addr add %s/24 dev way1; %s ip link set way1 up; %s ip route add default via %s" %
-           (there, there, STRANGER, there, there, OWN))
-        self.listener = subprocess.Popen(there.split() + [sys.executable, "-c", LISTEN], stdout=subprocess.PIPE, bufsize=0,
-                                         preexec_fn=cluster.die_with_parent)
-        self.listener.stdout.readline()
-        os.set_blocking(self.listener.stdout.fileno(), False)
+        self.stranger = Stranger()
         self.server = cluster.Server(["--nodes", "2", "--runtime", "oci", "--node-prefix", "node-"], command="up")
         self.server.start()
         self.client = self.server.client(timeout=PATIENCE)
@@ -101,10 +74,7 @@ class World:
         self.client.close()
         self.server.stop(check=check)
         self.server.remove()
-        for process in (self.listener, self.stranger):
-            process.kill()
-            process.wait()
-        sh("ip link delete way0", check=False)
+        self.stranger.close()
 
     # --- who asks ---
 
@@ -113,7 +83,7 @@ class World:
         if pod == "machine":
             return []
         if pod == "stranger":
-            return ["nsenter", "-t", str(self.stranger.pid), "-n"]
+            return ["nsenter", "-t", str(self.stranger.process.pid), "-n"]
         address = self.address(pod)
         if address not in self.networks:
             # The youngest first: others may be of clusters that run beside this one.
@@ -147,21 +117,9 @@ class World:
             raise Failure("%s at %s:%d is answered by %s, expected %s\n%s" %
                           (who, host, port, last, expected, sh("nft list table inet " + self.bridge, check=False)[-6000:]))
 
-    def hear(self):
-        """What came to the stranger since the last time."""
-        text = b""
-        while True:
-            more = self.listener.stdout.read(65536)
-            if not more:
-                return text.decode()
-            text += more
-
     def left(self):
         """Packets to the cluster's own addresses that the stranger saw since the last time."""
-        time.sleep(0.2)
-        text = self.hear()
-        ranges = [ipaddress.ip_network(self.pods), ipaddress.ip_network(self.services)]
-        return [line for line in text.splitlines() if line.count(".") == 6 and any(ipaddress.ip_address(line.split()[0]) in r for r in ranges)]
+        return self.stranger.heard(self.pods, self.services)
 
     # --- objects ---
 
@@ -235,7 +193,7 @@ def nothing_leaves(world):
     try_all()
     equal("packets that left", world.left(), [])
     world.ask("machine", STRANGER, port=9, times=1)
-    cluster.wait_for(lambda: STRANGER in world.hear(), 10, "a packet that the stranger hears: the test would notice none")
+    cluster.wait_for(lambda: STRANGER in world.stranger.hear(), 10, "a packet that the stranger hears: the test would notice none")
     rules = sh("nft list table inet " + world.bridge)
     sh("nft delete table inet " + world.bridge)
     try:
@@ -288,7 +246,7 @@ def outside_addresses(world):
     spec = world.service("out", type="LoadBalancer", externalIPs=["192.0.2.77"], loadBalancerSourceRanges=["198.51.100.0/24"])
     world.client.expect(200, "PATCH", ROOT + "services/out/status", {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.78"}]}}},
                         headers={"Content-Type": "application/merge-patch+json"})
-    there = "nsenter -t %d -n " % world.stranger.pid
+    there = "nsenter -t %d -n " % world.stranger.process.pid
     sh(there + "ip route replace 192.0.2.77/32 via " + OWN)
     sh(there + "ip route replace 192.0.2.78/32 via " + OWN)
     world.until(["a", "b"], "stranger", "192.0.2.77", times=20)

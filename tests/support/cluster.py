@@ -27,6 +27,7 @@ ALIASES = "busybox,ubuntu"  # images that are there, because tests ask no regist
 AGENT_FLAGS = ("--image-alias", ALIASES, "--eviction-hard", "")
 START_DEADLINE = 60.0
 STOP_DEADLINE = 60.0
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 READY = re.compile(r"ready at (https://(\S+):(\d+)) .*export KUBECONFIG=(\S+)")
 SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|UndefinedBehaviorSanitizer|runtime error:")
 
@@ -63,6 +64,11 @@ def kubectl():
     if path and os.access(path, os.X_OK):
         return os.path.abspath(path)
     return shutil.which("kubectl")
+
+
+def go():
+    """Path of Go, or None where there is none: tools/get-go, which `make test` calls, leaves one behind."""
+    return shutil.which("go") or shutil.which(os.path.join(ROOT, "build", "tools", "venv", "bin", "go"))
 
 
 def one_kubectl():
@@ -208,6 +214,19 @@ class Client:
         return answer
 
 
+def clear_machine(folder):
+    """Takes away what nodes below the folder have on the machine: containers, mounts, networks."""
+    for owner in glob.glob("/run/dibs/*/owner"):
+        try:
+            with open(owner) as f:
+                mine = f.read().startswith(folder)
+        except OSError:
+            continue  # another test has just ended
+        if mine:
+            subprocess.run([binary(), "down", "--data-dir", folder], capture_output=True, timeout=60)
+            return
+
+
 class Server:
     """One dibs apiserver. Use as a context manager: it starts on entry; on exit it must end cleanly."""
 
@@ -248,6 +267,7 @@ class Server:
         if self.process:
             self.kill()
         if self.own_folder and not os.environ.get("DIBS_TEST_KEEP"):
+            clear_machine(self.folder)
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self):
@@ -288,9 +308,12 @@ class Server:
     def log_tail(self, size=4000):
         try:
             with open(self.log, "rb") as f:
-                return f.read()[-size:].decode("utf-8", "replace")
+                text = f.read()
         except OSError:
             return ""
+        # What a sanitizer says begins with what matters.
+        report = SANITIZER.search(text.decode("utf-8", "replace"))
+        return report.string[report.start():][:4 * size] if report else text[-size:].decode("utf-8", "replace")
 
     def alive(self):
         return self.process is not None and self.process.poll() is None

@@ -28,7 +28,7 @@ import urllib.request
 from cluster import Failure, die_with_parent, wait_for
 
 START_DEADLINE = 180.0
-MISSING = "SKIPPED: no etcd on PATH, and DIBS_ETCD names none"
+MISSING = "SKIPPED: no etcd on PATH, or DIBS_ETCD names none that is there"
 
 
 def program():
@@ -182,10 +182,14 @@ class Etcd:
         return Member(self, "etcd-%d" % self.made)
 
     def free_port(self):
+        """Not of those that the system gives to whoever asks for any: a member that is started again must find its own free still."""
         while True:
+            port = random.randrange(12000, 30000)
             with socket.socket() as probe:
-                probe.bind((self.host, 0))
-                port = probe.getsockname()[1]
+                try:
+                    probe.bind((self.host, port))
+                except OSError:
+                    continue
             if port not in self.taken:
                 self.taken.add(port)
                 return port

@@ -17,17 +17,22 @@ def libraries_of(program):
     return sorted(set(re.findall(r"(/\S+) \(0x", said)))
 
 
-def archive(files, links=(), entrypoint=(), user=""):
-    """A docker archive of one layer: files by path in the image, each a path here or bytes; links by path; root's programs."""
+def archive(files, links=(), entrypoint=(), user="", command=(), folders=(), modes=None):
+    """A docker archive of one layer: files by path in the image, each a path here or bytes; links by path; folders with their modes; root's programs,
+    with the mode 0755 unless `modes` has another."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
+        for path, mode in folders:
+            entry = tarfile.TarInfo(path.lstrip("/"))
+            entry.type, entry.mode = tarfile.DIRTYPE, mode
+            tar.addfile(entry)
         for path, source in sorted(files.items()):
             data = source
             if isinstance(source, str):
                 with open(source, "rb") as f:
                     data = f.read()
             entry = tarfile.TarInfo(path.lstrip("/"))
-            entry.size, entry.mode = len(data), 0o755
+            entry.size, entry.mode = len(data), (modes or {}).get(path, 0o755)
             tar.addfile(entry, io.BytesIO(data))
         for path, target in links:
             entry = tarfile.TarInfo(path.lstrip("/"))
@@ -36,7 +41,7 @@ def archive(files, links=(), entrypoint=(), user=""):
     content = layer.getvalue()
     digest = hashlib.sha256(content).hexdigest()
     config = json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": ["sha256:" + digest]},
-                         "config": {"Entrypoint": list(entrypoint), "User": user, "Env": ["PATH=/bin:/usr/bin"]}}).encode()
+                         "config": {"Entrypoint": list(entrypoint), "Cmd": list(command), "User": user, "Env": ["PATH=/bin:/usr/bin"]}}).encode()
     name = hashlib.sha256(config).hexdigest() + ".json"
     manifest = json.dumps([{"Config": name, "RepoTags": [], "Layers": [digest + ".tar"]}]).encode()
     out = io.BytesIO()

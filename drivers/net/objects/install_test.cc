@@ -43,7 +43,8 @@ TEST(Kinds, are_complete_and_hold_no_words_of_their_own) {
 }
 
 TEST(Install, brings_kinds_classes_and_rights_in_every_release) {
-  for (const char* release : {"1.27", "1.30", "1.32", "1.34", "1.36", ""}) {
+  for (const char* release :
+       {"1.27", "1.28", "1.29", "1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36", ""}) {
     SCOPED_TRACE(release);
     ObjectsWorld world(release);
 
@@ -55,7 +56,8 @@ TEST(Install, brings_kinds_classes_and_rights_in_every_release) {
     }
     EXPECT_EQ(names, (std::set<std::string>{"scp", "smc", "sp", "ss", "sr", "se", "scc", "sns",
                                             "net-attach-def"}));
-    const bool classic = std::string(release) == "1.27" || std::string(release) == "1.30";
+    const std::string_view named(release);
+    const bool classic = !named.empty() && named <= "1.30";
     const Value resource_class = world.get({"resource.k8s.io", "v1alpha2", "resourceclasses"}, "",
                                            "netresources.spidernet.io");
     if (classic) {

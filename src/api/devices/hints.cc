@@ -270,8 +270,8 @@ std::string undeclared(std::string_view name, const SelectorEnvironment& environ
 
 std::string undefined(std::string_view name, const SelectorEnvironment& environment) {
   std::vector<std::string> known = {"attributes", "capacity", "driver"};
-  const auto* fields = selector_language(environment).find_object("kubernetes.DRADevice");
-  const bool multiple = fields != nullptr && fields->contains("allowMultipleAllocations");
+  const auto* device = selector_language(environment).find_object("kubernetes.DRADevice");
+  const bool multiple = device != nullptr && device->fields.contains("allowMultipleAllocations");
   if (name == "allowMultipleAllocations" && !multiple)
     return "it needs the feature gate DRAConsumableCapacity and Kubernetes 1.34";
   if (multiple) known.emplace_back("allowMultipleAllocations");

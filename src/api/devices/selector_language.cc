@@ -39,6 +39,7 @@ cel::Value includes(const cel::Value* arguments, std::size_t) {
 /// What distinguishes one language from another.
 struct Features {
   int library = 0;
+  int release = 0;
   bool multiple_allocations = false;
   bool lists = false;
   bool includes = false;
@@ -50,6 +51,7 @@ Features features_of(const SelectorEnvironment& environment) {
   const int release = environment.release;
   Features made;
   made.library = environment.stored ? release : release - 1;
+  made.release = release;
   made.multiple_allocations = release >= kConsumableCapacitySince &&
                               (environment.stored || environment.consumable_capacity);
   made.lists = attributes_are_dyn(environment);
@@ -59,7 +61,8 @@ Features features_of(const SelectorEnvironment& environment) {
 }
 
 std::unique_ptr<cel::Environment> make(const Features& features) {
-  auto made = std::make_unique<cel::Environment>(cel::kubernetes_environment(features.library));
+  auto made = std::make_unique<cel::Environment>(
+      cel::kubernetes_environment(features.library, features.release));
   cel::add_bindings(*made);
   if (features.library < kSemverInBaseSince) cel::add_semver(*made, 0);
   std::map<std::string, cel::Type> fields = {

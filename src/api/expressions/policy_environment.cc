@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "cel/kubernetes.h"
 #include "cel/libraries/authorizer.h"
+#include "cel/libraries/patches.h"
 
 namespace dibs::api {
 namespace {
@@ -97,7 +98,7 @@ Type seen_type(const Type& type) {
   }
 }
 
-std::vector<TypeKind> allowed_types(ExpressionRole role) {
+std::vector<Type> allowed_types(ExpressionRole role) {
   switch (role) {
     case ExpressionRole::match_condition:
     case ExpressionRole::validation:
@@ -106,6 +107,10 @@ std::vector<TypeKind> allowed_types(ExpressionRole role) {
       return {TypeKind::string};
     case ExpressionRole::annotation:
       return {TypeKind::string, TypeKind::null};
+    case ExpressionRole::configuration:
+      return {cel::made_object_type()};
+    case ExpressionRole::operations:
+      return {Type::list(cel::patch_operation_type())};
     case ExpressionRole::variable:
       break;
   }
@@ -114,12 +119,12 @@ std::vector<TypeKind> allowed_types(ExpressionRole role) {
 
 /// Why the type does not do, or "".
 std::string type_fault(ExpressionRole role, const Type& type) {
-  const std::vector<TypeKind> allowed = allowed_types(role);
+  const std::vector<Type> allowed = allowed_types(role);
   if (allowed.empty()) return {};
   std::string names;
-  for (TypeKind kind : allowed) {
-    if (type.is(kind)) return {};
-    append(names, names.empty() ? "" : " ", Type(kind).full_name());
+  for (const Type& one : allowed) {
+    if (type == one) return {};
+    append(names, names.empty() ? "" : " ", one.full_name());
   }
   if (allowed.size() > 1) names = cat("one of [", names, "]");
   return cat("must evaluate to ", names, " but got ", type.full_name());
@@ -133,21 +138,29 @@ PolicyEnvironment::PolicyEnvironment(Options options)
     cel::add_authorizer(environment_);
     cel::add_authorizer_selectors(environment_);
   }
+  if (options.patches) cel::add_patches(environment_);
   declare_request(environment_);
   declare_namespace(environment_);
   // arrange() follows the order of these.
-  environment_.variable("object", TypeKind::dyn);
-  environment_.variable("oldObject", TypeKind::dyn);
+  const auto known = [&](const TypedSchema* schema) {
+    if (schema == nullptr) return Type();
+    declare_types(*schema, environment_);
+    return schema->type;
+  };
+  const Type object = known(options.object);
+  environment_.variable("object", object);
+  environment_.variable("oldObject", object);
   environment_.variable("namespaceObject", object_type("kubernetes.Namespace"));
   environment_.variable("request", object_type("kubernetes.AdmissionRequest"));
-  if (options.params) environment_.variable("params", TypeKind::dyn);
+  if (options.params) environment_.variable("params", known(options.params_schema));
   if (options.variables) {
     environment_.object(kVariables, {});
     environment_.variable("variables", object_type(kVariables));
   }
   if (options.authorizer) {
     environment_.variable("authorizer", cel::authorizer_type());
-    environment_.variable("authorizer.requestResource", cel::resource_check_type());
+    if (options.request_resource)
+      environment_.variable("authorizer.requestResource", cel::resource_check_type());
   }
 }
 
@@ -172,7 +185,7 @@ std::vector<cel::Value> PolicyEnvironment::arrange(const PolicyValues& values) c
   if (options_.variables) out.push_back(values.variables);
   if (options_.authorizer) {
     out.push_back(values.authorizer);
-    out.push_back(values.request_resource);
+    if (options_.request_resource) out.push_back(values.request_resource);
   }
   return out;
 }

@@ -1,12 +1,15 @@
 #pragma once
 // What the expressions of admission policies and webhooks may refer to.
 //
-//   object, oldObject    what is written and what was there, or null; of no known type
+//   object, oldObject    what is written and what was there, or null; of no known type but
+//                        where types are checked (type_check.h)
 //   namespaceObject      the namespace it lies in, or null
 //   request              the request but for the objects
 //   params               of a policy with a paramKind; of no known type
 //   variables            of a policy that has some, each of the type its expression gives
 //   authorizer           questions about what the requester may do; not in messages
+//
+// Mutations also have the types Object and JSONPatch (cel/libraries/patches.h).
 //
 // Programs keep pointers into the environment that compiled them, which must outlive them.
 
@@ -15,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/expressions/schema_types.h"
 #include "api/kinds/admission/expressions.h"
 #include "cel/environment.h"
 
@@ -38,6 +42,11 @@ class PolicyEnvironment {
     bool params = false;
     bool variables = false;
     bool authorizer = true;
+    bool patches = false;
+    bool request_resource = true;  // authorizer.requestResource, where there is an authorizer
+    // Types of objects and parameters where they are known; they must outlive the environment.
+    const TypedSchema* object = nullptr;
+    const TypedSchema* params_schema = nullptr;
   };
   explicit PolicyEnvironment(Options options);
   /// One that is made once and shared. Requires no variables, since those differ by policy.

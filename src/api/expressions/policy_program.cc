@@ -153,11 +153,14 @@ std::shared_ptr<const CompiledPolicy> CompiledPolicy::compile(const Value& polic
   auto made = std::make_shared<CompiledPolicy>();
   const Value& spec = policy["spec"];
   const bool params = !spec["paramKind"].is_null();
+  using Options = PolicyEnvironment::Options;
+  std::shared_ptr<PolicyEnvironment> mutations;
+  if (!spec["mutations"].empty())
+    mutations = std::make_shared<PolicyEnvironment>(Options{params, true, true, true});
   if (spec["variables"].empty()) {
     made->environment_ = PolicyEnvironment::shared(params, true);
     made->message_environment_ = PolicyEnvironment::shared(params, false);
   } else {
-    using Options = PolicyEnvironment::Options;
     auto all = std::make_shared<PolicyEnvironment>(Options{params, true, true});
     auto messages = std::make_shared<PolicyEnvironment>(Options{params, true, false});
     for (const Value& variable : spec["variables"].items()) {
@@ -165,6 +168,7 @@ std::shared_ptr<const CompiledPolicy> CompiledPolicy::compile(const Value& polic
                                                               variable["expression"].as_string());
       all->add_variable(variable["name"].as_string(), expression.type);
       messages->add_variable(variable["name"].as_string(), expression.type);
+      if (mutations) mutations->add_variable(variable["name"].as_string(), expression.type);
       made->variables_.push_back({variable["name"].str(), std::move(expression)});
     }
     made->environment_ = std::move(all);
@@ -192,8 +196,47 @@ std::shared_ptr<const CompiledPolicy> CompiledPolicy::compile(const Value& polic
          compile_policy_expression(*made->environment_, ExpressionRole::annotation,
                                    annotation["valueExpression"].as_string())});
   }
+  made->mutation_environment_ = std::move(mutations);
+  for (const Value& mutation : spec["mutations"].items()) {
+    const bool operations = mutation["patchType"].as_string() == "JSONPatch";
+    made->mutations_.push_back(
+        {operations ? PatchForm::operations : PatchForm::configuration,
+         compile_policy_expression(
+             *made->mutation_environment_,
+             operations ? ExpressionRole::operations : ExpressionRole::configuration,
+             mutation[operations ? "jsonPatch" : "applyConfiguration"]["expression"].as_string())});
+  }
   made->ignores_failures_ = spec["failurePolicy"].as_string() == "Ignore";
   return made;
+}
+
+Result<Value> CompiledPolicy::mutate(std::size_t mutation, const PolicyInput& input,
+                                     const Schema& schema) const {
+  const auto& [form, expression] = mutations_[mutation];
+  if (expression.program == nullptr) return Error::bad_request(expression.fault);
+  PolicyRun run(*this, *mutation_environment_, input, true, kBudget);
+  Outcome outcome;
+  if (!run.evaluate(expression, outcome)) return Error::bad_request(std::string(kOutOfBudget));
+  if (outcome.failed()) return Error::bad_request(outcome.error);
+  return form == PatchForm::operations ? apply_operations(input.object, outcome.value)
+                                       : lay_configuration(input.object, outcome.value, schema);
+}
+
+ConditionsVerdict CompiledPolicy::conditions(const PolicyInput& input) const {
+  ConditionsVerdict verdict;
+  if (conditions_.empty()) return verdict;
+  PolicyRun run(*this, *environment_, input, true, kConditionBudget);
+  std::vector<std::string> errors;
+  for (const PolicyExpression& condition : conditions_) {
+    Outcome outcome;
+    if (!run.evaluate(condition, outcome)) return {true, std::string(kOutOfBudget), 1};
+    if (outcome.failed()) errors.push_back(std::move(outcome.error));
+    verdict.matches = verdict.matches && !outcome.value.is_false();
+  }
+  verdict.failed = errors.size();
+  // One that does not hold outweighs all that could not be said.
+  if (verdict.matches && !errors.empty()) verdict.error = joined(errors);
+  return verdict;
 }
 
 PolicyVerdict CompiledPolicy::evaluate(const PolicyInput& input) const {
@@ -202,25 +245,11 @@ PolicyVerdict CompiledPolicy::evaluate(const PolicyInput& input) const {
     return PolicyDecision{!ignores_failures_, std::move(message), ""};
   };
 
-  if (!conditions_.empty()) {
-    PolicyRun run(*this, *environment_, input, true, kConditionBudget);
-    std::vector<std::string> errors;
-    bool matches = true;
-    for (const PolicyExpression& condition : conditions_) {
-      Outcome outcome;
-      if (!run.evaluate(condition, outcome)) {
-        if (!ignores_failures_) verdict.decisions.push_back(failure(std::string(kOutOfBudget)));
-        return verdict;
-      }
-      if (outcome.failed()) errors.push_back(std::move(outcome.error));
-      matches = matches && !outcome.value.is_false();
-    }
-    // One that does not hold outweighs all that could not be said.
-    if (!matches) return verdict;
-    if (!errors.empty()) {
-      if (!ignores_failures_) verdict.decisions.push_back(failure(joined(errors)));
-      return verdict;
-    }
+  ConditionsVerdict matched = conditions(input);
+  if (!matched.matches) return verdict;
+  if (!matched.error.empty()) {
+    if (!ignores_failures_) verdict.decisions.push_back(failure(std::move(matched.error)));
+    return verdict;
   }
 
   PolicyRun run(*this, *environment_, input, true, kBudget);

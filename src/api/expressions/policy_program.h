@@ -6,6 +6,9 @@
 // these groups evaluates the variables it uses at most once, and has a budget for the work it may
 // do. What goes wrong on the way is decided by the policy's failurePolicy.
 //
+// A MutatingAdmissionPolicy has mutations in place of validations, which are asked one by one: each
+// is a group of its own, about what those before it have made.
+//
 // Immutable once compiled; any number of threads may evaluate.
 
 #include <memory>
@@ -13,6 +16,7 @@
 #include <vector>
 
 #include "api/expressions/policy_environment.h"
+#include "api/expressions/policy_mutation.h"
 #include "cel/libraries/authorizer.h"
 #include "json/value.h"
 
@@ -48,13 +52,28 @@ struct PolicyVerdict {
   std::vector<PolicyAnnotation> annotations;
 };
 
+/// What the match conditions say. Where nothing is false and something cannot be said, there is an
+/// error, and failurePolicy decides.
+struct ConditionsVerdict {
+  bool matches = true;
+  std::string error = {};
+  std::size_t failed = 0;  // conditions that could not be evaluated
+};
+
 class CompiledPolicy {
  public:
-  /// From a ValidatingAdmissionPolicy that was judged when it was written; what does not compile
-  /// any more fails when it is evaluated.
+  /// From a policy, or what else has the fields of one, that was judged when it was written; what
+  /// does not compile any more fails when it is evaluated.
   static std::shared_ptr<const CompiledPolicy> compile(const Value& policy);
 
   PolicyVerdict evaluate(const PolicyInput& input) const;
+  /// The match conditions alone, as webhooks have them.
+  ConditionsVerdict conditions(const PolicyInput& input) const;
+
+  std::size_t mutations() const { return mutations_.size(); }
+  PatchForm form_of(std::size_t mutation) const { return mutations_[mutation].form; }
+  /// What a mutation makes of the object, raw. Errors: in words for the user.
+  Result<Value> mutate(std::size_t mutation, const PolicyInput& input, const Schema& schema) const;
 
  private:
   friend class PolicyRun;
@@ -72,13 +91,19 @@ class CompiledPolicy {
     std::string name;
     PolicyExpression expression;
   };
+  struct Mutation {
+    PatchForm form;
+    PolicyExpression expression;
+  };
 
   std::shared_ptr<const PolicyEnvironment> environment_;
   std::shared_ptr<const PolicyEnvironment> message_environment_;
+  std::shared_ptr<const PolicyEnvironment> mutation_environment_;  // where there are mutations
   std::vector<PolicyExpression> conditions_;
   std::vector<Variable> variables_;
   std::vector<Validation> validations_;
   std::vector<Annotation> annotations_;
+  std::vector<Mutation> mutations_;
   bool ignores_failures_ = false;
 };
 

@@ -13,13 +13,15 @@ namespace {
 class Judge : public ExpressionJudge {
  public:
   explicit Judge(const Value& spec)
-      : params_(!spec["paramKind"].is_null()), composes_(!spec["variables"].empty()) {}
+      : params_(!spec["paramKind"].is_null()),
+        composes_(!spec["variables"].empty() || !spec["mutations"].empty()) {}
 
   std::string fault(ExpressionRole role, std::string_view text, std::string_view name) override {
     PolicyExpression made = compile_policy_expression(environment_for(role), role, text);
     if (role == ExpressionRole::variable) {
       all_->add_variable(name, made.type);
       messages_->add_variable(name, made.type);
+      mutations_->add_variable(name, made.type);
     }
     return made.fault;
   }
@@ -35,7 +37,10 @@ class Judge : public ExpressionJudge {
       using Options = PolicyEnvironment::Options;
       all_ = std::make_unique<PolicyEnvironment>(Options{params_, true, true});
       messages_ = std::make_unique<PolicyEnvironment>(Options{params_, true, false});
+      mutations_ = std::make_unique<PolicyEnvironment>(Options{params_, true, true, true});
     }
+    if (role == ExpressionRole::configuration || role == ExpressionRole::operations)
+      return *mutations_;
     return is_message ? *messages_ : *all_;
   }
 
@@ -43,6 +48,7 @@ class Judge : public ExpressionJudge {
   bool composes_;
   std::unique_ptr<PolicyEnvironment> all_;
   std::unique_ptr<PolicyEnvironment> messages_;
+  std::unique_ptr<PolicyEnvironment> mutations_;
 };
 
 }  // namespace

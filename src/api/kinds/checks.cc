@@ -143,12 +143,40 @@ Value sorted_map(const Value& map) {
   return sorted;
 }
 
+void check_domain_prefixed_path(const Value& value, const Path& path, FieldErrors& errors) {
+  const std::string_view text = value.as_string();
+  const auto slash = text.find('/');
+  if (slash == std::string_view::npos || slash == 0 || slash + 1 == text.size())
+    return add_invalid(is_domain_prefixed_path(text), value, path, errors);
+  const std::string_view host = text.substr(0, slash);
+  add_invalid(is_dns1123_subdomain(host), Value(host), path, errors);
+  if (is_domain_prefixed_path(cat("a", text.substr(slash))).empty()) return;
+  errors.invalid(path, Value(text.substr(slash + 1)),
+                 "Invalid path (regex used for validation is "
+                 "'[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')");
+}
+
+Value shown_selector(const Value& selector) {
+  if (!selector.is_object()) return selector;
+  Value shown = Value::object();
+  if (!selector["matchLabels"].empty())
+    shown.set("matchLabels", sorted_map(selector["matchLabels"]));
+  if (selector["matchExpressions"].empty()) return shown;
+  Value expressions = Value::array();
+  for (const Value& expression : selector["matchExpressions"].items()) {
+    Value one = Value::object(
+        {{"key", expression["key"].str()}, {"operator", expression["operator"].str()}});
+    if (!expression["values"].empty()) one.set("values", expression["values"]);
+    expressions.push(std::move(one));
+  }
+  shown.set("matchExpressions", std::move(expressions));
+  return shown;
+}
+
 void check_selector_immutable(const Value& selector, const Value& old, const Path& path,
                               FieldErrors& errors) {
   if (selector == old) return;
-  Value shown = selector;
-  if (is_set(shown, "matchLabels")) shown.set("matchLabels", sorted_map(shown["matchLabels"]));
-  errors.invalid(path, shown, "field is immutable");
+  errors.invalid(path, shown_selector(selector), "field is immutable");
 }
 
 std::string selector_text(const Value& selector) {

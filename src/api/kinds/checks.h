@@ -45,6 +45,11 @@ void validate_conditions(const Value& conditions, const Path& path, FieldErrors&
 
 /// A map in the order in which messages show it: that of its keys.
 Value sorted_map(const Value& map);
+/// "example.com/path": what is wrong with one of the two parts shows that part.
+void check_domain_prefixed_path(const Value& value, const Path& path, FieldErrors& errors);
+
+/// A label selector as messages show it: members and labels in order.
+Value shown_selector(const Value& selector);
 /// "field is immutable", with the map of the selector in order.
 void check_selector_immutable(const Value& selector, const Value& old, const Path& path,
                               FieldErrors& errors);

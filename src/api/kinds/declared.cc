@@ -34,6 +34,10 @@ bool is_same(const Value& a, const Value& b) {
   return (nothing(a) && nothing(b)) || a == b;
 }
 
+bool is_set(const Value& member) {
+  return !member.is_null() && !(member.is_array() && member.empty());
+}
+
 bool have_same_keys(const std::vector<std::string>& keys, const Value& a, const Value& b) {
   if (keys.empty()) return a == b;
   return std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
@@ -72,9 +76,9 @@ class Walk {
       const Field& field = schema.fields[index];
       if (!field.declared || !field.declared->in_union) continue;
       all.push_back(cat("`", field.name, "`"));
-      const bool is = !value[field.name].is_null();
+      const bool is = is_set(value[field.name]);
       if (is) set.push_back(field.name);
-      changed = changed || is == (*old)[field.name].is_null();
+      changed = changed || is != is_set((*old)[field.name]);
     }
     if (all.empty() || !changed) return;
     if (set.empty()) {
@@ -107,6 +111,13 @@ class Walk {
       errors_.invalid(path, Value(), "field is immutable");
       return false;
     }
+    if (rules.stays && old != nullptr && value.is_null() != old->is_null()) {
+      errors_.invalid(path, Value(),
+                      value.is_null() ? "field cannot be cleared once set"
+                                      : "field cannot be set once created");
+      return false;
+    }
+    if (rules.same_items && old != nullptr) check_same_items(*rules.unique, value, *old, path);
     if (is_empty(field, value)) {
       if (rules.required) errors_.required(path);
       return false;
@@ -184,6 +195,20 @@ class Walk {
         if (!have_same_keys(keys, list[j], list[i])) continue;
         errors_.duplicate(path.index(i), in_go_order(list[i], element));
         break;
+      }
+    }
+  }
+
+  void check_same_items(const std::vector<std::string>& keys, const Value& list, const Value& old,
+                        const Path& path) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (counterpart(old, keys, list[i]) == nullptr) {
+        errors_.forbidden(path.index(i), "item may not be added");
+      }
+    }
+    for (const Value& item : old.items()) {
+      if (counterpart(list, keys, item) == nullptr) {
+        errors_.forbidden(path, "item may not be removed");
       }
     }
   }

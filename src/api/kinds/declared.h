@@ -16,8 +16,8 @@ namespace dibs::api {
 void check_declared(const Schema& schema, const json::Value& object, const json::Value* old,
                     const Features& features, FieldErrors& errors);
 
-/// The formats of declared rules, by their names: short-name, long-name, caseless, label-key, uuid,
-/// pool-name, fully-qualified, extended-resource.
+/// The formats of declared rules, by their names: short-name, long-name, path-segment, caseless,
+/// label-key, uuid, pool-name, fully-qualified, extended-resource.
 void check_declared_format(std::string_view format, std::string_view text, const Path& path,
                            FieldErrors& errors);
 

@@ -83,6 +83,8 @@ void check_declared_format(std::string_view format, std::string_view text, const
     add_invalid(is_dns1123_label(text, Unit::bytes), shown, path, errors);
   } else if (format == "long-name") {
     add_invalid(is_dns1123_subdomain(text, Unit::bytes), shown, path, errors);
+  } else if (format == "path-segment") {
+    add_invalid(is_path_segment_name(text), shown, path, errors);
   } else if (format == "caseless") {
     add_invalid(is_caseless_subdomain(text), shown, path, errors);
   } else if (format == "label-key") {

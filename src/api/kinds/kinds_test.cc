@@ -7,6 +7,7 @@
 #include "api/kinds/workload/cron.h"
 #include "api/kinds/workload/job.h"
 #include "api/kinds/workload/scale.h"
+#include "base/strings.h"
 #include "json/parse.h"
 
 namespace dibs::api {
@@ -145,6 +146,18 @@ TEST(Scale, of_a_custom_resource_follows_its_paths) {
   ASSERT_TRUE(scale.ok() && changed.ok());
   EXPECT_EQ((*scale)["status"]["selector"].str(), "x=y");
   EXPECT_EQ((*changed)["spec"]["size"].as_int(), 4);
+}
+
+TEST(Scale, of_a_custom_resource_without_replicas_must_get_some) {
+  ScalePaths paths{".spec.size", ".status.now", ""};
+  Value object = parsed(R"({"metadata":{"name":"a"}})");
+  Value scale = *scale_of_custom(object, paths, true);
+  mark_without_replicas(scale, object, paths);
+
+  EXPECT_EQ(apply_scale_custom(object, scale, paths).error().message(),
+            "the spec replicas field \".spec.size\" cannot be empty");
+  Result<Value> put = apply_scale_custom(object, parsed(R"({"spec":{}})"), paths);
+  EXPECT_EQ((*put)["spec"]["size"], Value(0));
 }
 
 TEST(Scale, of_a_custom_resource_without_replicas_is_an_error_only_on_read) {
@@ -364,6 +377,150 @@ TEST(Webhook, wants_exactly_one_way_to_be_called) {
           "webhooks[1].sideEffects: Required value: must specify one of None, NoneOnDryRun",
           "webhooks[1].clientConfig: Required value: exactly one of url or service is required",
           "webhooks[1].admissionReviewVersions: Required value: must specify one of v1, v1beta1"));
+}
+
+// openssl ca -selfsign, with basicConstraints=critical,CA:TRUE
+constexpr const char* kAuthority = R"(-----BEGIN CERTIFICATE-----
+MIIBKjCB3aADAgECAgECMAUGAytlcDAkMQ4wDAYDVQQDDAVjYXJvbDESMBAGCSsG
+AQQBg8JTAgwDdS03MCAXDTIwMDEwMTAwMDAwMFoYDzIwOTkwMTAxMDAwMDAwWjAk
+MQ4wDAYDVQQDDAVjYXJvbDESMBAGCSsGAQQBg8JTAgwDdS03MCowBQYDK2VwAyEA
+I1hlpE9qzJSf9DujMvv3nVNVchgWXEqaolKZVxC/FZijMjAwMA8GA1UdEwEB/wQF
+MAMBAf8wHQYDVR0OBBYEFIHQJrqnGo983bKqyyW86D7EZT89MAUGAytlcANBAMzF
+I3KXAa6Zu5CNiqXpzpS/dxXJvN3hCOWBxkaH/c5/HLIRbTiIlHFu+ZDimkwLP1uG
+3gMF3DumjbhooQSAwgo=
+-----END CERTIFICATE-----
+)";
+
+TEST(ClusterTrustBundle, is_looked_at_behind_a_damaged_block) {
+  const KindRules& rules = rules_of(add_access_rules, "certificates.k8s.io", "ClusterTrustBundle");
+  const auto faults = [&](const std::string& text) {
+    Value bundle = parsed(R"({"metadata":{"name":"b"},"spec":{}})");
+    bundle.mut("spec").set("trustBundle", text);
+    FieldErrors errors;
+    rules.validate(bundle, errors);
+    return texts(errors);
+  };
+  const std::string damaged = "-----BEGIN CERTIFICATE-----\nb25l!\n-----END CERTIFICATE-----\n";
+  EXPECT_THAT(faults(kAuthority), IsEmpty());
+  EXPECT_THAT(faults(kAuthority + damaged + "-----BEGIN KEY-----\nb25l\n-----END KEY-----\n"),
+              ElementsAre(testing::HasSubstr("entry 1 has bad block type: KEY")));
+}
+
+// --- words of the API ---
+
+std::vector<std::string> faults_of(const KindRules& rules, std::string_view text) {
+  Value object = parsed(text);
+  if (rules.set_defaults) rules.set_defaults(object);
+  FieldErrors errors;
+  rules.validate(object, errors);
+  return texts(errors);
+}
+
+constexpr std::string_view kTemplate =
+    R"("template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[
+        {"name":"c","image":"i"}]}})";
+
+TEST(Workloads, with_a_selector_that_selects_nothing_are_not_judged_by_their_labels) {
+  const std::string spec =
+      cat(R"({"metadata":{"name":"x"},"spec":{"selector":{"matchExpressions":[)"
+          R"({"operator":"Some","key":"a"}],"matchLabels":{"c":"d","a":"b"}},)",
+          kTemplate, "}}");
+  constexpr std::string_view kOperator =
+      "spec.selector.matchExpressions[0].operator: Invalid value: \"Some\": not a valid selector "
+      "operator";
+  constexpr std::string_view kShown =
+      R"(spec.selector: Invalid value: {"matchLabels":{"a":"b","c":"d"},)"
+      R"("matchExpressions":[{"key":"a","operator":"Some"}]})";
+
+  for (const char* kind : {"Deployment", "ReplicaSet"}) {
+    EXPECT_THAT(faults_of(rules_of(add_workload_rules, "apps", kind), spec),
+                ElementsAre(kOperator, cat(kShown, ": invalid label selector")))
+        << kind;
+  }
+  EXPECT_THAT(faults_of(rules_of(add_workload_rules, "apps", "StatefulSet"), spec),
+              ElementsAre(kOperator, kShown));
+  EXPECT_THAT(faults_of(rules_of(add_workload_rules, "apps", "DaemonSet"), spec),
+              ElementsAre(kOperator));
+}
+
+TEST(Workloads, show_a_strategy_of_no_type_as_it_is) {
+  EXPECT_THAT(
+      faults_of(rules_of(add_workload_rules, "apps", "Deployment"),
+                cat(R"({"spec":{"strategy":{"type":"X","rollingUpdate":{"maxSurge":"30%"}},)"
+                    R"("selector":{"matchLabels":{"a":"b"}},)",
+                    kTemplate, "}}")),
+      ElementsAre(R"(spec.strategy: Unsupported value: {"Type":"X","RollingUpdate":)"
+                  R"({"MaxUnavailable":0,"MaxSurge":"30%"}}: supported values: "Recreate", )"
+                  R"("RollingUpdate")"));
+}
+
+TEST(StatefulSet, lacks_its_selector_first) {
+  EXPECT_THAT(faults_of(rules_of(add_workload_rules, "apps", "StatefulSet"),
+                        cat(R"({"spec":{)", kTemplate, "}}")),
+              ElementsAre("spec.selector: Required value",
+                          R"(spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` )"
+                          "does not match template `labels`"));
+}
+
+TEST(ResourceQuota, tells_of_its_scopes_in_the_words_of_the_api) {
+  const KindRules& rules = rules_of(add_core_rules, "", "ResourceQuota");
+  const auto faults = [&](std::string_view expression) {
+    return faults_of(rules, cat(R"({"spec":{"hard":{"services":"1"},"scopeSelector":)"
+                                R"({"matchExpressions":[)",
+                                expression, "]}}}"));
+  };
+
+  EXPECT_THAT(faults(R"({"scopeName":"PriorityClass","operator":"In"})"),
+              ElementsAre(R"(spec.scopeSelector.matchExpressions: Invalid value: )"
+                          R"({"MatchExpressions":[{"ScopeName":"PriorityClass","Operator":"In",)"
+                          R"("Values":null}]}: unsupported scope applied to resource)",
+                          "spec.scopeSelector.matchExpressions.values: Required value: must be at "
+                          "least one value when `operator` is 'In' or 'NotIn' for scope selector"));
+}
+
+TEST(CsiDriver, is_told_where_tokens_are_better_handed_over) {
+  const KindRules& rules = rules_of(add_storage_rules, "storage.k8s.io", "CSIDriver");
+  const Value open = parsed(R"({"spec":{"tokenRequests":[{"audience":"a"}]}})");
+  Value said = open;
+  said.mut("spec").set("serviceAccountTokenInSecrets", false);
+
+  EXPECT_EQ(rules.warnings(open, nullptr).size(), 1U);
+  EXPECT_THAT(rules.warnings(open, &open), IsEmpty());
+  EXPECT_THAT(rules.warnings(said, nullptr), IsEmpty());
+  EXPECT_THAT(rules.warnings(parsed(R"({"spec":{}})"), nullptr), IsEmpty());
+}
+
+TEST(PriorityLevel, has_the_part_of_its_type_alone) {
+  const KindRules& rules =
+      rules_of(add_flow_rules, "flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration");
+  const auto faults = [&](std::string_view spec) {
+    return faults_of(rules, cat(R"({"metadata":{"name":"p"},"spec":)", spec, "}"));
+  };
+
+  EXPECT_THAT(faults(R"({"type":"Limited"})"), ElementsAre("spec.limited: Required value"));
+  EXPECT_THAT(faults(R"({"exempt":{}})"),
+              ElementsAre("spec.exempt: Forbidden", "spec.type: Required value"));
+  EXPECT_THAT(
+      faults(R"({"type":"Limited","limited":{"limitResponse":{"type":"X","queuing":{}}}})"),
+      ElementsAre(R"(spec.limited.limitResponse.type: Unsupported value: "X": supported values: )"
+                  R"("Queue", "Reject")",
+                  "spec.limited.limitResponse.queuing: Forbidden"));
+}
+
+TEST(Job, shows_what_cannot_change_as_the_server_has_it) {
+  const Value old =
+      parsed(cat(R"({"metadata":{"name":"j"},"spec":{"completions":1,"completionMode":"Indexed",)",
+                 kTemplate, "}}"));
+  Value changed = old;
+  changed.mut("spec").set("successPolicy", parsed(R"({"rules":[{"succeededIndexes":"0"}]})"));
+  FieldErrors errors;
+
+  rules_of(add_job_rules, "batch", "Job").validate_update(changed, old, errors);
+
+  EXPECT_THAT(texts(errors),
+              testing::Contains(R"(spec.successPolicy: Invalid value: {"Rules":[)"
+                                R"({"SucceededIndexes":"0","SucceededCount":null}]}: field is )"
+                                "immutable"));
 }
 
 }  // namespace

@@ -31,6 +31,22 @@ Faults is_domain_prefixed_path(std::string_view text) {
   return faults;
 }
 
+Faults is_wildcard_subdomain(std::string_view text) {
+  Faults faults;
+  if (text.size() > kDns1123SubdomainMaxLength)
+    faults.push_back(max_length_text(kDns1123SubdomainMaxLength));
+  const std::string_view rest = text.starts_with("*.") ? text.substr(2) : std::string_view();
+  // Length is judged above, and as a whole.
+  const Faults of_rest = is_dns1123_subdomain(rest.substr(0, kDns1123SubdomainMaxLength));
+  if (of_rest.empty()) return faults;
+  faults.push_back(regex_text(
+      "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS "
+      "subdomain, which must consist of lower case alphanumeric characters, '-' or '.' "
+      "and end with an alphanumeric character",
+      "\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", {"*.example.com"}));
+  return faults;
+}
+
 Faults is_c_identifier(std::string_view text) {
   bool ok =
       !text.empty() && (is_letter(text[0]) || text[0] == '_') &&

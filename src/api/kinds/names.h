@@ -16,6 +16,8 @@ namespace dibs::api {
 
 /// "example.com/path": domain and a path behind it.
 Faults is_domain_prefixed_path(std::string_view text);
+/// "*.example.com"
+Faults is_wildcard_subdomain(std::string_view text);
 Faults is_c_identifier(std::string_view text);
 Faults is_env_var_name(std::string_view text);
 Faults is_relaxed_env_var_name(std::string_view text);

@@ -44,6 +44,9 @@ RuleTable make_table() {
   add_access_rules(table);
   add_event_rules(table);
   add_admission_rules(table);
+  add_api_service_rules(table);
+  add_flow_rules(table);
+  add_migration_rules(table);
   for (auto& [name, rules] : table) {
     const Schema* schema = builtin_schema(name.first, "v1", name.second);
     if (schema != nullptr && schema->gated) add_gates(rules, *schema);

@@ -202,7 +202,9 @@ class Replay {
     Value binding = json::parse(replaced(json::write(step["body"]), "${ns}", session_)).value();
     ++seen_;
 
-    auto bound = bind_pod(found->second, binding, in_url, kNow);
+    auto checked = check_binding(binding, in_url);
+    auto bound = checked.ok() ? bind_pod(found->second, binding, kNow)
+                              : Result<Value>(std::move(checked).error());
 
     const Value& expected = step["expect"]["body"];
     EXPECT_EQ(bound.ok() ? "" : bound.error().message(), expected["message"].str()) << where_;

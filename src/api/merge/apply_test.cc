@@ -8,6 +8,7 @@
 #include "api/merge/merge.h"
 #include "api/merge/test_support.h"
 #include "api/merge/typed.h"
+#include "api/schema/builtin.h"
 #include "base/strings.h"
 #include "json/parse.h"
 
@@ -194,6 +195,22 @@ TEST_F(Apply, tells_what_does_not_fit_the_schema) {
   EXPECT_EQ(fault("{'image':1,'replicas':'x'}"),
             "errors:\n  .spec.image: expected string, got &value.valueUnstructured{Value:1}\n"
             "  .spec.replicas: expected numeric (int or float), got string");
+}
+
+TEST_F(Apply, takes_a_key_that_is_left_out_of_a_go_structure_for_zero) {
+  FieldWriter by = writer("one");
+  by.schema = builtin_schema("", "v1", "Pod");
+  by.api_version = "v1";
+  by.kind = "Pod";
+  by.custom = false;
+  EXPECT_EQ(
+      run(by, from_text("{'apiVersion':'v1','kind':'Pod','metadata':{'name':'a'},'spec':{"
+                        "'containers':[{'name':'c','ports':[{'hostPort':1}]},{'image':'x'}]}}")),
+      "");
+  EXPECT_EQ(live_["spec"]["containers"].size(), 2U);
+  const std::string fields = text_of(live_["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]);
+  EXPECT_THAT(fields, testing::HasSubstr("'k:{\\'name\\':\\'\\'}'"));
+  EXPECT_THAT(fields, testing::HasSubstr("\\'containerPort\\':0"));
 }
 
 TEST_F(Apply, refuses_other_kinds_and_managed_fields) {

@@ -215,6 +215,24 @@ class Checker {
   std::vector<std::string> faults_;
 };
 
+/// What a key of a list stands for where an element leaves it out. Go's fields that are written
+/// even when zero have that as their default.
+const Value* key_default(const Field& field) {
+  if (field.default_value) return &*field.default_value;
+  if (field.pointer || field.zero != Zero::keep) return nullptr;
+  static const Value kText("");
+  static const Value kNumber(0);
+  switch (field.schema->shape) {
+    case Shape::string:
+      return &kText;
+    case Shape::int32:
+    case Shape::int64:
+      return &kNumber;
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 Atom atom_of(SchemaPtr schema, const Value& value) {
@@ -295,7 +313,7 @@ Result<std::vector<ListItem>> list_items(SchemaPtr list, const Value& value) {
       const Value* key = item.find(name);
       if (key == nullptr && list->element != nullptr) {
         const Field* field = list->element->field(name);
-        if (field != nullptr && field->default_value) key = &*field->default_value;
+        if (field != nullptr) key = key_default(*field);
       }
       if (key == nullptr) continue;
       text.push_back(text.size() == 2 ? '{' : ',');

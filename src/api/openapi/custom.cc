@@ -24,7 +24,9 @@ Value type_meta(std::string_view words) {
 }
 
 void add_type_meta(Value& properties) {
-  properties.set("apiVersion", type_meta("The version of the API that this object is written in."));
+  properties.set(
+      "apiVersion",
+      type_meta("APIVersion defines which version of the API this object is written in."));
   properties.set("kind", type_meta("The kind of this object."));
 }
 
@@ -63,15 +65,24 @@ Value reduced(const Value& schema, int depth) {
 
 Value object_definition(const ResourceInfo& resource, Definitions& definitions) {
   Value out = resource.openapi.is_object() ? resource.openapi : Value::object();
-  if (definitions.dialect() == Dialect::v2) out = reduced(out, 0);
+  const Value kind =
+      Value::array({group_version_kind({resource.group, resource.version, resource.kind})});
+  const bool is_v2 = definitions.dialect() == Dialect::v2;
+  if (is_v2 && out["x-kubernetes-preserve-unknown-fields"].as_bool()) {
+    // Clients take properties that version 2 names for all there are.
+    return Value::object({{"type", "object"}, {"x-kubernetes-group-version-kind", kind}});
+  }
+  if (is_v2) out = reduced(out, 0);
   out.set("type", "object");
   Value properties = out["properties"].is_object() ? out["properties"] : Value::object();
   add_type_meta(properties);
-  properties.set("metadata", described_ref(definitions, *builtin_type("meta/v1.ObjectMeta"),
-                                           "Names, labels and other data that all objects have."));
+  properties.set(
+      "metadata",
+      described_ref(
+          definitions, *builtin_type("meta/v1.ObjectMeta"),
+          "Standard object's metadata: names, labels and other data that all objects have."));
   out.set("properties", std::move(properties));
-  out.set("x-kubernetes-group-version-kind",
-          Value::array({group_version_kind({resource.group, resource.version, resource.kind})}));
+  out.set("x-kubernetes-group-version-kind", kind);
   return out;
 }
 

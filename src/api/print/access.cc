@@ -80,6 +80,26 @@ void print_signing_request(Row& row) {
   row.add(csr_condition(row.object["status"]));
 }
 
+std::string pod_certificate_state(const json::Value& status) {
+  std::string_view state = "Pending";
+  for (const json::Value& condition : status["conditions"].items()) {
+    for (std::string_view known : {"Issued", "Denied", "Failed"}) {
+      if (condition["type"].as_string() == known) state = known;
+    }
+  }
+  return std::string(state);
+}
+
+void print_pod_certificate_request(Row& row) {
+  const json::Value& spec = row.object["spec"];
+  row.name();
+  for (const char* field : {"podName", "serviceAccountName", "nodeName", "signerName"}) {
+    row.add(spec[field].as_string());
+  }
+  row.add(pod_certificate_state(row.object["status"]));
+  row.add(labels_text(spec["unverifiedUserAnnotations"]));
+}
+
 }  // namespace
 
 void add_access(Printers& printers) {
@@ -102,12 +122,27 @@ void add_access(Printers& printers) {
                print_config_map);
   printers.add("coordination.k8s.io", "Lease",
                {name_column(), text_column("Holder", "Who holds it"), age_column()}, print_lease);
+  printers.add("certificates.k8s.io", "ClusterTrustBundle",
+               {name_column(), text_column("SignerName", "Whose authorities they are")},
+               [](Row& row) {
+                 row.name();
+                 row.add(text_or(row.object["spec"]["signerName"], "<none>"));
+               });
   printers.add("certificates.k8s.io", "CertificateSigningRequest",
                {name_column(), age_column(), text_column("SignerName", "Who is asked to sign"),
                 text_column("Requestor", "Who asked"),
                 text_column("RequestedDuration", "How long the certificate should hold"),
                 text_column("Condition", "What became of it")},
                print_signing_request);
+  printers.add(
+      "certificates.k8s.io", "PodCertificateRequest",
+      {name_column(), text_column("PodName", "The pod that the certificate is for"),
+       text_column("ServiceAccountName", "The service account of the pod"),
+       text_column("NodeName", "The node that the pod is on"),
+       text_column("SignerName", "Who is asked to sign"),
+       text_column("State", "Pending, Issued, Denied or Failed"),
+       text_column("UnverifiedUserAnnotations", "What the pod's author says to the signer")},
+      print_pod_certificate_request);
 }
 
 }  // namespace dibs::api::print

@@ -77,11 +77,17 @@ Column wide(Column column) {
   return column;
 }
 
+std::string age(Time then, Time now) {
+  // As in Go: what began before that is as old as can be.
+  constexpr Duration kOldest = Duration::max();
+  return human_duration(then <= now - kOldest ? kOldest : now - then);
+}
+
 std::string since(const json::Value& timestamp, Time now) {
   if (timestamp.as_string().empty()) return "<unknown>";
   auto time = parse_rfc3339(timestamp.as_string());
   if (!time.ok()) return "<unknown>";
-  return human_duration(now - *time);
+  return age(*time, now);
 }
 
 std::string text_or(const json::Value& value, std::string_view fallback) {

@@ -8,7 +8,7 @@ namespace {
 
 json::Value age_of(std::string_view text, Time now) {
   auto time = parse_rfc3339(text);
-  return time.ok() ? json::Value(human_duration(now - *time)) : json::Value("<invalid>");
+  return time.ok() ? json::Value(print::age(*time, now)) : json::Value("<invalid>");
 }
 
 /// A value that does not fit the column's type shows nothing.

@@ -92,9 +92,27 @@ void print_policy_binding(Row& row) {
   row.age();
 }
 
+void print_migration(Row& row) {
+  const json::Value& resource = row.object["spec"]["resource"];
+  std::string shown = resource["resource"].str();
+  if (const auto group = resource["group"].as_string(); !group.empty())
+    shown += "." + std::string(group);
+  std::string status = "Unknown";
+  for (const json::Value& condition : row.object["status"]["conditions"].items()) {
+    if (condition["status"].as_string() == "True") status = condition["type"].str();
+  }
+  row.name();
+  row.add(shown);
+  row.add(status);
+}
+
 }  // namespace
 
 void add_extensions(Printers& printers) {
+  printers.add("storagemigration.k8s.io", "StorageVersionMigration",
+               {name_column(), text_column("Resource", "What is written anew"),
+                text_column("Status", "Running, Succeeded or Failed")},
+               print_migration);
   printers.add("apiextensions.k8s.io", "CustomResourceDefinition", definition_columns(),
                print_definition);
   printers.add("apiregistration.k8s.io", "APIService",

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "api/print/printer.h"
+#include "base/quantity.h"
 #include "base/strings.h"
 
 namespace dibs::api::print {
@@ -82,6 +83,25 @@ void print_component_status(Row& row) {
   row.add(error);
 }
 
+/// What pods use is the sum over their containers.
+void print_usage(Row& row) {
+  Quantity cpu;
+  Quantity memory;
+  const auto add = [&](const json::Value& usage) {
+    const auto one = [&](const char* name, Quantity& sum) {
+      if (auto amount = Quantity::parse(usage[name].as_string()); amount.ok()) sum.add(*amount);
+    };
+    one("cpu", cpu);
+    one("memory", memory);
+  };
+  add(row.object["usage"]);
+  for (const json::Value& container : row.object["containers"].items()) add(container["usage"]);
+  row.name();
+  row.add(cpu.canonical());
+  row.add(memory.canonical());
+  row.add(row.object["window"].as_string());
+}
+
 }  // namespace
 
 void add_nodes(Printers& printers) {
@@ -102,6 +122,13 @@ void add_nodes(Printers& printers) {
                {name_column(), text_column("Status", "Whether the component is healthy"),
                 text_column("Message", "What it says"), text_column("Error", "What went wrong")},
                print_component_status);
+  for (const char* kind : {"NodeMetrics", "PodMetrics"}) {
+    printers.add("metrics.k8s.io", kind,
+                 {name_column(), text_column("Cpu", "Processors in use"),
+                  text_column("Memory", "Memory in use"),
+                  text_column("Window", "Over how long that was measured")},
+                 print_usage);
+  }
 }
 
 }  // namespace dibs::api::print

@@ -49,6 +49,7 @@ class Printers {
 
 void add_pods(Printers& printers);
 void add_workloads(Printers& printers);
+void add_autoscaling(Printers& printers);
 void add_jobs(Printers& printers);
 void add_nodes(Printers& printers);
 void add_services(Printers& printers);
@@ -58,6 +59,7 @@ void add_policies(Printers& printers);
 void add_events(Printers& printers);
 void add_extensions(Printers& printers);
 void add_scheduling(Printers& printers);
+void add_flow_control(Printers& printers);
 void add_resource(Printers& printers);
 
 json::Value pod_conditions(const json::Value& pod);
@@ -75,6 +77,8 @@ Column wide(Column column);
 
 /// How long ago; "<unknown>" when unset.
 std::string since(const json::Value& timestamp, Time now);
+/// The same of a time that was read, however long ago.
+std::string age(Time then, Time now);
 std::string text_or(const json::Value& value, std::string_view fallback);
 /// "True", "False", "<unset>".
 std::string yes_or_no(const json::Value& value);

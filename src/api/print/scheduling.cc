@@ -21,8 +21,7 @@ void print_runtime_class(Row& row) {
 }
 
 std::string group_policy(const json::Value& policy) {
-  if (policy["gang"].is_object()) return "Gang";
-  return policy["basic"].is_object() ? "Basic" : "<none>";
+  return policy["gang"].is_object() ? "Gang" : "Basic";
 }
 
 /// Releases differ in how a group names the workload it was made from.
@@ -33,13 +32,18 @@ std::string group_workload(const json::Value& spec) {
 }
 
 std::string group_status(const json::Value& status) {
+  std::string shown = "Pending";
   for (const json::Value& condition : status["conditions"].items()) {
     std::string_view type = condition["type"].as_string();
-    if (type != "PodGroupScheduled" && type != "Scheduled") continue;
-    if (condition["status"].as_string() == "True") return "Scheduled";
-    return text_or(condition["reason"], "Pending");
+    // The name that 1.36 has for the same.
+    if (type == "PodGroupInitiallyScheduled" || type == "PodGroupScheduled") {
+      shown = condition["status"].as_string() == "True" ? "Scheduled" : "Unschedulable";
+    }
   }
-  return "Pending";
+  for (const json::Value& condition : status["conditions"].items()) {
+    if (condition["type"].as_string() == "DisruptionTarget") return condition["reason"].str();
+  }
+  return shown;
 }
 
 void print_pod_group(Row& row) {
@@ -48,6 +52,14 @@ void print_pod_group(Row& row) {
   row.add(group_policy(spec["schedulingPolicy"]));
   row.add(group_workload(spec));
   row.add(group_status(row.object["status"]));
+  row.age();
+}
+
+void print_composite_pod_group(Row& row) {
+  const json::Value& spec = row.object["spec"];
+  row.name();
+  row.add(group_policy(spec["schedulingPolicy"]));
+  row.add(group_workload(spec));
   row.age();
 }
 
@@ -73,6 +85,10 @@ void add_scheduling(Printers& printers) {
                 text_column("Workload", "The workload it was made from"),
                 text_column("Status", "Whether it is scheduled"), age_column()},
                print_pod_group);
+  printers.add("scheduling.k8s.io", "CompositePodGroup",
+               {name_column(), text_column("Policy", "Gang or Basic"),
+                text_column("Workload", "The workload it was made from"), age_column()},
+               print_composite_pod_group);
   printers.add("scheduling.k8s.io", "Workload", {name_column(), age_column()}, print_name_and_age);
 }
 

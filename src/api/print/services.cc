@@ -111,6 +111,67 @@ void print_network_policy(Row& row) {
   row.age();
 }
 
+/// The first three hosts, and how many rules there are beyond three.
+std::string ingress_hosts(const json::Value& rules) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string> hosts;
+  bool more = false;
+  for (const json::Value& rule : rules.items()) {
+    if (hosts.size() == kShown) more = true;
+    if (!more && !rule["host"].as_string().empty()) hosts.push_back(rule["host"].str());
+  }
+  if (hosts.empty()) return "*";
+  std::string text = join(hosts, ",");
+  if (more) append(text, " + ", rules.size() - kShown, " more...");
+  return text;
+}
+
+void print_ingress(Row& row) {
+  const json::Value& spec = row.object["spec"];
+  row.name();
+  row.add(spec["ingressClassName"].is_null() ? "<none>" : spec["ingressClassName"].as_string());
+  row.add(ingress_hosts(spec["rules"]));
+  row.add(load_balancer_addresses(row.object));
+  row.add(spec["tls"].empty() ? "80" : "80, 443");
+  row.age();
+}
+
+void print_ingress_class(Row& row) {
+  const json::Value& metadata = row.object["metadata"];
+  const bool is_default =
+      metadata["annotations"]["ingressclass.kubernetes.io/is-default-class"].as_string() == "true";
+  row.add(cat(metadata["name"].as_string(), is_default ? " (default)" : ""));
+  row.add(row.object["spec"]["controller"].as_string());
+  const json::Value& parameters = row.object["spec"]["parameters"];
+  std::string shown = "<none>";
+  if (!parameters.is_null()) {
+    shown = parameters["kind"].str();
+    if (!parameters["apiGroup"].is_null()) append(shown, ".", parameters["apiGroup"].as_string());
+    append(shown, "/", parameters["name"].as_string());
+  }
+  row.add(shown);
+  row.age();
+}
+
+void print_service_cidr(Row& row) {
+  std::vector<std::string> cidrs;
+  for (const json::Value& cidr : row.object["spec"]["cidrs"].items()) cidrs.push_back(cidr.str());
+  row.name();
+  row.add(join(cidrs, ","));
+  row.age();
+}
+
+void print_ip_address(Row& row) {
+  const json::Value& parent = row.object["spec"]["parentRef"];
+  std::string shown = parent.is_null() ? "<none>" : to_lower(parent["resource"].as_string());
+  if (const auto group = parent["group"].as_string(); !group.empty())
+    append(shown, '.', to_lower(group));
+  if (const auto place = parent["namespace"].as_string(); !place.empty()) append(shown, '/', place);
+  if (!parent.is_null()) append(shown, '/', parent["name"].as_string());
+  row.name();
+  row.add(shown);
+}
+
 }  // namespace
 
 void add_services(Printers& printers) {
@@ -132,6 +193,21 @@ void add_services(Printers& printers) {
   printers.add("networking.k8s.io", "NetworkPolicy",
                {name_column(), text_column("Pod-Selector", "Which pods it is for"), age_column()},
                print_network_policy);
+  printers.add("networking.k8s.io", "Ingress",
+               {name_column(), text_column("Class", "The IngressClass that it names"),
+                text_column("Hosts", "Hosts that its rules are for"),
+                text_column("Address", "Where it is reached"),
+                text_column("Ports", "Ports that are open for it"), age_column()},
+               print_ingress);
+  printers.add("networking.k8s.io", "IngressClass",
+               {name_column(), text_column("Controller", "Who carries out Ingresses of the class"),
+                text_column("Parameters", "Where its further settings are"), age_column()},
+               print_ingress_class);
+  printers.add("networking.k8s.io", "ServiceCIDR",
+               {name_column(), text_column("CIDRs", "The ranges"), age_column()},
+               print_service_cidr);
+  printers.add("networking.k8s.io", "IPAddress",
+               {name_column(), text_column("ParentRef", "What has the address")}, print_ip_address);
 }
 
 }  // namespace dibs::api::print

@@ -32,6 +32,7 @@ const Printers& all_printers() {
     auto* made = new Printers;
     add_pods(*made);
     add_workloads(*made);
+    add_autoscaling(*made);
     add_jobs(*made);
     add_nodes(*made);
     add_services(*made);
@@ -41,6 +42,7 @@ const Printers& all_printers() {
     add_events(*made);
     add_extensions(*made);
     add_scheduling(*made);
+    add_flow_control(*made);
     add_resource(*made);
     return made;
   }();

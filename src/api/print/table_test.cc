@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/print/printer.h"
 #include "base/strings.h"
 #include "json/parse.h"
 
@@ -42,6 +43,13 @@ TEST(Table, an_empty_object_still_gives_a_row) {
   EXPECT_EQ(cells("", "ConfigMap", "{}"), R"(["",0,"<unknown>"])");
 }
 
+TEST(Table, ages_of_what_began_before_time_are_as_old_as_can_be) {
+  const Time now = Time::from_seconds(1'800'000'000);
+  EXPECT_EQ(print::since("0001-01-01T00:00:00Z", now), "292y");
+  EXPECT_EQ(print::since("9999-12-31T23:59:59Z", now), "<invalid>");
+  EXPECT_EQ(print::age(now - std::chrono::hours(5), now), "5h");
+}
+
 TEST(Table, definitions_carry_all_members) {
   EXPECT_EQ(json::write(column_definitions({{"A", "string", "name", "text", 1}})),
             R"([{"name":"A","type":"string","format":"name","description":"text","priority":1}])");
@@ -74,12 +82,15 @@ TEST(Table, every_printer_gives_one_cell_per_column) {
            {"apps", "v1", "DaemonSet"},
            {"apps", "v1", "ControllerRevision"},
            {"autoscaling", "v1", "Scale"},
+           {"autoscaling", "v1", "HorizontalPodAutoscaler"},
+           {"autoscaling", "v2", "HorizontalPodAutoscaler"},
            {"batch", "v1", "Job"},
            {"batch", "v1", "CronJob"},
            {"events.k8s.io", "v1", "Event"},
            {"discovery.k8s.io", "v1", "EndpointSlice"},
            {"coordination.k8s.io", "v1", "Lease"},
            {"certificates.k8s.io", "v1", "CertificateSigningRequest"},
+           {"certificates.k8s.io", "v1", "PodCertificateRequest"},
            {"rbac.authorization.k8s.io", "v1", "RoleBinding"},
            {"storage.k8s.io", "v1", "StorageClass"},
            {"storage.k8s.io", "v1", "CSIDriver"},
@@ -91,6 +102,7 @@ TEST(Table, every_printer_gives_one_cell_per_column) {
            {"scheduling.k8s.io", "v1", "PriorityClass"},
            {"scheduling.k8s.io", "v1alpha2", "PodGroup"},
            {"scheduling.k8s.io", "v1alpha2", "Workload"},
+           {"scheduling.k8s.io", "v1alpha3", "CompositePodGroup"},
            {"apiextensions.k8s.io", "v1", "CustomResourceDefinition"},
            {"apiregistration.k8s.io", "v1", "APIService"},
            {"admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"},
@@ -185,6 +197,18 @@ TEST(ResourceTable, pool_status_sums_pools) {
                       "conditions": [{"type": "Failed", "status": "True"}]}})",
                   "v1alpha3"),
             R"(["x","d","-","-","-","-","-",1,"Failed","<none>"])");
+}
+
+TEST(CertificateTable, tells_what_became_of_a_request) {
+  const auto row = [](std::string_view conditions) {
+    return cells(
+        "certificates.k8s.io", "PodCertificateRequest",
+        cat(R"({made, "spec": {"podName": "p", "serviceAccountName": "a", "nodeName": "n",)",
+            R"("signerName": "e.com/s", "unverifiedUserAnnotations": {"e.com/k": "v"}},)",
+            R"("status": {"conditions": [)", conditions, "]}}"));
+  };
+  EXPECT_EQ(row(""), R"(["x","p","a","n","e.com/s","Pending","e.com/k=v"])");
+  EXPECT_EQ(row(R"({"type": "Denied"})"), R"(["x","p","a","n","e.com/s","Denied","e.com/k=v"])");
 }
 
 TEST(ServiceTable, puts_ipv6_addresses_in_brackets) {

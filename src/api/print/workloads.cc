@@ -90,13 +90,6 @@ void print_controller_revision(Row& row) {
   row.age();
 }
 
-void print_scale(Row& row) {
-  row.name();
-  row.integer(row.object["spec"]["replicas"]);
-  row.integer(row.object["status"]["replicas"]);
-  row.age();
-}
-
 std::vector<Column> replica_columns() {
   return {name_column(),
           integer_column("Desired", "How many pods are wanted"),
@@ -136,11 +129,6 @@ void add_workloads(Printers& printers) {
                {name_column(), text_column("Controller", "What the revision belongs to"),
                 text_column("Revision", "Its number"), age_column()},
                print_controller_revision);
-  printers.add("autoscaling", "Scale",
-               {text_column("Name", "Name of the scaled object"),
-                integer_column("Desired", "How many pods are wanted"),
-                integer_column("Available", "How many pods were seen"), age_column()},
-               print_scale);
 }
 
 }  // namespace dibs::api::print

@@ -49,6 +49,7 @@ TEST(Builtin, keys_are_those_of_kubernetes) {
       {"services", "services/specs"},
       {"endpoints", "services/endpoints"},
       {"replicationcontrollers", "controllers"},
+      {"ingresses", "ingress"},
       {"customresourcedefinitions", "apiextensions.k8s.io/customresourcedefinitions"},
       {"apiservices", "apiregistration.k8s.io/apiservices"}};
   for (const GroupInfo& group : builtin_catalog().groups) {

@@ -19,6 +19,10 @@ Result<Declared> read_declared(const std::vector<std::string_view>& words) {
       rules.immutable = true;
     else if (name == "kept")
       rules.kept = true;
+    else if (name == "stays")
+      rules.stays = true;
+    else if (name == "same-items")
+      rules.same_items = true;
     else if (name == "union")
       rules.in_union = true;
     else if (name == "forbidden-without")

@@ -17,6 +17,7 @@ struct Declared {
   bool required = false;
   bool immutable = false;         // no update changes it
   bool kept = false;              // no update changes it once it is set
+  bool stays = false;             // no update sets it or takes it away
   std::string forbidden_without;  // the gate
   std::optional<std::size_t> items;
 
@@ -29,6 +30,7 @@ struct Declared {
   std::vector<std::string> values;
   /// Of a list: its items are told apart by these members, or as a whole where there are none.
   std::optional<std::vector<std::string>> unique;
+  bool same_items = false;  // of such a list: no update adds or removes any
   std::string each_format;  // of the items of a list
   std::vector<std::string> each_values;
   std::string key_format;  // of a map

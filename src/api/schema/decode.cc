@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "api/schema/schema_text.h"
+#include "base/moment.h"
 #include "base/quantity.h"
 #include "base/strings.h"
 #include "base/time.h"
@@ -447,12 +448,12 @@ class Decoder {
       return false;
     }
     bool micro = schema.shape == Shape::micro_time;
-    auto parsed = micro ? parse_rfc3339_micro(value.as_string()) : parse_rfc3339(value.as_string());
+    auto parsed = parse_moment(value.as_string(), micro);
     if (!parsed.ok()) {
       fatal(parsed.error().message());
       return false;
     }
-    std::string text = micro ? format_rfc3339_micro(*parsed) : format_rfc3339(*parsed);
+    std::string text = format_moment(*parsed, micro);
     if (text == value.as_string()) return false;
     out = Value(text);
     return true;

@@ -24,6 +24,28 @@ struct History {
   Since stages[4];
 };
 
+/// A gate that means something only while others are on.
+struct Dependency {
+  std::string_view gate;
+  std::string_view needs;
+};
+constexpr Dependency kDependencies[] = {
+    {"CompositePodGroup", "GenericWorkload"},
+    {"CompositePodGroup", "TopologyAwareWorkloadScheduling"},
+    {"DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"},
+    {"DRADeviceCompatibilityGroups", "DRAPartitionableDevices"},
+    {"DRADeviceTaintRules", "DRADeviceTaints"},
+    {"DRAFractionalCapacityRange", "DRAConsumableCapacity"},
+    {"DRAOptionalNodeOperations", "NodeDeclaredFeatures"},
+    {"DRAPartitionableDevicesType", "DRAPartitionableDevices"},
+    {"DRAPartitionableDevicesType", "DRAResourcePoolStatus"},
+    {"DRAResourceClaimGranularStatusAuthorization", "DRAResourceClaimDeviceStatus"},
+    {"DRAWorkloadResourceClaims", "DynamicResourceAllocation"},
+    {"DRAWorkloadResourceClaims", "GenericWorkload"},
+    {"PodGroupPreemptionPolicy", "GenericWorkload"},
+    {"TopologyAwareWorkloadScheduling", "GenericWorkload"},
+};
+
 constexpr Since alpha(int minor) { return {minor, Stage::alpha, false, false}; }
 constexpr Since beta(int minor, bool on = true) { return {minor, Stage::beta, on, false}; }
 constexpr Since stable(int minor, bool locked = true) {
@@ -34,9 +56,9 @@ constexpr Since gone(int minor) { return {minor, Stage::gone, false, false}; }
 // Sorted by name.
 constexpr History kGates[] = {
     {"CompositePodGroup", {alpha(37)}},
-    {"DRAAdminAccess", {alpha(32), beta(34), stable(36)}},
+    // The first release that had the field had no gate for it.
+    {"DRAAdminAccess", {{31, Stage::stable, true, true}, alpha(32), beta(34), stable(36)}},
     {"DRAConsumableCapacity", {alpha(34), beta(36)}},
-    {"DRAControlPlaneController", {alpha(31), gone(32)}},
     {"DRADerivedAttributes", {alpha(37)}},
     {"DRADeviceBindingConditions", {alpha(34), beta(36)}},
     {"DRADeviceCompatibilityGroups", {alpha(37)}},
@@ -46,30 +68,37 @@ constexpr History kGates[] = {
     // On only from the release after its first, when no older server can be about.
     {"DRAFractionalCapacityRange", {beta(37, false)}},
     {"DRAListTypeAttributes", {alpha(36)}},
-    {"DRANodeAllocatableResources", {alpha(36)}},
+    // The fields that 1.36 had for it are others, and not here.
+    {"DRANodeAllocatableResources", {alpha(37)}},
     {"DRAOptionalNodeOperations", {alpha(37)}},
     {"DRAPartitionableDevices", {alpha(33), beta(36)}},
     {"DRAPartitionableDevicesType", {alpha(37)}},
     {"DRAPrioritizedList", {alpha(33), beta(34), stable(36, false), stable(37)}},
     {"DRAResourceClaimDeviceStatus", {alpha(32), beta(33), stable(37)}},
     {"DRAResourceClaimGranularStatusAuthorization", {beta(36)}},
-    {"DRAResourcePoolStatus", {alpha(36)}},
+    // Off upstream, where nobody asks for the API: here it is served.
+    {"DRAResourcePoolStatus", {{36, Stage::alpha, true, false}}},
     {"DRASchedulerFilterTimeout", {beta(34)}},
     {"DRAWorkloadResourceClaims", {alpha(36), beta(37, false)}},
     // Upstream has it off before it was stable; a server that is all about it does not.
     {"DynamicResourceAllocation",
      {{26, Stage::alpha, true, false}, beta(32), stable(34, false), stable(35)}},
-    {"GangScheduling", {alpha(35), gone(37)}},
-    {"GenericWorkload", {alpha(35), beta(37, false)}},
+    {"GangScheduling", {alpha(36), gone(37)}},
+    {"GenericWorkload", {alpha(36), beta(37, false)}},
+    {"HPAConfigurableTolerance", {alpha(33), beta(35), stable(37)}},
+    {"HPAGeneration", {beta(37)}},
+    {"HPAScaleToZero", {alpha(16), beta(37)}},
     {"KubeletPodResourcesDynamicResources", {alpha(27), beta(34), stable(36)}},
     {"KubeletPodResourcesGet", {alpha(27), beta(34), stable(36)}},
+    {"MutatingAdmissionPolicy", {alpha(32), beta(34, false), stable(36, false)}},
     {"NodeDeclaredFeatures", {alpha(35), beta(36), stable(37)}},
+    // The requests of 1.34, v1alpha1, are not here.
+    {"PodCertificateRequest", {beta(35, false), stable(37, false)}},
     {"PodGroupPreemptionPolicy", {alpha(37)}},
     {"ResourceHealthStatus", {alpha(31), beta(36)}},
     {"ResourceHealthStatusMessage", {beta(36)}},
-    {"SchedulerPreQueueingHints", {alpha(37)}},
+    {"StorageCapacityScoring", {alpha(33), beta(37)}},
     {"TopologyAwareWorkloadScheduling", {alpha(36)}},
-    {"WorkloadAwarePreemption", {alpha(36), gone(37)}},
 };
 
 /// What a gate is in a release; null when the release does not know it.
@@ -112,7 +141,8 @@ Error unknown_gate(std::string_view name, std::string_view release, int minor) {
 }  // namespace
 
 const std::vector<std::string>& known_releases() {
-  static const std::vector<std::string> releases = {"1.27", "1.30", "1.32", "1.34", "1.36", "1.37"};
+  static const std::vector<std::string> releases = {"1.27", "1.28", "1.29", "1.30", "1.31", "1.32",
+                                                    "1.33", "1.34", "1.35", "1.36", "1.37"};
   return releases;
 }
 
@@ -165,6 +195,20 @@ Result<Features> Features::parse(std::string_view release, std::string_view chan
   }
   for (const auto& [name, on] : named) {
     if (auto it = features.gates_.find(name); it != features.gates_.end()) it->second = on;
+  }
+  // What AllAlpha or AllBeta would switch on stays off where it could do nothing.
+  for (const auto& [gate, first] : kDependencies) {
+    if (!features.on(gate) || features.on(first)) continue;
+    if (named.contains(gate)) {
+      std::string missing;
+      for (const auto& [other, needs] : kDependencies) {
+        if (other != gate || features.on(needs)) continue;
+        append(missing, missing.empty() ? "" : " ", needs);
+      }
+      return Error::bad_request(
+          cat(gate, " is enabled, but depends on features that are disabled: [", missing, "]"));
+    }
+    features.gates_.find(gate)->second = false;
   }
   return features;
 }

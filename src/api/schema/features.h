@@ -19,7 +19,7 @@ class Features {
   /// The defaults of a release ("1.37") with changes such as "DRAAdminAccess=false,AllAlpha=true".
   /// A gate that is named wins over AllAlpha and AllBeta, whatever their order. An unknown release
   /// or gate, or a value that is no boolean, is an error that lists what is known; so is another
-  /// value for a locked gate.
+  /// value for a locked gate, and a named gate that is on while one that it depends on is off.
   static Result<Features> parse(std::string_view release, std::string_view changes = {});
 
   /// Gates that the release does not know are off.

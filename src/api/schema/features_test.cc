@@ -60,6 +60,27 @@ TEST(Features, NamedGatesWinOverAllOfAStage) {
   EXPECT_TRUE(features->on("DRADeviceTaints")) << "is stable";
 }
 
+TEST(Features, WhatAGateNeedsTakesItAlong) {
+  auto features = Features::parse("1.37", "DRADeviceTaints=false");
+  ASSERT_TRUE(features.ok());
+  EXPECT_FALSE(features->on("DRADeviceTaintRules"));
+}
+
+TEST(Features, AllOfAStageLeavesOutWhatWouldDoNothing) {
+  auto alone = Features::parse("1.37", "AllAlpha=true");
+  ASSERT_TRUE(alone.ok());
+  EXPECT_FALSE(alone->on("PodGroupPreemptionPolicy")) << "GenericWorkload is off";
+
+  auto both = Features::parse("1.37", "AllAlpha=true,AllBeta=true");
+  ASSERT_TRUE(both.ok());
+  EXPECT_TRUE(both->on("TopologyAwareWorkloadScheduling"));
+  EXPECT_TRUE(both->on("CompositePodGroup"));
+
+  auto some = Features::parse("1.37", "AllAlpha=true,GenericWorkload=true");
+  ASSERT_TRUE(some.ok());
+  EXPECT_TRUE(some->on("CompositePodGroup")) << "all that it needs is on";
+}
+
 struct BadCase {
   const char* release;
   const char* changes;
@@ -77,12 +98,40 @@ TEST_P(Refused, SaysWhatIsKnown) {
 INSTANTIATE_TEST_SUITE_P(
     Gates, Refused,
     ::testing::Values(
-        BadCase{"1.31", "", "release \"1.31\" is not known; known are 1.27, 1.30"},
+        BadCase{"1.26", "", "release \"1.26\" is not known; known are 1.27, 1.28"},
         BadCase{"1.30", "Nope=true", "unrecognized feature gate: Nope; release 1.30 has AllAlpha"},
         BadCase{"1.30", "DRAAdminAccess=true", "unrecognized feature gate: DRAAdminAccess"},
         BadCase{"1.37", "DRAControlPlaneController=true", "unrecognized feature gate"},
         BadCase{"1.37", "DRADeviceTaints", "missing bool value for DRADeviceTaints"},
         BadCase{"1.37", "DRADeviceTaints=yes", "invalid value \"yes\""},
+        BadCase{"1.37", "DRAWorkloadResourceClaims=true",
+                "DRAWorkloadResourceClaims is enabled, but depends on features that are disabled: "
+                "[GenericWorkload]"},
+        BadCase{"1.37", "DRADeviceTaints=false,DRADeviceTaintRules=true",
+                "DRADeviceTaintRules is enabled, but depends on features that are disabled: "
+                "[DRADeviceTaints]"},
+        BadCase{"1.37", "DRAPartitionableDevices=false,DRADeviceCompatibilityGroups=true",
+                "disabled: [DRAPartitionableDevices]"},
+        BadCase{"1.37", "DRAConsumableCapacity=false,DRAFractionalCapacityRange=true",
+                "disabled: [DRAConsumableCapacity]"},
+        BadCase{"1.37", "AllAlpha=false,AllBeta=false,DRAPartitionableDevicesType=true",
+                "disabled: [DRAPartitionableDevices DRAResourcePoolStatus]"},
+        BadCase{"1.36", "DRAResourceClaimDeviceStatus=false,DRADeviceBindingConditions=true",
+                "disabled: [DRAResourceClaimDeviceStatus]"},
+        BadCase{"1.36",
+                "DRAResourceClaimDeviceStatus=false,"
+                "DRAResourceClaimGranularStatusAuthorization=true",
+                "disabled: [DRAResourceClaimDeviceStatus]"},
+        BadCase{"1.37", "CoordinatedLeaderElection=true", "unrecognized feature gate"},
+        BadCase{"1.36", "DRANodeAllocatableResources=true", "unrecognized feature gate"},
+        BadCase{"1.34", "PodCertificateRequest=true", "unrecognized feature gate"},
+        BadCase{"1.37", "CompositePodGroup=true",
+                "disabled: [GenericWorkload TopologyAwareWorkloadScheduling]"},
+        BadCase{"1.37", "GenericWorkload=true,CompositePodGroup=true",
+                "CompositePodGroup is enabled, but depends on features that are disabled: "
+                "[TopologyAwareWorkloadScheduling]"},
+        BadCase{"1.36", "GenericWorkload=true,CompositePodGroup=true",
+                "unrecognized feature gate: CompositePodGroup"},
         BadCase{"1.37", "DynamicResourceAllocation=false",
                 "cannot set feature gate DynamicResourceAllocation to false, feature is locked to "
                 "true"}));

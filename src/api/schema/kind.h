@@ -96,6 +96,9 @@ struct KindRules {
   std::function<void(const Value& object, FieldErrors&)> validate;
   std::function<void(const Value& object, const Value& old, FieldErrors&)> validate_update;
   std::function<void(const Value& object, const Value& old, FieldErrors&)> validate_status;
+  /// In place of validate_status, for a kind whose status is judged by the time of the write.
+  std::function<void(const Value& object, const Value& old, Time now, FieldErrors&)>
+      validate_status_at;
   /// Texts for Warning headers; `old` is null on create.
   std::function<std::vector<std::string>(const Value& object, const Value* old)> warnings;
 
@@ -129,8 +132,9 @@ struct KindRules {
   /// DELETE answers with the object when it is gone, not with a Status. Upstream says so per kind
   /// (ReturnDeletedObject).
   bool returns_deleted = false;
-  /// The Warning that a DELETE which does not say what becomes of dependents leaves them there; ""
-  /// where they go, too.
+  /// A DELETE that does not say what becomes of dependents leaves them there; with this Warning,
+  /// where there is one.
+  bool orphans_by_default = false;
   std::string orphans_warning;
   /// Finalizers need no domain to be accepted.
   bool any_finalizers = false;

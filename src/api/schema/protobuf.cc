@@ -5,6 +5,7 @@
 
 #include "api/schema/builtin.h"
 #include "api/schema/protobuf_wire.h"
+#include "base/moment.h"
 #include "base/strings.h"
 #include "base/time.h"
 #include "json/parse.h"
@@ -212,16 +213,13 @@ class Reader {
       case Shape::time:
       case Shape::micro_time: {
         if (!small.present[1] && !small.present[2]) return Value();
-        // Beyond these the API cannot spell a year.
         std::int64_t seconds = integer(1);
-        if (seconds < -8'000'000'000 || seconds > 8'000'000'000) {
+        if (seconds < Moment::kFirst || seconds > Moment::kLast) {
           return Error::bad_request("time out of range");
         }
         std::int64_t nanos = schema.shape == Shape::micro_time ? integer(2) : 0;
         if (nanos < 0 || nanos >= 1'000'000'000) nanos = 0;
-        Time time{seconds * 1'000'000'000 + nanos};
-        return Value(schema.shape == Shape::time ? format_rfc3339(time)
-                                                 : format_rfc3339_micro(time));
+        return Value(format_moment({seconds, nanos}, schema.shape == Shape::micro_time));
       }
       case Shape::duration:
         return Value(format_duration(Duration(integer(1))));

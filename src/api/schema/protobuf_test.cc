@@ -5,9 +5,9 @@
 
 #include "api/schema/builtin.h"
 #include "api/schema/decode.h"
+#include "api/schema/protobuf_encode.h"
 #include "api/schema/protobuf_wire.h"
 #include "api/schema/recordings_for_test.h"
-#include "api/schema/testing/protobuf_encode.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -71,6 +71,17 @@ TEST(Protobuf, keeps_pointers_that_are_zero) {
   Value spec = normal(*raw, *schema);
   EXPECT_TRUE(spec.contains("replicas"));
   EXPECT_FALSE(spec.contains("minReadySeconds"));
+}
+
+TEST(Protobuf, keeps_times_that_lie_far_away) {
+  const Schema* schema = builtin_type("coordination/v1.LeaseSpec");
+  std::string time;
+  wire::put_integer(time, 1, -62'135'596'798);
+  std::string message;
+  wire::put_bytes(message, 4, time);  // renewTime
+  auto spec = decode_protobuf(message, *schema);
+  ASSERT_TRUE(spec.ok()) << spec.error().message();
+  EXPECT_EQ((*spec)["renewTime"].as_string(), "0001-01-01T00:00:02.000000Z");
 }
 
 TEST(Protobuf, skips_unknown_numbers_and_refuses_broken_bytes) {
@@ -151,6 +162,40 @@ TEST(ProtobufRecorded, objects_survive_the_wire) {
   }
   if (!present) GTEST_SKIP() << "no conformance data";
   std::printf("%zu recorded objects through protobuf\n", compared);
+}
+
+TEST(Protobuf, writes_metadata_alone) {
+  const Value meta = Value::object({{"name", "foo"}, {"uid", "u"}});
+  const Value one = Value::object(
+      {{"apiVersion", "meta.k8s.io/v1"}, {"kind", "PartialObjectMetadata"}, {"metadata", meta}});
+  const std::string bytes = encode_metadata_envelope(one);
+  auto envelope = open_envelope(bytes);
+  ASSERT_TRUE(envelope.ok());
+  EXPECT_EQ(envelope->kind, "PartialObjectMetadata");
+  // The same numbers as any kind's.
+  const Schema* any = builtin_schema("", "v1", "ConfigMap");
+  EXPECT_EQ(normal(*decode_protobuf(envelope->raw, *any), *any)["metadata"], meta);
+
+  const Value list = Value::object({{"apiVersion", "meta.k8s.io/v1"},
+                                    {"kind", "PartialObjectMetadataList"},
+                                    {"metadata", Value::object({{"resourceVersion", "7"}})},
+                                    {"items", Value::array({one, one})}});
+  const std::string list_bytes = encode_metadata_envelope(list);
+  const Schema* any_list = builtin_schema("", "v1", "ConfigMapList");
+  const Value read = normal(*decode_protobuf(open_envelope(list_bytes)->raw, *any_list), *any_list);
+  EXPECT_EQ(read["metadata"]["resourceVersion"].as_string(), "7");
+  ASSERT_EQ(read["items"].size(), 2U);
+  EXPECT_EQ(read["items"][1]["metadata"], meta);
+}
+
+TEST(Protobuf, writes_events_with_their_length_before_them) {
+  EXPECT_EQ(hex_encode(encode_watch_frame("ADDED", "abc")),
+            "0000000e"
+            "0a05"
+            "4144444544"
+            "1205"
+            "0a03"
+            "616263");
 }
 
 }  // namespace

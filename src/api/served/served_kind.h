@@ -32,8 +32,14 @@ struct ServedKind {
 
 ServedKind served_kind(const ResourceInfo& info, const Features& features);
 
+/// False for kinds whose gate is off.
+bool can_be_served(const ResourceInfo& info, const Features& features);
+
 /// False for versions that have to be asked for.
 bool is_served_by_default(const ResourceInfo& info);
+
+/// True for what can be served only where nodes are measured.
+bool is_measured(const ResourceInfo& info);
 
 /// True for a group whose versions stay when the release that ended them is not emulated.
 bool keeps_ended_versions(std::string_view group);

@@ -595,6 +595,7 @@ KindRules make_definition_rules(CelChecker cel) {
   rules.has_status = true;
   rules.allow_unconditional_update = false;
   rules.any_finalizers = true;
+  rules.judged_as_sent = true;
   rules.mark_deleted = mark_deleted;
   rules.set_defaults = set_definition_defaults;
   rules.prepare_create = [](Value& object, const RuleContext&) { prepare_new(object); };

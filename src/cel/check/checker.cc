@@ -188,13 +188,14 @@ class Checker {
       case TypeKind::map:
         return operand.parameter(1);
       case TypeKind::object: {
-        const auto* fields = environment_.find_object(operand.name());
-        if (fields == nullptr) {
+        const ObjectType* object = environment_.find_object(operand.name());
+        if (object == nullptr) {
           issue(node, cat("unexpected failed resolution of '", operand.name(), "'"));
           return TypeKind::error;
         }
-        const auto found = fields->find(ast_.name(node));
-        if (found != fields->end()) return found->second;
+        const auto found = object->fields.find(ast_.name(node));
+        if (found != object->fields.end()) return found->second;
+        if (object->open) return TypeKind::dyn;
         issue(node, cat("undefined field '", ast_.name(node), "'"));
         return TypeKind::error;
       }
@@ -373,26 +374,31 @@ class Checker {
       issue(node, facts(id).text);
       return TypeKind::error;
     }
-    // Objects have a type that can be checked, but no expression can make one.
-    facts(id).text = cat("unknown type '", facts(id).text, "'");
     const bool object = type.is(TypeKind::type) && type.parameter(0).is(TypeKind::object);
+    const ObjectType* made = object ? environment_.find_object(type.parameter(0).name()) : nullptr;
+    if (made != nullptr && made->construct != nullptr) {
+      facts(id).reference = Reference::constructed;
+      facts(id).construct = made->construct;
+    } else {
+      // Most objects have a type that can be checked, but no expression can make one.
+      facts(id).text = cat("unknown type '", facts(id).text, "'");
+    }
     if (!type.is(TypeKind::type))
       issue(node, cat("'", type.full_name(), "' is not a type"));
     else if (!object)
       issue(node, cat("'", type.parameter(0).full_name(), "' is not a message type"));
-    for (std::size_t i = 0; i < node.count; i += 2) message_field(node, i, type);
+    for (std::size_t i = 0; i < node.count; i += 2) message_field(node, i, made);
     return object ? type.parameter(0) : TypeKind::error;
   }
 
-  void message_field(const AstNode& node, std::size_t i, const Type& type) {
+  void message_field(const AstNode& node, std::size_t i, const ObjectType* object) {
     const AstNode& key = ast_.node(ast_.child(node, i));
     const Type value = element(node, i + 1, ast_.child_is_optional(node, i));
-    const bool object = type.is(TypeKind::type) && type.parameter(0).is(TypeKind::object);
-    const auto* fields = object ? environment_.find_object(type.parameter(0).name()) : nullptr;
-    if (fields == nullptr) return;
+    if (object == nullptr) return;
     const std::string name(ast_.constant(key).text());
-    const auto found = fields->find(name);
-    if (found == fields->end())
+    const auto found = object->fields.find(name);
+    if (found == object->fields.end() && object->open) return;
+    if (found == object->fields.end())
       issue(key, cat("undefined field '", name, "'"));
     else if (!unifier_.assignable(found->second, value))
       issue(key, cat("expected type of field '", name, "' is '", show(found->second),

@@ -25,6 +25,7 @@ enum class Reference : std::uint8_t {
   type,
   object_type,
   function,
+  constructed,
   unresolved
 };
 
@@ -37,6 +38,7 @@ struct NodeFacts {
   std::uint32_t slot = 0;   // for loops and binds: where their variables live
   std::uint32_t slot2 = 0;
   const Function* function = nullptr;  // for calls
+  Construct construct = nullptr;       // for messages
   std::string text;                    // name of a type, or why it is unresolved
   std::vector<const Overload*> overloads;
   Type type;

@@ -74,6 +74,10 @@ std::uint64_t cost_scan_first(const Value* arguments, std::size_t, const Value&)
   return scaled(cost_size(arguments[0]), kScanFactor);
 }
 
+std::uint64_t cost_scan_second(const Value* arguments, std::size_t, const Value&) {
+  return scaled(cost_size(arguments[1]), kScanFactor);
+}
+
 std::uint64_t cost_scan_twice(const Value* arguments, std::size_t, const Value&) {
   return scaled(cost_size(arguments[0]), 2 * kScanFactor);
 }

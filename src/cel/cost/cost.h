@@ -29,6 +29,7 @@ std::uint64_t traversal_cost(const Value& value);
 
 // Rules for calls, to be named in declarations.
 std::uint64_t cost_scan_first(const Value* arguments, std::size_t count, const Value& result);
+std::uint64_t cost_scan_second(const Value* arguments, std::size_t count, const Value& result);
 /// Twice over the first argument.
 std::uint64_t cost_scan_twice(const Value* arguments, std::size_t count, const Value& result);
 /// The first argument with the pattern in the second.

@@ -129,6 +129,8 @@ class Evaluator {
         return list(op);
       case OpCode::map:
         return map(op);
+      case OpCode::message:
+        return message(op);
       case OpCode::fold:
         return fold(op);
       case OpCode::bind:
@@ -185,13 +187,15 @@ class Evaluator {
     if (!chain && !part) charge(1);
     Value key_room;
     const Value& key = key_of(op, key_room);
-    return stepped(op, operand, key);
+    return op.code == OpCode::has ? tested(operand, key, part) : stepped(op, operand, key);
   }
 
   Value stepped(const Op& op, const Value& operand, const Value& key) {
-    if (op.code == OpCode::has) return tested(operand, key);
     if (operand.is_error()) return operand;
-    if (key.is_error()) return key;
+    if (key.is_error()) {
+      if (op.code == OpCode::index) charge(1);
+      return key;
+    }
     const bool optional = op.code == OpCode::select_optional || op.code == OpCode::index_optional ||
                           operand.is(Kind::optional);
     Value made = optional                    ? at_optional(operand, key, program_.as_in_go)
@@ -201,11 +205,16 @@ class Evaluator {
     return made;
   }
 
-  Value tested(const Value& operand, const Value& field) {
+  Value tested(const Value& operand, const Value& field, bool part) {
     Value made = operand.is_error() ? operand : has_field(operand, field);
-    // The test is free; where it is not reached, the step before it is.
     const bool reached = !operand.is_error() && (!operand.is(Kind::optional) || made.is_true());
-    if (!reached && !interrupted_ && cost_ > 0) --cost_;
+    // The test is free; where it is not reached, the step before it is. As a branch of a condition
+    // it is a step like any other.
+    if (part) {
+      if (reached) charge(1);
+    } else if (!reached && !interrupted_ && cost_ > 0) {
+      --cost_;
+    }
     return made;
   }
 
@@ -377,6 +386,27 @@ class Evaluator {
     return builder.build();
   }
 
+  DIBS_OWN_FRAME Value message(const Op& op) {
+    const Program::Message& target = program_.messages[op.index];
+    std::vector<Value> fields;
+    for (std::size_t i = 0; i < op.count; ++i) {
+      Value value = eval(child(op, i));
+      if (value.is_error()) {
+        charge(kStructCost);
+        return value;
+      }
+      if (program_.optional_children[op.first + i]) {
+        if (!value.is(Kind::optional)) return not_optional(value);
+        if (!value.has_content()) continue;
+        value = Value(value.content());
+      }
+      fields.push_back(target.fields[i]);
+      fields.push_back(std::move(value));
+    }
+    charge(kStructCost);
+    return target.construct(target.type, fields.data(), fields.size());
+  }
+
   DIBS_OWN_FRAME Value optional_map(const Op& op) {
     const std::uint64_t before = cost_;
     const Value target = eval(child(op, 0));
@@ -481,31 +511,29 @@ class Evaluator {
     return failed ? error : Value::boolean(!decides);
   }
 
-  /// Evaluates a predicate; `stop` is set to the error where there is one.
-  bool passes(std::uint32_t predicate, Value& stop, bool& stopped) {
+  // The loops below go on after an error, and pay for it: there the accumulator is the error then,
+  // which a predicate that fails replaces, and all else leaves as it is.
+
+  /// Evaluates a predicate; `error` is set where it fails.
+  bool passes(std::uint32_t predicate, Value& error) {
     if (predicate == Program::kNoOp) return true;
     Value found = eval(predicate);
     if (found.is(Kind::boolean)) return found.as_boolean();
-    stopped = true;
-    stop = found.is_error() ? std::move(found) : Value::no_such_overload();
+    error = found.is_error() ? std::move(found) : Value::no_such_overload();
     return false;
   }
 
   DIBS_OWN_FRAME Value exists_one(const Op& op, const Range& range) {
     std::size_t count = 0;
-    Value stop;
-    bool stopped = false;
+    Value error;
     for (std::size_t i = 0; i < range.size && keep_going(); ++i) {
       set_variables(op, range, i);
-      if (passes(child(op, 1), stop, stopped)) {
-        ++count;
-        charge(2);
-      }
-      if (stopped) break;
+      if (!passes(child(op, 1), error)) continue;
+      ++count;
+      charge(2);
     }
     charge(2);
-    if (stopped) return stop;
-    return Value::boolean(count == 1);
+    return error.is_error() ? error : Value::boolean(count == 1);
   }
 
   /// Of adding an item to what a loop builds: the item is a list of its own, which is made anew
@@ -517,43 +545,41 @@ class Evaluator {
 
   DIBS_OWN_FRAME Value transform(const Op& op, const Range& range) {
     std::vector<Value> items;
-    Value stop;
-    bool stopped = false;
+    Value error;
     for (std::size_t i = 0; i < range.size && keep_going(); ++i) {
       set_variables(op, range, i);
-      const bool passed = passes(child(op, 1), stop, stopped);
-      if (stopped) break;
-      if (!passed) continue;
+      if (!passes(child(op, 1), error)) continue;
       const std::uint32_t made = child(op, 2);
       charge(item_cost(made));
       if (made == Program::kNoOp) charge(1);
       Value item = made == Program::kNoOp ? slots_[op.index].value : eval(made);
-      if (item.is_error()) {
-        stopped = true;
-        stop = std::move(item);
-        break;
-      }
-      items.push_back(std::move(item));
+      if (error.is_error()) continue;
+      if (item.is_error())
+        error = std::move(item);
+      else
+        items.push_back(std::move(item));
     }
     charge(1);
-    if (stopped) return stop;
-    return Value::list(std::move(items));
+    return error.is_error() ? error : Value::list(std::move(items));
   }
 
   DIBS_OWN_FRAME Value transform_map(const Op& op, const Range& range) {
     MapBuilder builder;
-    Value stop;
-    bool stopped = false;
-    for (std::size_t i = 0; i < range.size && !stopped && keep_going(); ++i) {
+    Value error;
+    for (std::size_t i = 0; i < range.size && keep_going(); ++i) {
       set_variables(op, range, i);
-      if (!passes(child(op, 1), stop, stopped)) continue;
+      if (!passes(child(op, 1), error)) continue;
+      // A function of three arguments does not look at those behind one that failed.
+      if (error.is_error() && op.fold == Fold::transform_map) {
+        charge(1);
+        continue;
+      }
       Value made = eval(child(op, 2));
       charge(op.fold == Fold::transform_map ? 3 : 2);
-      stop = insert(builder, op, std::move(made));
-      stopped = stop.is_error();
+      if (!error.is_error()) error = insert(builder, op, std::move(made));
     }
     charge(1);
-    return stopped ? stop : builder.build();
+    return error.is_error() ? error : builder.build();
   }
 
   /// Null, or the error.

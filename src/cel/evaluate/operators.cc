@@ -141,7 +141,7 @@ std::uint64_t operator_cost(const Op& op, const Value& left, const Value& right)
     case OpCode::greater_equal:
       return op.flag && (is_text(left) || is_text(right)) ? comparison_cost(left, right) : 1;
     case OpCode::add:
-      if (!op.flag || !(left.is(Kind::string) || left.is(Kind::bytes))) return 1;
+      if (!op.flag || !(is_text(left) || is_text(right))) return 1;
       return scaled(cost_size(left) + cost_size(right), kScanFactor);
     case OpCode::in:
       if (op.slot2 != 0) return 0;

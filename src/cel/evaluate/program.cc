@@ -126,6 +126,8 @@ class Builder {
         return list(node);
       case NodeKind::map:
         return map(node);
+      case NodeKind::message:
+        return message(node, facts);
       case NodeKind::fold: {
         Op op;
         op.code = OpCode::fold;
@@ -313,6 +315,23 @@ class Builder {
       if (folds) builder.set(key, constant_of(entries[i + 1]));
     }
     return folds ? constant(builder.build()) : add(op, entries, optional);
+  }
+
+  DIBS_OWN_FRAME std::uint32_t message(const AstNode& node, const NodeFacts& facts) {
+    Op op;
+    op.code = OpCode::message;
+    std::vector<std::uint32_t> values;
+    std::vector<bool> optional;
+    Program::Message made{facts.text, facts.construct, {}};
+    for (std::size_t i = 0; i < node.count; i += 2) {
+      made.fields.push_back(ast_.constant(ast_.node(ast_.child(node, i))));
+      values.push_back(build(ast_.child(node, i + 1)));
+      optional.push_back(ast_.child_is_optional(node, i));
+      op.flag = op.flag || optional.back();
+    }
+    op.index = static_cast<std::uint32_t>(program_->messages.size());
+    program_->messages.push_back(std::move(made));
+    return add(op, values, optional);
   }
 
   const Ast& ast_;

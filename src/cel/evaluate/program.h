@@ -47,6 +47,7 @@ enum class OpCode : std::uint8_t {
   call,
   list,
   map,
+  message,
   fold,
   bind,
   optional_map,
@@ -55,8 +56,8 @@ enum class OpCode : std::uint8_t {
 struct Op {
   OpCode code = OpCode::constant;
   Fold fold = Fold::none;
-  /// Loops: two variables. optional_map: flat. list and map: has optional elements. Operators: the
-  /// types left one overload only, so that the cost goes by size.
+  /// Loops: two variables. optional_map: flat. list, map and message: has optional elements.
+  /// Operators: the types left one overload only, so that the cost goes by size.
   bool flag = false;
   bool attribute = false;   // a variable with selects and indexes behind it
   std::uint32_t first = 0;  // children
@@ -101,12 +102,19 @@ class Program {
     bool cost_by_name = true;
     std::vector<const Overload*> overloads;
   };
+  /// Type{field: value}; the values are the children.
+  struct Message {
+    std::string type;
+    Construct construct = nullptr;
+    std::vector<Value> fields;  // their names
+  };
   static constexpr std::uint32_t kNoOp = 0xffffffff;
   std::vector<Op> ops;
   std::vector<std::uint32_t> children;
   std::vector<bool> optional_children;
   std::vector<Value> constants;
   std::vector<Call> calls;
+  std::vector<Message> messages;
   /// The error of the first conversion of a constant that cannot work, e.g. int("x"); empty: none.
   std::string constant_error;
   std::uint32_t root = 0;

@@ -177,16 +177,17 @@ void add_operators(Environment& environment, bool mixed_order) {
   declare("_==_", {"A, A -> bool"});
   declare("_!=_", {"A, A -> bool"});
   declare("!_", {"bool -> bool"});
-  declare("-_", {"int -> int", "double -> double"});
-  declare("_+_", {"int, int -> int", "uint, uint -> uint", "double, double -> double",
-                  "string, string -> string", "bytes, bytes -> bytes",
-                  "list(A), list(A) -> list(A)", "duration, duration -> duration",
-                  "timestamp, duration -> timestamp", "duration, timestamp -> timestamp"});
-  declare("_-_", {"int, int -> int", "uint, uint -> uint", "double, double -> double",
-                  "timestamp, timestamp -> duration", "timestamp, duration -> timestamp",
-                  "duration, duration -> duration"});
+  // What nothing is known of becomes what the first of these takes.
+  declare("-_", {"double -> double", "int -> int"});
+  declare("_+_", {"bytes, bytes -> bytes", "double, double -> double",
+                  "duration, duration -> duration", "duration, timestamp -> timestamp",
+                  "timestamp, duration -> timestamp", "int, int -> int",
+                  "list(A), list(A) -> list(A)", "string, string -> string", "uint, uint -> uint"});
+  declare("_-_", {"double, double -> double", "duration, duration -> duration", "int, int -> int",
+                  "timestamp, duration -> timestamp", "timestamp, timestamp -> duration",
+                  "uint, uint -> uint"});
   for (const std::string_view name : {"_*_", "_/_"})
-    declare(name, {"int, int -> int", "uint, uint -> uint", "double, double -> double"});
+    declare(name, {"double, double -> double", "int, int -> int", "uint, uint -> uint"});
   declare("_%_", {"int, int -> int", "uint, uint -> uint"});
   for (const std::string_view name : {"_<_", "_<=_", "_>_", "_>=_"}) {
     declare(name, {"bool, bool -> bool", "int, int -> bool", "uint, uint -> bool",
@@ -220,8 +221,9 @@ void add_standard_library(Environment& environment, const StandardOptions& optio
                                 {".list(A) -> int", size},
                                 {".map(A, B) -> int", size}});
   environment.function("contains", {{".string, string -> bool", contains, cost_contains}});
-  environment.function("startsWith", {{".string, string -> bool", starts_with, cost_scan_first}});
-  environment.function("endsWith", {{".string, string -> bool", ends_with, cost_scan_first}});
+  const CallCost affix_cost = options.affix_counts ? cost_scan_second : cost_scan_first;
+  environment.function("startsWith", {{".string, string -> bool", starts_with, affix_cost}});
+  environment.function("endsWith", {{".string, string -> bool", ends_with, affix_cost}});
   environment.function("matches", {{".string, string -> bool", matches, cost_match},
                                    {"string, string -> bool", matches,
                                     options.matches_counts ? cost_match : nullptr}});

@@ -163,6 +163,10 @@ class LocalPath : public Controller {
                               "finalizer ",
                               kFolderFinalizer, " is taken off the volume"));
     }
+    // The end of the pod before may have come here sooner than that of the volume.
+    const auto live = api_.get(kVolumes, "", name);
+    if (!live && is_gone(live.error())) return done();
+    if (live && !is_folder_to_remove(*live)) return done();
     auto made = api_.create(kPods, kFolderNamespace, removal_pod(volume, node), volume_writing());
     if (!made && made.error().code() != Code::already_exists) {
       DIBS_CHECK(fail(
@@ -212,9 +216,11 @@ class LocalPath : public Controller {
     DIBS_CHECK(fail(volume, cat("pod ", client::key_of(pod), " on node ",
                                 pod["spec"]["nodeName"].as_string(), " failed to remove the folder",
                                 text.as_string().empty() ? "" : ": ", text.as_string())));
-    const Time failed = time_at(ended["finishedAt"]);
+    // A node that took it on not at all says no time.
+    const Time finished = time_at(ended["finishedAt"]);
+    const Time failed = finished == Time() ? created_at(pod) : finished;
     const Duration rest = failed + kAgain - environment_.runtime.clock.now();
-    if (failed != Time() && rest > Duration::zero()) return WorkOutcome::again_after(rest);
+    if (rest > Duration::zero()) return WorkOutcome::again_after(rest);
     DIBS_CHECK(remove_pod(pod));
     return done();
   }

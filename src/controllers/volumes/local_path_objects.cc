@@ -3,6 +3,7 @@
 #include "api/volumes/volumes.h"
 #include "base/strings.h"
 #include "client/client.h"
+#include "controllers/volumes/volume_objects.h"
 
 namespace dibs::controllers {
 namespace {
@@ -91,10 +92,12 @@ bool is_folder_to_remove(const Value& volume) {
   if (api::annotation_of(volume, api::kProvisionedBy).as_string() != api::kLocalPathProvisioner)
     return false;
   if (volume["spec"]["persistentVolumeReclaimPolicy"].as_string() != "Delete") return false;
+  const bool deleting = !volume["metadata"]["deletionTimestamp"].is_null();
+  // The folder is gone, or somebody has given it up; others may still hold the volume.
+  if (deleting && !has_finalizer(volume, kFolderFinalizer)) return false;
   // An administrator may delete the volume himself; its claim must be gone all the same.
   const std::string_view phase = volume["status"]["phase"].as_string();
-  return phase == "Released" || phase == "Failed" ||
-         (phase != "Bound" && !volume["metadata"]["deletionTimestamp"].is_null());
+  return phase == "Released" || phase == "Failed" || (phase != "Bound" && deleting);
 }
 
 Result<std::string> host_of_folder(const Value& volume) {
@@ -145,6 +148,8 @@ Value removal_pod(const Value& volume, std::string_view node) {
         Value::object(
             // Not by the scheduler: a cordoned or full node must let go of what it has, too.
             {{"nodeName", node},
+             // A full disk takes no others, and this one makes room.
+             {"priorityClassName", "system-node-critical"},
              {"restartPolicy", "Never"},
              {"hostNetwork", true},
              {"automountServiceAccountToken", false},

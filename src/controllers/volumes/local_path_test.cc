@@ -91,6 +91,27 @@ TEST_F(LocalPath, removes_the_folder_before_the_volume) {
   EXPECT_TRUE(removal(volume).is_null());
 }
 
+TEST_F(LocalPath, removes_the_folder_once_whoever_else_holds_the_volume) {
+  const Value volume = volume_of(add_claim("a"));
+  const std::string name(name_of(volume));
+  cluster.patch(kVolumes, "", name,
+                "{'metadata': {'finalizers': ['dibs.io/local-path', 'kubernetes.io/pv-protection', "
+                "'example.com/held']}}");
+  cluster.remove(kVolumeClaims, "default", "a");
+  cluster.settle();
+  end_removal(volume, "Succeeded");
+  cluster.settle(std::chrono::seconds(20));
+
+  const Value held = cluster.get(kVolumes, "", name);
+  EXPECT_EQ(held["metadata"]["finalizers"], Value::array({"example.com/held"}));
+  EXPECT_TRUE(removal(volume).is_null());
+
+  cluster.patch(kVolumes, "", name, "{'metadata': {'finalizers': null}}");
+  cluster.settle();
+  EXPECT_TRUE(cluster.get(kVolumes, "", name).is_null());
+  EXPECT_TRUE(removal(volume).is_null());
+}
+
 TEST_F(LocalPath, tries_again_when_the_folder_could_not_be_removed) {
   const Value volume = volume_of(add_claim("a"));
   cluster.remove(kVolumeClaims, "default", "a");
@@ -107,6 +128,27 @@ TEST_F(LocalPath, tries_again_when_the_folder_could_not_be_removed) {
   EXPECT_NE(second["metadata"]["uid"], first["metadata"]["uid"]);
   end_removal(volume, "Succeeded");
   EXPECT_TRUE(cluster.get(kVolumes, "", std::string(name_of(volume))).is_null());
+}
+
+TEST_F(LocalPath, waits_before_it_tries_a_node_again_that_did_not_take_the_pod) {
+  const Value volume = volume_of(add_claim("a"));
+  cluster.remove(kVolumeClaims, "default", "a");
+  cluster.settle();
+  const auto refused = [&] {
+    end_removal(volume, "Failed");  // without a status of its container
+    return removal(volume)["metadata"]["uid"].str();
+  };
+
+  const std::string first = refused();
+  cluster.settle(std::chrono::seconds(5));
+  EXPECT_EQ(removal(volume)["metadata"]["uid"].str(), first);
+  cluster.settle(std::chrono::seconds(12));
+  const std::string second = refused();
+  EXPECT_NE(second, first);
+  cluster.settle(std::chrono::seconds(5));
+  EXPECT_EQ(removal(volume)["metadata"]["uid"].str(), second);
+  // A node that is short of room on its disk takes it.
+  EXPECT_EQ(removal(volume)["spec"]["priority"].as_int(), 2'000'001'000);
 }
 
 TEST_F(LocalPath, removes_the_folder_of_a_volume_that_was_deleted_by_hand) {

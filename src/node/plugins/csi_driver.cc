@@ -27,6 +27,13 @@ Error call_error(const rpc::Status& status) {
     case rpc::Code::resource_exhausted:
     case rpc::Code::aborted:
       return Error::unavailable(status.text());
+    case rpc::Code::not_found:
+      return Error::not_found(status.text());
+    case rpc::Code::invalid_argument:
+    case rpc::Code::out_of_range:
+      return Error::invalid(status.text());
+    case rpc::Code::failed_precondition:
+      return Error::conflict(status.text());
     default:
       return Error::internal(status.text());
   }
@@ -109,6 +116,7 @@ Result<CsiAbilities> CsiDriver::abilities() {
     out.single_node_multi_writer =
         out.single_node_multi_writer || type == Rpc::SINGLE_NODE_MULTI_WRITER;
     out.mount_group = out.mount_group || type == Rpc::VOLUME_MOUNT_GROUP;
+    out.expand = out.expand || type == Rpc::EXPAND_VOLUME;
   }
   return out;
 }
@@ -154,6 +162,20 @@ Result<> CsiDriver::unpublish(const std::string& volume_id, const std::string& t
   question.set_volume_id(volume_id);
   question.set_target_path(seen(target));
   DIBS_CHECK(ask<csi::v1::NodeUnpublishVolumeResponse>(*channel_, "NodeUnpublishVolume", question));
+  return success();
+}
+
+Result<> CsiDriver::expand(const CsiVolume& volume, const CsiAbilities& able,
+                           const std::string& staging, const std::string& path,
+                           std::int64_t bytes) {
+  csi::v1::NodeExpandVolumeRequest question;
+  question.set_volume_id(volume.id);
+  question.set_volume_path(seen(path));
+  question.mutable_capacity_range()->set_required_bytes(bytes);
+  if (!staging.empty()) question.set_staging_target_path(seen(staging));
+  describe(volume, able, *question.mutable_volume_capability());
+  fill(volume.secrets, *question.mutable_secrets());
+  DIBS_CHECK(ask<csi::v1::NodeExpandVolumeResponse>(*channel_, "NodeExpandVolume", question));
   return success();
 }
 

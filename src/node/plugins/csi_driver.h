@@ -7,7 +7,8 @@
 // path is told real paths.
 //
 // Calls block. An error with the code `unavailable` leaves open whether the driver did what it was
-// asked; any other says that it did not. Thread-safe.
+// asked; any other says that it did not: `not_found` that it knows no such volume, `invalid` that
+// it never will, `conflict` that it cannot while things are as they are. Thread-safe.
 
 #include <cstdint>
 #include <functional>
@@ -35,6 +36,7 @@ struct CsiAbilities {
   bool stage = false;
   bool single_node_multi_writer = false;
   bool mount_group = false;
+  bool expand = false;
 };
 
 /// A volume, as the calls that mount it name it.
@@ -75,6 +77,9 @@ class CsiDriver {
   Result<> publish(const CsiVolume& volume, const CsiAbilities& able, const std::string& staging,
                    const std::string& target);
   Result<> unpublish(const std::string& volume_id, const std::string& target);
+  /// What is published at `path` becomes as large as the volume.
+  Result<> expand(const CsiVolume& volume, const CsiAbilities& able, const std::string& staging,
+                  const std::string& path, std::int64_t bytes);
 
  private:
   const PluginInfo info_;

@@ -46,6 +46,24 @@ std::string cut(const std::string& message) {
 /// No device has a slash in its name, and the file tells it from its pool by the last one.
 bool is_possible(const DeviceName& name) { return name.device.find('/') == std::string::npos; }
 
+/// Whether an id of CDI ends with the device's name, as a word.
+bool names(std::string_view id, std::string_view device) {
+  if (!id.ends_with(device) || id.size() == device.size()) return id == device;
+  const char before = id[id.size() - device.size() - 1];
+  return before == '=' || before == '/' || before == '-';
+}
+
+/// Kubernetes calls a device by its first id, and drivers put first what all their devices have in
+/// common: of one that is ill the id must say which it is.
+std::string id_of(const std::string& driver, const PreparedDevice& device, Health health) {
+  const auto& ids = device.cdi_ids;
+  if (ids.empty()) return cat(driver, "/", device.pool, "/", device.device);
+  if (health != Health::unhealthy) return ids.front();
+  const auto named = std::find_if(ids.begin(), ids.end(),
+                                  [&](const std::string& id) { return names(id, device.device); });
+  return named == ids.end() ? ids.front() : *named;
+}
+
 }  // namespace
 
 DeviceHealth::DeviceHealth(std::string path, runtime::Files& files, runtime::Clock& clock)
@@ -154,10 +172,8 @@ Value DeviceHealth::describe(const ClaimInfo& claim, const ContainerUse& use, bo
   for (const auto& [driver, state] : claim.drivers) {
     for (const auto& device : state.devices) {
       if (!selects(use, device)) continue;
-      const std::string id = device.cdi_ids.empty()
-                                 ? cat(driver, "/", device.pool, "/", device.device)
-                                 : device.cdi_ids.front();
       Known known = of(driver, {device.pool, device.device});
+      const std::string id = id_of(driver, device, known.health);
       const auto same =
           std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.id == id; });
       if (same == rows.end()) {

@@ -100,11 +100,12 @@ PreparedDevice classic_device(const google::protobuf::RepeatedPtrField<std::stri
 }  // namespace
 
 DraPlugin::DraPlugin(PluginInfo info, Negotiated spoken, std::unique_ptr<rpc::Channel> channel,
-                     runtime::Clock& clock, PluginMetrics& metrics)
+                     runtime::Clock& clock, PluginMetrics& metrics, Duration deadline)
     : info_(std::move(info)),
       spoken_(std::move(spoken)),
       clock_(clock),
       metrics_(metrics),
+      deadline_(deadline),
       channel_(std::move(channel)) {}
 
 void DraPlugin::watch(std::function<void()> changed) {
@@ -116,7 +117,7 @@ void DraPlugin::watch(std::function<void()> changed) {
 
 rpc::Reply DraPlugin::call(const std::string& method, const std::string& request) {
   const Duration begin = clock_.steady();
-  rpc::Reply reply = channel_->call(method, request, kDriverDeadline);
+  rpc::Reply reply = channel_->call(method, request, deadline_);
   metrics_.call(info_.name, method, reply.status.code, clock_.steady() - begin);
   return reply;
 }

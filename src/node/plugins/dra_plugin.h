@@ -51,7 +51,7 @@ using UnprepareAnswers = std::map<std::string, std::string>;
 class DraPlugin {
  public:
   DraPlugin(PluginInfo info, Negotiated spoken, std::unique_ptr<rpc::Channel> channel,
-            runtime::Clock& clock, PluginMetrics& metrics);
+            runtime::Clock& clock, PluginMetrics& metrics, Duration deadline = kDriverDeadline);
 
   const PluginInfo& info() const { return info_; }
   const Negotiated& spoken() const { return spoken_; }
@@ -81,6 +81,7 @@ class DraPlugin {
   const Negotiated spoken_;
   runtime::Clock& clock_;
   PluginMetrics& metrics_;
+  const Duration deadline_;
   std::atomic<bool> connected_ = false;
   std::atomic<Classic> classic_ = Classic::v1alpha3;
   std::unique_ptr<rpc::Channel> channel_;  // last: its handlers use what stands above

@@ -131,6 +131,13 @@ void DriverPlugins::changed(const std::string& driver) {
   if (on_change) on_change(driver);
 }
 
+void DriverPlugins::cancel_calls() {
+  const MutexLock lock(mutex_);
+  for (const auto& [driver, instances] : drivers_) {
+    for (const auto& plugin : instances) plugin->channel().cancel_calls();
+  }
+}
+
 void DriverPlugins::stop() {
   gate_->close();
   std::map<std::string, std::vector<std::shared_ptr<DraPlugin>>> dropped;

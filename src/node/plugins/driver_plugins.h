@@ -44,6 +44,8 @@ class DriverPlugins : public PluginHandler {
   std::function<void(const std::shared_ptr<DraPlugin>& plugin)> on_removed = {};
 
   /// Ends all connections. Nothing calls back when it returns.
+  /// Drivers that are being called need not answer any more.
+  void cancel_calls();
   void stop();
 
  private:

@@ -79,6 +79,12 @@ class FakeCsiDriver {
         published.erase(asked.target_path());
       });
     };
+    methods.unary["/csi.v1.Node/NodeExpandVolume"] = [this](std::string_view bytes) {
+      last_expand.ParseFromString(std::string(bytes));
+      return act(cat("expand ", last_expand.volume_id(), " ", last_expand.volume_path(), " ",
+                     last_expand.capacity_range().required_bytes()),
+                 [] {});
+    };
     server_ = network.serve(cat(root_, "/plugins/fake/csi.sock"), std::move(methods));
   }
 
@@ -103,6 +109,7 @@ class FakeCsiDriver {
   std::set<std::string> published;
   csi::v1::NodeStageVolumeRequest last_stage;
   csi::v1::NodePublishVolumeRequest last_publish;
+  csi::v1::NodeExpandVolumeRequest last_expand;
   /// The answer to a call that begins so; after the deed, or in its place.
   std::map<std::string, rpc::Status> refuse;
   std::map<std::string, rpc::Status> refuse_after;

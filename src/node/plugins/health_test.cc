@@ -282,5 +282,19 @@ TEST_F(HealthTest, describes_what_a_container_uses) {
             R"([{"resourceID":"v/c=common","health":"Healthy"}])");
 }
 
+TEST_F(HealthTest, says_which_device_is_ill_where_the_first_id_is_common) {
+  ClaimInfo claim;
+  claim.drivers["d"].devices = {
+      {"d", "pool", "gpu-0", "", {"r"}, {"v/c=common", "v/c=uid-gpu-0"}},
+      {"d", "pool", "gpu-1", "", {"r"}, {"v/c=common", "v/c=uid-gpu-1"}},
+  };
+  health.report("d", {{{"pool", "gpu-0"}, Health::healthy, 0s, ""},
+                      {{"pool", "gpu-1"}, Health::unhealthy, 0s, "hot"}});
+
+  EXPECT_EQ(json::write(health.describe(claim, {"x", "c", ""}, true)),
+            R"([{"resourceID":"v/c=common","health":"Healthy"},)"
+            R"({"resourceID":"v/c=uid-gpu-1","health":"Unhealthy","message":"hot"}])");
+}
+
 }  // namespace
 }  // namespace dibs::node

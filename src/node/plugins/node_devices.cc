@@ -120,6 +120,8 @@ class NodeDevicesImpl : public NodeDevices {
     return success();
   }
 
+  void cancel_calls() override { plugins_.cancel_calls(); }
+
   void stop() override {
     // First what starts others: the first wipe the watcher, the watcher the registry's steps.
     wiper_.stop();

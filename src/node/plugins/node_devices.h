@@ -67,6 +67,8 @@ class NodeDevices {
   virtual ~NodeDevices() = default;
 
   virtual Result<> start() = 0;
+  /// Calls of drivers end at once: for who has to end before stop() and waits for one.
+  virtual void cancel_calls() = 0;
   virtual void stop() = 0;
 
   virtual PodClaims& claims() = 0;

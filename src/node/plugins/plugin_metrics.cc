@@ -12,8 +12,6 @@ std::vector<double> bounds() {
   return metrics::exponential_bounds(0.1, std::pow(400.0, 1.0 / 14), 15);
 }
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 /// "OK", "Unavailable": the word after "code = " of the status' text.
 std::string code_name(rpc::Code code) {
   constexpr std::string_view kBefore = "rpc error: code = ";
@@ -55,13 +53,12 @@ PluginMetrics::PluginMetrics(metrics::Registry* registry) {
 }
 
 void PluginMetrics::operation(std::string_view name, bool failed, Duration took) {
-  if (families_)
-    families_->operations.with({name, failed ? "true" : "false"}).observe(seconds(took));
+  if (families_) families_->operations.with({name, failed ? "true" : "false"}).observe(took);
 }
 
 void PluginMetrics::call(std::string_view driver, std::string_view method, rpc::Code code,
                          Duration took) {
-  if (families_) families_->calls.with({driver, method, code_name(code)}).observe(seconds(took));
+  if (families_) families_->calls.with({driver, method, code_name(code)}).observe(took);
 }
 
 void PluginMetrics::claims_in_use(std::string_view driver, std::size_t count) {

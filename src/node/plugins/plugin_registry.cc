@@ -29,14 +29,17 @@ client::WorkQueueOptions queue_options() {
   return options;
 }
 
-Result<PluginInfo> get_info(rpc::Channel& channel, const std::string& path) {
+}  // namespace
+
+Result<PluginInfo> ask_plugin(rpc::Channel& channel, const std::string& path) {
   const rpc::Reply reply =
       channel.call("/pluginregistration.Registration/GetInfo", "", kInfoDeadline);
   if (!reply.status.ok()) {
-    const bool absent = reply.status.code == rpc::Code::unavailable;
-    return Error(absent ? Code::unavailable : Code::internal,
-                 cat("failed to get plugin info using RPC GetInfo at socket ", path,
-                     ", err: ", reply.status.text()));
+    Code code = Code::internal;
+    if (reply.status.code == rpc::Code::unavailable) code = Code::unavailable;
+    if (reply.status.code == rpc::Code::deadline_exceeded) code = Code::timeout;
+    return Error(code, cat("failed to get plugin info using RPC GetInfo at socket ", path,
+                           ", err: ", reply.status.text()));
   }
   pluginregistration::PluginInfo message;
   if (!message.ParseFromString(reply.bytes)) {
@@ -48,7 +51,7 @@ Result<PluginInfo> get_info(rpc::Channel& channel, const std::string& path) {
   return info;
 }
 
-Result<> notify(rpc::Channel& channel, bool registered, const std::string& error) {
+Result<> tell_plugin(rpc::Channel& channel, bool registered, const std::string& error) {
   pluginregistration::RegistrationStatus status;
   status.set_plugin_registered(registered);
   status.set_error(error);
@@ -58,8 +61,6 @@ Result<> notify(rpc::Channel& channel, bool registered, const std::string& error
   return Error::internal(
       cat("RegisterPlugin error -- failed to send registration status: ", reply.status.text()));
 }
-
-}  // namespace
 
 struct PluginRegistry::State {
   struct Desired {
@@ -112,7 +113,7 @@ struct PluginRegistry::State {
 
   WorkOutcome add(const std::string& path, const std::string& uuid) {
     const auto channel = connect(path);
-    const auto info = get_info(*channel, path);
+    const auto info = ask_plugin(*channel, path);
     if (!info) {
       if (info.error().code() == Code::unavailable) return dial_later(path, uuid, info.error());
       return failed(path, info.error());
@@ -138,7 +139,7 @@ struct PluginRegistry::State {
                     cat("RegisterPlugin error -- plugin registration failed with err: ",
                         added.error().message()));
     }
-    if (auto told = notify(*channel, true, ""); !told) {
+    if (auto told = tell_plugin(*channel, true, ""); !told) {
       forget(path);
       handler->second->remove(*info);
       return failed(path, told.error());
@@ -167,7 +168,7 @@ struct PluginRegistry::State {
   }
 
   WorkOutcome refuse(rpc::Channel& channel, const std::string& path, const std::string& why) {
-    if (auto told = notify(channel, false, why); !told) {
+    if (auto told = tell_plugin(channel, false, why); !told) {
       log::debug("a plugin took its refusal badly", {{"socket", path}, {"error", told.error()}});
     }
     return failed(path, Error::internal(why));

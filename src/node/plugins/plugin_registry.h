@@ -36,6 +36,11 @@ class PluginHandler {
   virtual void remove(const PluginInfo& info) = 0;
 };
 
+/// What the plugin at the socket `path` says of itself. Errors: unavailable where nobody listens.
+Result<PluginInfo> ask_plugin(rpc::Channel& channel, const std::string& path);
+/// Tells it what was made of that.
+Result<> tell_plugin(rpc::Channel& channel, bool registered, const std::string& error);
+
 using Connect = std::function<std::unique_ptr<rpc::Channel>(const std::string& path)>;
 
 class PluginRegistry {

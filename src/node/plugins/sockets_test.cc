@@ -85,8 +85,8 @@ class Sockets : public testing::Test {
   }
 
   std::string root;
-  runtime::RealRuntime runtime;
   client::FakeApi api;
+  runtime::RealRuntime runtime;  // ends before what its threads call
   std::unique_ptr<client::Transport> transport;
   std::unique_ptr<client::Client> client;
   Mutex mutex;

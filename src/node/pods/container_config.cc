@@ -190,7 +190,7 @@ Result<ContainerConfig> build_container_config(const ContainerStart& start, cons
   config.command = expanded(container["command"], config.env);
   config.args = expanded(container["args"], config.env);
   config.working_dir = container["workingDir"].str();
-  DIBS_TRY(config.mounts, volumes.mounts(start.pod, container, config.env));
+  DIBS_TRY(config.mounts, volumes.mounts(start.pod, container, config.env, start.volume_images));
   DIBS_TRY(config.devices, volumes.devices(start.pod, container));
   DIBS_CHECK(add_own_files(start, volumes, config));
   config.cdi_devices = start.devices.cdi_ids;

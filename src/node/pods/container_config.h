@@ -50,6 +50,7 @@ struct ContainerStart {
   const json::Value& container;  // an element of the spec's containers, initContainers, …
   unsigned attempt = 0;          // restarts so far
   const ImageInfo& image;
+  VolumeImages volume_images = {};
   PodAddresses addresses = {};
   ContainerDevices devices = {};
 };

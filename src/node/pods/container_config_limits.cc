@@ -63,8 +63,10 @@ std::int64_t shares_of(std::int64_t milli_cpu) {
 
 void set_quota(std::int64_t milli_cpu, ContainerLimits& out) {
   if (milli_cpu <= 0) return;
+  // More than any machine has, and still a number of microseconds.
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
   out.cpu_period = kPeriod;
-  out.cpu_quota = std::max(milli_cpu * kPeriod / 1000, kMinQuota);
+  out.cpu_quota = std::max(std::min(milli_cpu, kMost) * kPeriod / 1000, kMinQuota);
 }
 
 /// A container without a limit may take what the pod as a whole may; one with a limit also what its
@@ -147,9 +149,10 @@ ContainerLimits container_limits(const Value& pod, const Value& container, const
   set_quota(limit_of(pod, container, "cpu"), out);
   out.memory_bytes = limit_of(pod, container, "memory");
   for (const auto& name : huge_pages_of(pod, container)) {
-    const std::int64_t bytes = amount_of(resources["limits"][name], name) +
-                               claimed_by(pod, container["name"].as_string(), name);
-    if (bytes > 0) out.huge_pages.emplace_back(page_size(name), bytes);
+    // None of those that only others in the pod have; of sizes that nobody has, the pod's group.
+    out.huge_pages.emplace_back(page_size(name),
+                                amount_of(resources["limits"][name], name) +
+                                    claimed_by(pod, container["name"].as_string(), name));
   }
   out.oom_score_adj = std::max(oom_score_adjust(pod, container, facts), facts.lowest_oom_score);
   return out;
@@ -168,6 +171,7 @@ ContainerLimits pod_limits(const Value& pod) {
   for (const auto& name : huge_pages_of(pod)) {
     out.huge_pages.emplace_back(page_size(name), total_of(pod, "limits", name).value_or(0));
   }
+  out.no_other_pages = true;
   return out;
 }
 

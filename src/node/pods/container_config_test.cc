@@ -159,6 +159,15 @@ TEST(ContainerLimits, have_huge_pages_by_size) {
               testing::UnorderedElementsAre(Pair("2MB", 8 << 20), Pair("1GB", 1 << 30)));
 }
 
+TEST(ContainerLimits, have_no_huge_pages_of_other_containers) {
+  const Value pod = pod_with(
+      "{'containers': [{'name': 'a', 'resources': {'limits': {'hugepages-2Mi': '8Mi'}}},"
+      " {'name': 'b'}]}");
+  EXPECT_THAT(container_limits(pod, pod["spec"]["containers"][1], some_facts()).huge_pages,
+              testing::ElementsAre(Pair("2MB", 0)));
+  EXPECT_TRUE(pod_limits(pod).no_other_pages);
+}
+
 TEST(EffectiveSecurity, takes_profiles_below_the_node_s_folder_only) {
   for (const char* name : {"../../etc/p.json", "/etc/p.json", "", "a/../../p.json"}) {
     const Value container = Value::object(

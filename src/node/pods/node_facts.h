@@ -34,6 +34,8 @@ struct NodeFacts {
   /// resourceFieldRef; and the base of the out-of-memory score.
   std::int64_t allocatable_milli_cpu = 0;
   std::int64_t memory_bytes = 0;
+  /// The kernel knows labels of SELinux, which containers do not get.
+  bool selinux = true;
   /// Out-of-memory scores below this one cannot be given to containers here.
   std::int64_t lowest_oom_score = -1000;
   /// Where localhost seccomp profiles lie; "" : <root>/seccomp.

@@ -129,12 +129,14 @@ Machine read_machine() {
   out.cpus = std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN));
   out.memory_bytes = memory_total();
   out.huge_pages = huge_pages();
+  out.selinux = ::access("/sys/fs/selinux/enforce", F_OK) == 0;
   out.lowest_oom_score = lowest_oom_score();
   out.address = machine_address();
   return out;
 }
 
 void fill_amounts(NodeFacts& facts, const NodeOptions& options) {
+  facts.selinux = options.machine.selinux;
   facts.lowest_oom_score = options.machine.lowest_oom_score;
   const json::Value capacity = node_capacity(options);
   if (auto cpu = Quantity::parse(capacity["cpu"].as_string())) {

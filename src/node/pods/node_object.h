@@ -38,6 +38,7 @@ struct Machine {
   /// Of the disk that pods write to; 0: not told, and not limited.
   std::int64_t disk_bytes = 0;
   std::map<std::string, std::int64_t> huge_pages = {};  // "hugepages-2Mi": bytes
+  bool selinux = false;
   /// -1000, or this process's own where it has no right to lower it.
   std::int64_t lowest_oom_score = -1000;
   /// Of the interface of the default route; 127.0.0.1 when there is none.

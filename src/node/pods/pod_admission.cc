@@ -84,6 +84,48 @@ bool is_tolerated(const Value& pod, const Value& taint) {
   return false;
 }
 
+struct HostPort {
+  std::string_view protocol;
+  std::string_view address;
+  std::int64_t port;
+};
+
+/// What the pod takes of the machine's own ports, also on the machine's network.
+std::vector<HostPort> host_ports(const Value& pod) {
+  std::vector<HostPort> out;
+  const auto add = [&](const Value& container) {
+    for (const Value& port : container["ports"].items()) {
+      if (port["hostPort"].as_int() <= 0) continue;
+      const std::string_view protocol = port["protocol"].as_string();
+      out.push_back({protocol.empty() ? std::string_view("TCP") : protocol,
+                     port["hostIP"].as_string(), port["hostPort"].as_int()});
+    }
+  };
+  for (const Value& container : pod["spec"]["containers"].items()) add(container);
+  for (const Value& container : pod["spec"]["initContainers"].items()) {
+    if (container["restartPolicy"].as_string() == "Always") add(container);
+  }
+  return out;
+}
+
+bool collide(const HostPort& a, const HostPort& b) {
+  const auto any = [](std::string_view address) { return address.empty() || address == "0.0.0.0"; };
+  return a.port == b.port && a.protocol == b.protocol &&
+         (a.address == b.address || any(a.address) || any(b.address));
+}
+
+bool ports_free(const Value& pod, const std::vector<Value>& others) {
+  const std::vector<HostPort> wanted = host_ports(pod);
+  if (wanted.empty()) return true;
+  for (const Value& other : others) {
+    for (const HostPort& taken : host_ports(other)) {
+      const auto hits = [&](const HostPort& one) { return collide(one, taken); };
+      if (std::any_of(wanted.begin(), wanted.end(), hits)) return false;
+    }
+  }
+  return true;
+}
+
 void collect_names(const Value& containers, std::set<std::string>& out) {
   for (const Value& container : containers.items()) {
     for (const auto& [name, quantity] : container["resources"]["requests"].members()) {
@@ -114,6 +156,11 @@ std::optional<Rejection> admit_pod(const Value& pod, const Value& node,
         kNodeAffinity,
         "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"};
   }
+  if (!ports_free(pod, others)) {
+    return Rejection{"NodePorts",
+                     "Predicate NodePorts failed: node(s) didn't have free ports for the requested "
+                     "pod ports"};
+  }
   const Value& allocatable = node["status"]["allocatable"];
   const auto no_room = [](std::string_view resource, std::int64_t wanted, std::int64_t used,
                           std::int64_t capacity) {
@@ -140,7 +187,7 @@ std::optional<Rejection> admit_pod(const Value& pod, const Value& node,
     if (wanted == 0) continue;
     std::int64_t used = 0;
     for (const Value& other : others) {
-      if (!is_claimed(other, name)) used += requested(other, name);
+      if (!is_claimed(other, name)) used = sum_of(used, requested(other, name));
     }
     const std::int64_t capacity = amount_of(allocatable[name], name);
     if (wanted + used > capacity) return no_room(name, wanted, used, capacity);

@@ -20,6 +20,8 @@ constexpr Duration kLeastGrace = std::chrono::seconds(1);
 /// A driver that comes back wakes the pod; what else may help, takes its time.
 constexpr Duration kUnprepareRetry = std::chrono::seconds(2);
 constexpr Duration kLongestUnprepareRetry = std::chrono::minutes(2);
+constexpr Duration kUnmountRetry = std::chrono::seconds(1);
+constexpr Duration kLongestUnmountRetry = std::chrono::seconds(10);
 
 const Value* spec_of(const std::vector<SpecContainer>& containers, std::string_view name) {
   for (const auto& container : containers) {
@@ -118,8 +120,14 @@ void PodWorker::end() {
     if (const auto unmounted = tools_.volumes.unmount(uid_); !unmounted) {
       log::warn("volumes cannot be unmounted",
                 {{"pod", pod_text(pod_)}, {"error", unmounted.error().message()}});
+      // Somebody else's turn is soon over.
+      if (unmounted.error().code() != Code::timeout) {
+        tools_.events.warning(pod_, "", "FailedUnmount",
+                              cat("Unable to unmount volumes: ", unmounted.error().message()));
+      }
       put_status(false);
-      return look_again(kUnprepareRetry);
+      unmount_retry_ = std::clamp(unmount_retry_ * 2, kUnmountRetry, kLongestUnmountRetry);
+      return look_again(unmount_retry_);
     }
     unmounted_ = true;
   }

@@ -1,6 +1,7 @@
 // Holds docs/nodes.md against the schema of pods and against what the agent refuses.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -86,9 +87,9 @@ class Walk {
 };
 
 std::string page_text() {
-  // Beside this file, wherever the tests run from.
-  const auto page = std::filesystem::path(__FILE__).parent_path() / "../../../docs/nodes.md";
-  std::ifstream file(page);
+  // ctest names the folder; by hand the tests run in it.
+  const char* source = std::getenv("DIBS_SOURCE");
+  std::ifstream file(std::filesystem::path(source != nullptr ? source : ".") / "docs/nodes.md");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -168,6 +169,21 @@ TEST(PodFields, that_cannot_be_honoured_are_refused_by_name) {
   for (const auto& [name, what] : read_page(text)) {
     EXPECT_EQ(what.starts_with("refused"), sampled.contains(name)) << name;
   }
+}
+
+TEST(PodFields, labels_are_taken_and_told_of_where_the_kernel_has_none) {
+  NodeFacts facts;
+  facts.selinux = false;
+  const Value pod = pod_with(R"({"containers": [{}, {"securityContext":
+      {"seLinuxOptions": {"level": "s0"}}}]})");
+  EXPECT_FALSE(refuse_spec(pod, facts));
+  EXPECT_EQ(without_effect(pod, facts),
+            "spec.containers[1].securityContext.seLinuxOptions has no effect: the kernel of this "
+            "node has no SELinux");
+  EXPECT_EQ(without_effect(pod_with("{}"), facts), "");
+  facts.selinux = true;
+  EXPECT_TRUE(refuse_spec(pod, facts));
+  EXPECT_EQ(without_effect(pod, facts), "");
 }
 
 TEST(PodFields, that_say_what_is_so_anyway_are_taken) {

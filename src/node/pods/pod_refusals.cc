@@ -21,10 +21,7 @@ struct Refused {
   std::string_view why;
 };
 
-bool selinux(const Value& owner) { return !owner["securityContext"]["seLinuxOptions"].empty(); }
 bool windows(const Value& owner) { return !owner["securityContext"]["windowsOptions"].empty(); }
-constexpr Refused kSelinux = {"securityContext.seLinuxOptions", selinux,
-                              "this node does not set SELinux labels"};
 constexpr Refused kWindows = {"securityContext.windowsOptions", windows,
                               "this node runs Linux containers only"};
 
@@ -35,13 +32,11 @@ constexpr Refused kOfSpec[] = {
     {"runtimeClassName",
      [](const Value& spec) { return !spec["runtimeClassName"].as_string().empty(); },
      "this node has one way to run containers and no handlers to choose from"},
-    kSelinux,
     kWindows,
 };
 
 /// Of a container, whichever list it is in.
 constexpr Refused kOfContainer[] = {
-    kSelinux,
     kWindows,
     {"securityContext.procMount",
      [](const Value& container) {
@@ -75,6 +70,22 @@ std::optional<std::string> first_of(const Refused (&table)[N], const Value& owne
   return std::nullopt;
 }
 
+bool labelled(const Value& owner) { return !owner["securityContext"]["seLinuxOptions"].empty(); }
+
+/// The field that asks for a label of SELinux, of the pod or the first of its containers; or "".
+std::string labelled_field(const Value& spec) {
+  if (labelled(spec)) return "spec.securityContext.seLinuxOptions";
+  for (const char* list : {"initContainers", "containers"}) {
+    std::size_t index = 0;
+    for (const Value& container : spec[list].items()) {
+      if (labelled(container))
+        return cat("spec.", list, '[', index, "].securityContext.seLinuxOptions");
+      ++index;
+    }
+  }
+  return "";
+}
+
 bool confined(const Value& owner) {
   const auto type = owner["securityContext"]["appArmorProfile"]["type"].as_string();
   return !type.empty() && type != "Unconfined";
@@ -103,7 +114,11 @@ std::string armored(const Value& pod) {
 
 }  // namespace
 
-std::optional<std::string> refuse_container(const Value& container, std::string_view path) {
+std::optional<std::string> refuse_container(const Value& container, std::string_view path,
+                                            const NodeFacts& facts) {
+  if (facts.selinux && labelled(container)) {
+    return cat(path, "securityContext.seLinuxOptions: this node does not set SELinux labels");
+  }
   if (auto why = first_of(kOfContainer, container, path)) return why;
   if (confined(container)) {
     return cat(path, "securityContext.appArmorProfile: this node does not load AppArmor profiles");
@@ -119,16 +134,26 @@ std::optional<Rejection> refuse_spec(const Value& pod, const NodeFacts& facts) {
                                      ": this node does not load profiles; leave the field out or "
                                      "set its type to Unconfined")};
   }
+  if (const std::string field = labelled_field(spec); facts.selinux && !field.empty()) {
+    return Rejection{kUnsupported, cat(field, ": this node does not set SELinux labels")};
+  }
   if (auto why = first_of(kOfSpec, spec, "spec.")) return Rejection{kUnsupported, *why};
   for (const char* list : {"initContainers", "containers"}) {
     std::size_t index = 0;
     for (const Value& container : spec[list].items()) {
-      if (auto why = refuse_container(container, cat("spec.", list, '[', index++, "]."))) {
+      if (auto why = refuse_container(container, cat("spec.", list, '[', index++, "]."), facts)) {
         return Rejection{kUnsupported, *why};
       }
     }
   }
   return std::nullopt;
+}
+
+std::string without_effect(const Value& pod, const NodeFacts& facts) {
+  if (facts.selinux) return "";
+  const std::string field = labelled_field(pod["spec"]);
+  if (field.empty()) return "";
+  return cat(field, " has no effect: the kernel of this node has no SELinux");
 }
 
 }  // namespace dibs::node

@@ -10,6 +10,11 @@ namespace {
 
 using json::Value;
 
+/// No machine has so much; of processors, in thousandths, far fewer. Sums over containers and pods
+/// stay numbers, and so do microseconds of a processor.
+constexpr std::int64_t kMost = std::int64_t{1} << 47;
+constexpr std::int64_t kMostCpu = std::int64_t{1} << 40;
+
 bool is_huge_pages(std::string_view resource) { return resource.starts_with("hugepages-"); }
 
 /// What spec.resources may name.
@@ -43,13 +48,13 @@ ClaimAmounts amounts_of(const Value& claim, std::string_view resource) {
   ClaimAmounts out;
   for (const Value& mapping : claim["mapping"].items()) {
     if (mapping["name"].as_string() == resource) {
-      out.mapped += amount_of(mapping["quantity"], resource);
+      out.mapped = sum_of(out.mapped, amount_of(mapping["quantity"], resource));
     }
   }
   for (const Value& overhead : claim["overhead"].items()) {
     if (overhead["name"].as_string() != resource) continue;
-    out.per_pod += amount_of(overhead["perPod"], resource);
-    out.per_container += amount_of(overhead["perContainer"], resource);
+    out.per_pod = sum_of(out.per_pod, amount_of(overhead["perPod"], resource));
+    out.per_container = sum_of(out.per_container, amount_of(overhead["perContainer"], resource));
   }
   return out;
 }
@@ -107,15 +112,20 @@ std::int64_t amount_of(const Value& quantity, std::string_view resource) {
   if (!quantity.is_string()) return 0;
   const auto parsed = Quantity::parse(quantity.as_string());
   if (!parsed) return 0;
-  return resource == "cpu" ? parsed->milli_value() : parsed->value();
+  const bool cpu = resource == "cpu";
+  const std::int64_t most = cpu ? kMostCpu : kMost;
+  return std::clamp(cpu ? parsed->milli_value() : parsed->value(), -most, most);
 }
+
+std::int64_t sum_of(std::int64_t a, std::int64_t b) { return std::clamp(a + b, -kMost, kMost); }
 
 std::int64_t claimed(const Value& pod, std::string_view resource) {
   std::int64_t sum = 0;
   for (const Value& claim : claims_of(pod).items()) {
     const ClaimAmounts amounts = amounts_of(claim, resource);
     const auto users = static_cast<std::int64_t>(claim["containers"].size());
-    sum += amounts.mapped + amounts.per_pod + users * amounts.per_container;
+    sum = sum_of(sum, sum_of(amounts.mapped, amounts.per_pod));
+    for (std::int64_t i = 0; i < users; ++i) sum = sum_of(sum, amounts.per_container);
   }
   return sum;
 }
@@ -125,7 +135,7 @@ std::int64_t claimed_by(const Value& pod, std::string_view container, std::strin
   for (const Value& claim : claims_of(pod).items()) {
     if (!uses(claim, container)) continue;
     const ClaimAmounts amounts = amounts_of(claim, resource);
-    sum += amounts.mapped + amounts.per_pod + amounts.per_container;
+    sum = sum_of(sum, amounts.mapped + amounts.per_pod + amounts.per_container);
   }
   return sum;
 }
@@ -136,7 +146,7 @@ std::int64_t memory_share(const Value& pod, const Value& container) {
     if (!uses(claim, container["name"].as_string())) continue;
     const ClaimAmounts amounts = amounts_of(claim, "memory");
     const auto users = static_cast<std::int64_t>(claim["containers"].size());
-    sum += amounts.mapped / users + amounts.per_pod / users + amounts.per_container;
+    sum = sum_of(sum, amounts.mapped / users + amounts.per_pod / users + amounts.per_container);
   }
   return sum;
 }
@@ -150,14 +160,16 @@ std::optional<std::int64_t> containers_total(const Value& pod, const char* which
     return amount_of(wanted, resource);
   };
   std::int64_t sum = 0;
-  for (const Value& container : pod["spec"]["containers"].items()) sum += own(container);
+  for (const Value& container : pod["spec"]["containers"].items()) {
+    sum = sum_of(sum, own(container));
+  }
   // An init container runs beside the sidecars that started before it.
   std::int64_t sidecars = 0;
   std::int64_t peak = 0;
   for (const Value& container : pod["spec"]["initContainers"].items()) {
     const std::int64_t one = own(container);
     if (is_sidecar(container)) {
-      sidecars += one;
+      sidecars = sum_of(sidecars, one);
       peak = std::max(peak, sidecars);
     } else {
       peak = std::max(peak, sidecars + one);
@@ -169,7 +181,7 @@ std::optional<std::int64_t> containers_total(const Value& pod, const char* which
     const bool limits = std::string_view(which) == "limits";
     if (!limits || named || is_huge_pages(resource)) {
       named = true;
-      out += more;
+      out = sum_of(out, more);
     }
   }
   if (!named) return std::nullopt;

@@ -15,6 +15,8 @@ namespace dibs::node {
 
 /// Of a quantity's text; 0 where there is none.
 std::int64_t amount_of(const json::Value& quantity, std::string_view resource);
+/// Of two that are no more than amount_of() ever gives, or than this does.
+std::int64_t sum_of(std::int64_t a, std::int64_t b);
 
 /// What the pod needs at once of a resource.
 std::int64_t requested(const json::Value& pod, std::string_view resource);

@@ -26,6 +26,8 @@ const client::Gvr kPods{"", "v1", "pods"};
 constexpr Duration kResync = std::chrono::seconds(60);
 // Of a volume that others are at work on.
 constexpr Duration kAttachRetry = std::chrono::milliseconds(250);
+// Of room that pods on their way out will leave.
+constexpr Duration kRoomRetry = std::chrono::milliseconds(250);
 // What users mend by changing other objects is tried again this soon.
 constexpr Duration kConfigRetry = std::chrono::seconds(2);
 
@@ -51,12 +53,27 @@ bool PodWorker::admit() {
     if (taken_) return true;
   }
   auto rejection = refuse_spec(pod_, tools_.facts);
-  const auto ask = [this](bool fresh) {
-    return admit_pod(pod_, tools_.node(fresh), tools_.others(uid_), tools_.claims.granted(uid_));
+  const auto ask = [this](bool fresh, const std::vector<Value>& others) {
+    return admit_pod(pod_, tools_.node(fresh), others, tools_.claims.granted(uid_));
   };
-  if (!rejection) rejection = ask(false);
-  // The scheduler may know of a label that has not come here yet.
-  if (rejection && rejection->reason == kNodeAffinity) rejection = ask(true);
+  if (!rejection) {
+    rejection = ask(false, tools_.others(uid_));
+    // The scheduler may know of a label that has not come here yet.
+    if (rejection && rejection->reason == kNodeAffinity) {
+      rejection = ask(true, tools_.others(uid_));
+    }
+    // The scheduler does not see pods that were deleted by force and are still on their way out.
+    if (rejection && !ask(false, tools_.lasting_others(uid_))) {
+      if (!told_no_room_) {
+        tools_.events.normal(
+            pod_, "", "WaitingForRoom",
+            cat(rejection->message, "; pods that were deleted by force are ending"));
+      }
+      told_no_room_ = true;
+      look_again(kRoomRetry);
+      return false;
+    }
+  }
   if (!rejection && tools_.disk_pressure() && !is_critical(pod_)) {
     rejection = Rejection{kEvicted, "The node had condition: [DiskPressure]. "};
   }
@@ -68,6 +85,9 @@ bool PodWorker::admit() {
     }
   }
   if (!rejection) {
+    if (const std::string what = without_effect(pod_, tools_.facts); !what.empty()) {
+      tools_.events.warning(pod_, "", "FieldWithoutEffect", what);
+    }
     const MutexLock lock(mutex_);
     taken_ = true;
     allocation_ = asked_;
@@ -330,6 +350,30 @@ unsigned PodWorker::next_attempt(const SpecContainer& container) const {
   return 0;
 }
 
+std::optional<VolumeImages> PodWorker::volume_images(const SpecContainer& container) {
+  VolumeImages images;
+  for (const Value& volume : pod_["spec"]["volumes"].items()) {
+    if (!volume["image"].is_object()) continue;
+    const auto& mounts = container.spec["volumeMounts"].items();
+    const bool mounted = std::any_of(mounts.begin(), mounts.end(), [&](const Value& mount) {
+      return mount["name"].as_string() == volume["name"].as_string();
+    });
+    if (!mounted) continue;
+    // Events about it are the pod's.
+    const Value wanted = Value::object({{"name", ""},
+                                        {"image", volume["image"]["reference"]},
+                                        {"imagePullPolicy", volume["image"]["pullPolicy"]}});
+    const ImageOutcome image = tools_.images.ensure(pod_, wanted);
+    if (!image.image) {
+      wait(container, image.problem.reason.c_str(), image.problem.message);
+      look_again(image.again);
+      return std::nullopt;
+    }
+    images[volume["name"].str()] = image.image->id;
+  }
+  return images;
+}
+
 void PodWorker::start(const SpecContainer& container) {
   const std::string name(container.name());
   // Made, but not started, by an agent that died: nobody knows how far it got.
@@ -342,7 +386,7 @@ void PodWorker::start(const SpecContainer& container) {
   if (in_backoff(container, view_.newest(name))) return;
   if (container.kind == ContainerKind::ephemeral) {
     // It came after the pod was admitted.
-    if (const auto why = refuse_container(container.spec, "")) {
+    if (const auto why = refuse_container(container.spec, "", tools_.facts)) {
       tools_.events.warning(pod_, name, "Failed", cat("Error: ", *why));
       return wait(container, "CreateContainerConfigError", *why);
     }
@@ -353,6 +397,8 @@ void PodWorker::start(const SpecContainer& container) {
     look_again(image.again);
     return;
   }
+  auto volumes = volume_images(container);
+  if (!volumes) return;
   const auto fail = [&](const char* reason, const std::string& message) {
     tools_.events.warning(pod_, name, "Failed", cat("Error: ", message));
     wait(container, reason, message);
@@ -362,7 +408,9 @@ void PodWorker::start(const SpecContainer& container) {
     look_again(kConfigRetry);
     return fail("CreateContainerConfigError", devices.error().message());
   }
-  ContainerStart request{pod_, container.spec, next_attempt(container), *image.image, {}, *devices};
+  ContainerStart request{pod_, container.spec, next_attempt(container), *image.image};
+  request.volume_images = std::move(*volumes);
+  request.devices = *devices;
   request.addresses.host_ips = tools_.facts.addresses;
   const SandboxStatus* sandbox = view_.sandbox();
   request.addresses.pod_ips =

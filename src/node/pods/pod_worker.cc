@@ -84,6 +84,11 @@ bool PodWorker::is_active() const {
   return taken_ && (shown_stage_ == Stage::running || shown_stage_ == Stage::ending);
 }
 
+bool PodWorker::is_gone() const {
+  const MutexLock lock(mutex_);
+  return is_gone_;
+}
+
 bool PodWorker::has_ended() const {
   const MutexLock lock(mutex_);
   return shown_stage_ == Stage::ended || shown_stage_ == Stage::removed;

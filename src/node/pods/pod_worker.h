@@ -61,6 +61,8 @@ struct PodTools {
   std::function<bool()> disk_pressure = {};
   /// Pods that the node has taken and that have not ended, but for the one with that uid.
   std::function<std::vector<json::Value>(const std::string& uid)> others = {};
+  /// Of these, those that the server knows: pods deleted by force are gone there and still here.
+  std::function<std::vector<json::Value>(const std::string& uid)> lasting_others = {};
   /// Work on the pod again.
   std::function<void(const std::string& uid)> wake = {};
   /// Runs a task that may block, on the executor; never after the workers have stopped.
@@ -99,6 +101,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   json::Value granted() const;
   /// The node counts it: taken, and not ended.
   bool is_active() const;
+  bool is_gone() const;
   /// Nothing of it runs any more and its devices are given back.
   bool has_ended() const;
   /// Nothing of it is left.
@@ -137,6 +140,8 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   /// Writes the sandbox's interfaces into the pod; false when it has to be tried again.
   bool tell_networks();
   void start(const SpecContainer& container);
+  /// Of the volumes that the container mounts; nothing where it waits for one of them.
+  std::optional<VolumeImages> volume_images(const SpecContainer& container);
   bool in_backoff(const SpecContainer& container, const ContainerStatus* before);
   unsigned next_attempt(const SpecContainer& container) const;
   void wait(const SpecContainer& container, const char* reason, const std::string& message);
@@ -181,6 +186,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   Backoff backoff_;
   Duration retry_{0};
   Duration unprepare_retry_{0};
+  Duration unmount_retry_{0};
   std::optional<Duration> again_;
   std::map<std::string, std::string> last_words_;  // by container id
   std::map<std::string, ProbeKind> probes_now_;
@@ -194,6 +200,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   bool unprepared_ = false;
   bool delete_sent_ = false;
   bool told_initial_ = false;
+  bool told_no_room_ = false;
   std::string told_networks_;
 };
 

@@ -42,7 +42,7 @@ struct PodWorkers::State {
       : runtime(world),
         volumes(all_volumes),
         options(std::move(how)),
-        prober(waiting(options.prober ? options.prober : make_prober(containers))),
+        prober(waiting(options.prober ? options.prober : make_prober(containers, facts.simulated))),
         events(recorder),
         images(containers, world.clock, events, objects),
         killer(world, containers, prober, events, [this](const std::string& uid) { wake(uid); }),
@@ -56,7 +56,8 @@ struct PodWorkers::State {
               [this](const std::string& uid) { return work(uid); }) {
     tools.node = options.node ? options.node : [](bool) { return Value(); };
     tools.disk_pressure = options.disk_pressure ? options.disk_pressure : [] { return false; };
-    tools.others = [this](const std::string& uid) { return others(uid); };
+    tools.others = [this](const std::string& uid) { return others(uid, true); };
+    tools.lasting_others = [this](const std::string& uid) { return others(uid, false); };
     tools.wake = [this](const std::string& uid) { wake(uid); };
     tools.run_after = [this](Duration delay, std::function<void()> task) {
       run_after(delay, std::move(task));
@@ -153,10 +154,11 @@ struct PodWorkers::State {
     return out;
   }
 
-  std::vector<Value> others(const std::string& uid) const {
+  std::vector<Value> others(const std::string& uid, bool with_gone) const {
     std::vector<Value> out;
     for (const auto& worker : all()) {
-      if (worker->uid() != uid && worker->is_active()) out.push_back(worker->granted());
+      if (worker->uid() == uid || !worker->is_active()) continue;
+      if (with_gone || !worker->is_gone()) out.push_back(worker->granted());
     }
     return out;
   }
@@ -306,7 +308,7 @@ std::vector<json::Value> PodWorkers::unended() const {
   return out;
 }
 
-std::vector<json::Value> PodWorkers::active() const { return state_->others(""); }
+std::vector<json::Value> PodWorkers::active() const { return state_->others("", true); }
 
 bool PodWorkers::is_active(const std::string& uid) const {
   const auto worker = state_->find(uid);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "node/pods/pod_test_node.h"
+#include "node/pods/volume_test_support.h"
 
 namespace dibs::node::test {
 namespace {
@@ -215,110 +216,6 @@ TEST(PodWorkers, fail_a_pod_whose_init_container_failed) {
   EXPECT_EQ(node.condition("a", "ContainersReady"), "False PodFailed");
 }
 
-TEST(PodWorkers, say_why_an_image_is_missing) {
-  TestNode node;
-  node.machine.pull_errors.emplace("far:1", Error::internal("no way there"));
-
-  node.create("pull", "'containers': [{'name': 'c', 'image': 'far:1'}]");
-  node.create("never",
-              "'containers': [{'name': 'c', 'image': 'absent:2', "
-              "'imagePullPolicy': 'Never'}]");
-  node.create("invalid", "'containers': [{'name': 'c', 'image': 'Not A Name'}]");
-  node.create("mixed",
-              "'containers': [{'name': 'good'}, {'name': 'lost', 'image': 'absent:3',"
-              " 'imagePullPolicy': 'Never'}]");
-  node.create("fresh", "'containers': [{'name': 'c', 'image': 'near:1'}]");
-  node.settle();
-
-  EXPECT_EQ(node.line("pull"), "Pending; c ErrImagePull");
-  EXPECT_EQ(node.line("never"), "Pending; c ErrImageNeverPull");
-  EXPECT_EQ(node.line("invalid"), "Pending; c InvalidImageName");
-  EXPECT_EQ(node.line("mixed"), "Pending; good running ready; lost ErrImageNeverPull");
-  EXPECT_EQ(node.line("fresh"), "Running; c running ready");
-  EXPECT_THAT(node.events("fresh"), Contains(HasSubstr("Successfully pulled image \"near:1\" in")));
-  node.settle(seconds(2));
-  EXPECT_EQ(node.line("pull"), "Pending; c ImagePullBackOff");
-  EXPECT_EQ(
-      node.pod("pull")["status"]["containerStatuses"][0]["state"]["waiting"]["message"].as_string(),
-      "Back-off pulling image \"far:1\": ErrImagePull: no way there");
-  EXPECT_THAT(
-      node.events("pull"),
-      ElementsAre("Normal BackOff: Back-off pulling image \"far:1\"",
-                  "Normal Pulling: Pulling image \"far:1\"", "Warning Failed: Error: ErrImagePull",
-                  "Warning Failed: Error: ImagePullBackOff",
-                  "Warning Failed: Failed to pull image \"far:1\": no way there"));
-
-  node.machine.pull_errors.clear();
-  node.settle(seconds(15));
-  EXPECT_EQ(node.line("pull"), "Running; c running ready");
-}
-
-TEST(PodWorkers, pull_an_image_as_the_policy_says) {
-  TestNode node;
-  node.machine.images.insert("here:1");
-  node.machine.stand_ins.insert("known:1");
-
-  node.create("always",
-              "'containers': [{'name': 'c', 'image': 'here:1', 'imagePullPolicy': 'Always'}]");
-  node.create("again",
-              "'containers': [{'name': 'c', 'image': 'here:1', 'imagePullPolicy': 'Always'}]");
-  node.create("once", "'containers': [{'name': 'c', 'image': 'here:1'}]");
-  node.create("made-up", "'containers': [{'name': 'c', 'image': 'known:1'}]");
-  node.settle();
-
-  EXPECT_EQ(node.machine.pulls["here:1"], 2);
-  EXPECT_THAT(node.events("always"), Contains("Normal Pulling: Pulling image \"here:1\""));
-  EXPECT_THAT(node.events("always"), Contains(HasSubstr("Image size: 7 bytes.")));
-  EXPECT_THAT(node.events("once"), Contains(HasSubstr("already present on machine")));
-  EXPECT_THAT(node.events("made-up"),
-              Contains("Warning BuiltinImage: Image \"known:1\" was not pulled, the one that comes "
-                       "with dibs stands in for it: nobody answers"));
-  EXPECT_THAT(node.events("made-up"), testing::Not(Contains(HasSubstr("Pulled"))));
-}
-
-TEST(PodWorkers, use_an_image_only_with_a_login_that_it_was_given_to) {
-  TestNode node;
-  node.machine.logins["r.example/private:1"] = base64_encode("user:password");
-  const auto secret = [&](const std::string& name, const std::string& login) {
-    const std::string config =
-        cat(R"({"auths": {"r.example": {"auth": ")", base64_encode(login), R"("}}})");
-    (void)node.api->create(
-        {"", "v1", "secrets"}, "default",
-        test::from_text(cat("{'apiVersion': 'v1', 'kind': 'Secret', 'metadata': "
-                            "{'name': '",
-                            name,
-                            "'}, 'type': 'kubernetes.io/dockerconfigjson', 'data': "
-                            "{'.dockerconfigjson': '",
-                            base64_encode(config), "'}}")));
-  };
-  secret("good", "user:password");
-  secret("bad", "user:guess");
-  const std::string containers = "'containers': [{'name': 'c', 'image': 'r.example/private:1'}]";
-
-  node.create("owner", "'imagePullSecrets': [{'name': 'bad'}, {'name': 'good'}], " + containers);
-  node.settle();
-  EXPECT_EQ(node.line("owner"), "Running; c running ready");
-  EXPECT_EQ(node.machine.pulls["r.example/private:1"], 2);
-
-  node.create("again", "'imagePullSecrets': [{'name': 'good'}], " + containers);
-  node.create("thief", "'imagePullSecrets': [{'name': 'bad'}], " + containers);
-  node.create("nobody", containers);
-  node.create("lost", "'imagePullSecrets': [{'name': 'lost'}], " + containers);
-  node.create("never",
-              "'containers': [{'name': 'c', 'image': 'r.example/private:1', "
-              "'imagePullPolicy': 'Never'}]");
-  node.settle();
-  EXPECT_THAT(node.events("again"), Contains(HasSubstr("can be accessed by the pod")));
-  for (const char* name : {"thief", "nobody", "lost"}) {
-    EXPECT_EQ(node.line(name), "Pending; c ErrImagePull") << name;
-  }
-  EXPECT_EQ(node.line("never"), "Pending; c ErrImageNeverPull");
-  EXPECT_THAT(
-      node.events("lost"),
-      Contains("Warning FailedToRetrieveImagePullSecret: Unable to retrieve some image pull "
-               "secrets (lost); attempting to pull the image may not succeed."));
-}
-
 TEST(PodWorkers, show_a_command_that_cannot_be_started) {
   TestNode node;
   node.machine.start_errors.emplace("c", Error::internal("exec: \"nosuch\": not found"));
@@ -446,6 +343,30 @@ TEST(PodWorkers, restart_a_container_that_is_not_alive) {
               Contains("Normal Killing: Container c failed liveness probe, will be restarted"));
 }
 
+TEST(PodWorkers, tell_of_volumes_that_cannot_be_unmounted) {
+  const TemporaryFolder root;
+  TestNode node;
+  const Value pod = node.create("a", "'restartPolicy': 'Never', 'containers': [{'name': 'c'}]");
+  node.settle();
+  // One that still has contents is not taken away.
+  const std::string place =
+      cat(root.path(), "/pods/", client::uid_of(pod), "/volumes/kubernetes.io~local-volume/pv");
+  ASSERT_TRUE(make_folder(place, 0750).ok());
+  ASSERT_TRUE(write_file(place + "/file", "1", 0600).ok());
+  node.agent->facts.root = root.path();
+  node.agent->facts.simulated = false;
+  node.machine.end("c", 0);
+  node.settle(std::chrono::minutes(1));
+
+  EXPECT_THAT(node.events("a"),
+              Contains(HasSubstr("Warning FailedUnmount: Unable to unmount volumes: ")));
+  EXPECT_EQ(node.line("a"), "Running; c Completed(0)");
+
+  std::filesystem::remove(place + "/file");
+  node.settle(seconds(11));
+  EXPECT_EQ(node.line("a"), "Succeeded; c Completed(0)");
+}
+
 TEST(PodWorkers, ask_a_driver_that_is_gone_less_and_less) {
   TestNode node;
   node.create("a",
@@ -487,6 +408,41 @@ TEST(PodWorkers, refuse_what_does_not_fit) {
             "capacity: 1000");
   EXPECT_EQ(node.pod("other")["status"]["reason"].as_string(), "NodeAffinity");
   EXPECT_TRUE(node.machine.log.empty());
+}
+
+TEST(PodWorkers, wait_for_the_room_of_pods_that_were_deleted_by_force) {
+  TestNode node;
+  node.node_object = from_text(
+      "{'metadata': {'name': 'node-0'},"
+      "'status': {'allocatable': {'cpu': '1', 'memory': '1Gi', 'pods': '110'}}}");
+  node.create("a",
+              "'containers': [{'name': 'c', 'resources': {'requests': {'cpu': '1'}}}],"
+              "'resourceClaims': [{'name': 'x', 'resourceClaimName': 'x'}]");
+  node.settle();
+  node.drivers.unprepare_error = Error::internal("driver is away");
+  node.remove("a", 0);
+  node.settle();
+  ASSERT_EQ(node.line("a"), "gone");
+
+  const char* const wants_all =
+      "'containers': [{'name': 'c', 'resources': {'requests': {'cpu': '1'}}}]";
+  node.create("b", wants_all);
+  node.settle();
+  EXPECT_EQ(node.pod("b")["status"]["phase"].as_string(), "Pending");
+  EXPECT_THAT(node.events("b"),
+              Contains("Normal WaitingForRoom: Node didn't have enough resource: cpu, requested: "
+                       "1000, used: 1000, capacity: 1000; pods that were deleted by force are "
+                       "ending"));
+
+  node.drivers.unprepare_error.reset();
+  node.agent->workers->wake_all();
+  node.settle(seconds(1));
+  EXPECT_EQ(node.pod("b")["status"]["phase"].as_string(), "Running");
+
+  // Not for that of pods that stay.
+  node.create("c", wants_all);
+  node.settle();
+  EXPECT_EQ(node.pod("c")["status"]["reason"].as_string(), "OutOfcpu");
 }
 
 TEST(PodWorkers, take_a_pod_for_a_label_that_was_just_set) {

@@ -6,9 +6,11 @@
 
 #include <thread>
 
+#include "node/pods/pod_fakes.h"
 #include "node/pods/probe_network.h"
 #include "node/pods/volume_test_support.h"
 #include "rpc/server.h"
+#include "runtime/sim_runtime.h"
 
 namespace dibs::node {
 namespace {
@@ -123,6 +125,31 @@ TEST(ProbeNetwork, words_refusals_as_go_does) {
   EXPECT_EQ(probe_grpc("127.0.0.1", port, "", seconds(1)).output,
             cat("timeout: failed to connect service \"127.0.0.1:", port,
                 "\" within 1s: context deadline exceeded"));
+}
+
+TEST(ProbeNetwork, asks_nobody_for_simulated_containers) {
+  runtime::SimRuntime sim;
+  test::FakeMachine machine(sim.runtime());
+  test::Budget budget;
+  test::FakeRuntime containers(machine, budget);
+  Listener stranger({reply(500)});
+  ProbedContainer container;
+  container.pod_ip = "127.0.0.1";
+  container.container = from_text("{'name': 'c', 'ports': [{'name': 'web', 'containerPort': 80}]}");
+  const auto ask = [&](bool simulated, const std::string& probe) {
+    return make_prober(containers, simulated)(container, from_text(probe), seconds(5));
+  };
+
+  for (const char* kind : {"httpGet", "tcpSocket", "grpc"}) {
+    const std::string probe = cat("{'", kind, "': {'port': ", stranger.port(), "}}");
+    EXPECT_EQ(ask(true, probe).outcome, Outcome::success) << kind;
+  }
+  const std::string elsewhere =
+      cat("{'httpGet': {'host': 'localhost', 'port': ", stranger.port(), "}}");
+  EXPECT_EQ(ask(true, elsewhere).outcome, Outcome::success);
+  EXPECT_EQ(ask(true, "{'tcpSocket': {'port': 'nowhere'}}").outcome, Outcome::unknown);
+  // He would have answered.
+  EXPECT_EQ(ask(false, elsewhere).outcome, Outcome::failure);
 }
 
 TEST(ProbeTcp, passes_when_somebody_listens) {

@@ -105,6 +105,15 @@ struct Instance {
 
 using InstancePtr = std::shared_ptr<Instance>;
 
+/// From when on an answer may end the container. The kubelet's questions come at periods that begin
+/// before the container does, so what has just started has up to one of them.
+Time judged_from(const Instance& instance, ProbeKind kind) {
+  const ProbeTimes& times = instance.probe(kind).times;
+  const Duration wait =
+      kind == ProbeKind::readiness ? times.delay : std::max(times.delay, times.period);
+  return instance.container.started + wait;
+}
+
 }  // namespace
 
 std::string_view probe_name(ProbeKind kind) {
@@ -153,8 +162,10 @@ struct Probes::State : std::enable_shared_from_this<Probes::State> {
   }
 
   void start(const InstancePtr& instance, ProbeKind kind) DIBS_REQUIRES(mutex) {
-    const Probe& probe = instance->probe(kind);
-    const Time due = instance->container.started + probe.times.delay;
+    // A startup probe is asked before it is judged: nobody waits for what has started already.
+    const Time due = kind == ProbeKind::startup
+                         ? instance->container.started + instance->probe(kind).times.delay
+                         : judged_from(*instance, kind);
     schedule(instance, kind, due - runtime.clock.now());
   }
 
@@ -179,11 +190,13 @@ struct Probes::State : std::enable_shared_from_this<Probes::State> {
     ProbedContainer container;
     Probe probe;
     Duration began{0};
+    bool early = false;
     {
       const MutexLock lock(mutex);
       if (instance->gone || instance->probe(kind).stopped) return;
       container = instance->container;
       probe = instance->probe(kind);
+      early = runtime.clock.now() < judged_from(*instance, kind);
       began = runtime.clock.steady();
     }
     const ProbeAnswer answer = ask_with_retries(container, probe);
@@ -193,6 +206,9 @@ struct Probes::State : std::enable_shared_from_this<Probes::State> {
     {
       const MutexLock lock(mutex);
       if (instance->gone || instance->probe(kind).stopped) return;
+      if (early && !good) {
+        return schedule(instance, kind, probe.times.period - (runtime.clock.steady() - began));
+      }
       const bool was_ready = instance->ready();
       const bool was_started = instance->started();
       instance->probe(kind).tally.count(answer.outcome, runtime.clock.steady() - began);

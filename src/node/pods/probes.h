@@ -2,7 +2,8 @@
 // Startup, liveness and readiness probes of a node's containers.
 //
 // Every start of a container is one instance with up to three probes, each with its own period.
-// While a startup probe has not passed, the other two wait. A probe's outcome counts after
+// While a startup probe has not passed, the other two wait. What has just started has a period
+// until its liveness is asked for or its startup judged. A probe's outcome counts after
 // successThreshold or failureThreshold equal answers in a row; until then the old one stays: not
 // ready, alive, not started. A liveness or startup probe that failed stops probing: its container
 // is about to be killed, and the next one is a new instance.
@@ -49,8 +50,9 @@ struct ProbedContainer {
 /// Asks once. Blocks up to `timeout`. make_prober() is the real one.
 using Prober = std::function<ProbeAnswer(const ProbedContainer& container, const json::Value& probe,
                                          Duration timeout)>;
-/// exec through the runtime; httpGet, tcpSocket and grpc over the network.
-Prober make_prober(ContainerRuntime& containers);
+/// exec through the runtime; httpGet, tcpSocket and grpc over the network. Of simulated containers
+/// the latter succeed unasked: whoever answers at such an address is somebody else.
+Prober make_prober(ContainerRuntime& containers, bool simulated);
 
 struct ProbeCallbacks {
   /// `started` or `ready` of a container of that pod changed.

@@ -131,6 +131,40 @@ TEST_F(ProbesTest, a_startup_that_never_comes_kills) {
                                "Unhealthy: Startup probe failed: no", "kill 1 Startup"));
 }
 
+TEST_F(ProbesTest, what_has_just_started_has_a_period_before_it_is_killed) {
+  answers["live"] = answers["start"] = {Outcome::failure, "not yet"};
+  add("{'name': 'c', 'livenessProbe': {'exec': {'command': ['live']}, 'failureThreshold': 1}}");
+  sim.advance(seconds(9));
+  EXPECT_EQ(asked["live"], 0);
+  EXPECT_THAT(log, IsEmpty());
+  sim.advance(seconds(1));
+  EXPECT_THAT(log, ElementsAre("Unhealthy: Liveness probe failed: not yet", "kill 1 Liveness"));
+  log.clear();
+
+  add("{'name': 'c', 'startupProbe': {'exec': {'command': ['start']}, 'failureThreshold': 1}}",
+      "2");
+  sim.advance(seconds(9));
+  EXPECT_EQ(asked["start"], 1);
+  EXPECT_THAT(log, IsEmpty());
+  sim.advance(seconds(1));
+  EXPECT_THAT(log, ElementsAre("Unhealthy: Startup probe failed: not yet", "kill 2 Startup"));
+}
+
+TEST_F(ProbesTest, what_starts_at_once_is_not_kept_waiting) {
+  add("{'name': 'c', 'startupProbe': {'exec': {'command': ['start']}, 'periodSeconds': 60}}");
+  sim.run_until_idle();
+  EXPECT_TRUE(started());
+}
+
+TEST_F(ProbesTest, liveness_is_asked_for_after_the_delay_where_that_is_longer_than_a_period) {
+  add("{'name': 'c', 'livenessProbe': {'exec': {'command': ['live']}, 'periodSeconds': 2, "
+      "'initialDelaySeconds': 5}}");
+  sim.advance(seconds(4));
+  EXPECT_EQ(asked["live"], 0);
+  sim.advance(seconds(1));
+  EXPECT_EQ(asked["live"], 1);
+}
+
 TEST_F(ProbesTest, liveness_kills_once_and_starts_over_with_the_next_container) {
   const char* container =
       "{'name': 'c', 'livenessProbe': {'exec': {'command': ['live']}, 'periodSeconds': 1, "

@@ -84,7 +84,7 @@ Result<ClaimedVolume> read_claimed_volume(client::Client& client, const Value& p
     return Error(error.code(),
                  cat("error processing PVC ", name_space, '/', name, ": ", error.message()));
   };
-  const auto claim = read_claim(client, name_space, name);
+  auto claim = read_claim(client, name_space, name);
   if (!claim) return wrong(claim.error());
   if (volume["ephemeral"].is_object() && !is_controlled_by(*claim, client::uid_of(pod))) {
     return Error::invalid(cat("PVC ", name_space, '/', name, " was not created for pod ",
@@ -92,7 +92,8 @@ Result<ClaimedVolume> read_claimed_volume(client::Client& client, const Value& p
   }
   auto found = read_volume(client, (*claim)["spec"]["volumeName"].str(), client::uid_of(*claim));
   if (!found) return wrong(found.error());
-  return ClaimedVolume{std::move(*found), volume["persistentVolumeClaim"]["readOnly"].as_bool()};
+  return ClaimedVolume{std::move(*claim), std::move(*found),
+                       volume["persistentVolumeClaim"]["readOnly"].as_bool()};
 }
 
 Result<> check_volume_mode(const Value& pod, std::string_view volume_name,

@@ -16,6 +16,7 @@ namespace dibs::node {
 bool names_claim(const json::Value& volume);
 
 struct ClaimedVolume {
+  json::Value claim = {};
   json::Value volume = {};  // the PersistentVolume
   bool read_only = false;
 };

@@ -81,6 +81,10 @@ Result<> remove_target(const std::string& path) {
   return S_ISDIR(info.st_mode) ? remove_folder(path) : remove_file(path);
 }
 
+/// The driver has no such volume any more: it was taken back before, by an agent that died before
+/// it could write that down. That nothing is mounted is looked at all the same.
+bool is_unknown(const Result<>& done) { return !done && done.error().code() == Code::not_found; }
+
 /// How the driver wants fsGroup: File, None, or for volumes of one node with a file system.
 bool wants_group(const Value& settings, const CsiVolume& volume, const Value& persistent) {
   const auto policy = settings["spec"]["fsGroupPolicy"].as_string("ReadWriteOnceWithFSType");
@@ -252,6 +256,7 @@ CsiVolumes::Made CsiVolumes::make(const CsiMount& mount, CsiDriver& driver, cons
   if (done) done = publish(work);
   if (done) {
     waited(work.record.folder);
+    out.grows = persistent && work.able.expand;
     return out;
   }
   const bool silent = waits(done.error()) && may_wait(work.record.folder);
@@ -271,18 +276,7 @@ Result<> CsiVolumes::ready(Work& work) {
     return Error::invalid(kInUse);
   }
   DIBS_TRY(work.able, work.driver.abilities());
-  CsiVolume& volume = work.volume;
-  volume.id = record.handle;
-  volume.block = record.block;
-  volume.read_only = work.mount.read_only;
-  volume.fs_type = work.mount.source["fsType"].str();
-  volume.context = texts_of(work.mount.source["volumeAttributes"]);
-  if (record.persistent && !modes.empty()) volume.access_mode = modes[0].str();
-  for (const Value& option : work.mount.volume["spec"]["mountOptions"].items()) {
-    volume.mount_options.push_back(option.str());
-  }
-  const Value& group = work.mount.pod["spec"]["securityContext"]["fsGroup"];
-  if (group.is_integer()) volume.group = group.as_int();
+  work.volume = volume_of(work.mount, record);
 
   DIBS_CHECK(make_folder(record.folder, 0750));
   Value said =
@@ -300,6 +294,43 @@ Result<> CsiVolumes::ready(Work& work) {
     DIBS_CHECK(attached(work));
   }
   return record.persistent && work.able.stage ? stage(work) : success();
+}
+
+CsiVolume CsiVolumes::volume_of(const CsiMount& mount, const Record& record) {
+  CsiVolume out;
+  out.id = record.handle;
+  out.block = record.block;
+  out.read_only = mount.read_only;
+  out.fs_type = mount.source["fsType"].str();
+  out.context = texts_of(mount.source["volumeAttributes"]);
+  const Value& modes = mount.volume["spec"]["accessModes"];
+  if (record.persistent && !modes.empty()) out.access_mode = modes[0].str();
+  for (const Value& option : mount.volume["spec"]["mountOptions"].items()) {
+    out.mount_options.push_back(option.str());
+  }
+  const Value& group = mount.pod["spec"]["securityContext"]["fsGroup"];
+  if (group.is_integer()) out.group = group.as_int();
+  return out;
+}
+
+Result<> CsiVolumes::expand(const CsiMount& mount, std::int64_t bytes) {
+  const Record record = record_of(mount, false);
+  const VolumeTurns::Turn turn(turns_, record.unique_name());
+  if (!turn) return wait_for("another pod's turn");
+  if (surroundings_.drivers == nullptr) return Error::unavailable("no storage drivers here");
+  const auto driver = surroundings_.drivers->find(record.driver);
+  // It may come back.
+  if (!driver) return Error::unavailable(driver.error().message());
+  DIBS_TRY(const CsiAbilities able, (*driver)->abilities());
+  CsiVolume volume = volume_of(mount, record);
+  auto secrets = secret(mount.source["nodeExpandSecretRef"], "");
+  if (!secrets) {
+    return Error::unavailable(
+        cat("failed to get NodeExpandSecretRef: ", secrets.error().message()));
+  }
+  volume.secrets = std::move(*secrets);
+  return (*driver)->expand(volume, able, able.stage ? staging_of(record) : "", target_of(record),
+                           bytes);
 }
 
 std::string CsiVolumes::attachment_name(const Record& record) const {
@@ -466,7 +497,7 @@ Result<> CsiVolumes::take_back(const Record& record) {
     return csi_error("Unmounter.TearDownAt failed to get CSI client", driver.error());
   }
   const std::string target = target_of(record);
-  if (auto gone = (*driver)->unpublish(record.handle, target); !gone) {
+  if (auto gone = (*driver)->unpublish(record.handle, target); !gone && !is_unknown(gone)) {
     return csi_error("Unmounter.TearDownAt failed", gone.error());
   }
   DIBS_CHECK(remove_target(target));
@@ -486,7 +517,7 @@ Result<> CsiVolumes::unstage(CsiDriver& driver, const Record& record) {
   if (!fs::exists(staging, error)) return success();
   DIBS_TRY(const auto able, driver.abilities());
   if (able.stage) {
-    if (auto gone = driver.unstage(record.handle, staging); !gone) {
+    if (auto gone = driver.unstage(record.handle, staging); !gone && !is_unknown(gone)) {
       return csi_error("attacher.UnmountDevice failed", gone.error());
     }
   }

@@ -36,9 +36,14 @@ class CsiVolumes {
     std::optional<VolumeFailure> failure = {};
     /// The driver wants to be asked again from time to time (requiresRepublish).
     bool again = false;
+    /// It can enlarge what it has published.
+    bool grows = false;
   };
   /// Idempotent, as drivers are.
   Made set_up(const CsiMount& mount);
+  /// What is set up becomes as large as its volume. Errors are those of CsiDriver; `timeout`:
+  /// another pod's turn.
+  Result<> expand(const CsiMount& mount, std::int64_t bytes);
   Result<> tear_down(const std::string& pod_uid);
 
  private:
@@ -58,6 +63,7 @@ class CsiVolumes {
   Result<> unstage(CsiDriver& driver, const Record& record);
 
   Record record_of(const CsiMount& mount, bool attach) const;
+  static CsiVolume volume_of(const CsiMount& mount, const Record& record);
   std::string attachment_name(const Record& record) const;
   std::string target_of(const Record& record) const;
   std::string staging_of(const Record& record) const;

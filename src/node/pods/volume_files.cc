@@ -31,49 +31,6 @@ std::string errno_text(int number) {
   return text;
 }
 
-/// mountinfo writes blanks and the like as \040.
-std::string unescape(std::string_view field) {
-  std::string out;
-  for (std::size_t i = 0; i < field.size(); ++i) {
-    if (field[i] == '\\' && i + 3 < field.size()) {
-      out.push_back(static_cast<char>((field[i + 1] - '0') * 64 + (field[i + 2] - '0') * 8 +
-                                      (field[i + 3] - '0')));
-      i += 3;
-    } else {
-      out.push_back(field[i]);
-    }
-  }
-  return out;
-}
-
-/// The mount table names mounts by their real paths.
-std::string real_path(const std::string& path) {
-  std::error_code error;
-  std::string real = fs::weakly_canonical(path, error).string();
-  return error ? path : real;
-}
-
-/// In the order of the table: of several at one place the last one is seen.
-std::vector<MountPoint> mount_table() {
-  std::vector<MountPoint> out;
-  const auto table = read_file("/proc/self/mountinfo", std::size_t{64} << 20);
-  if (!table) return out;
-  for (const auto line : split(*table, '\n')) {
-    const auto fields = split(line, ' ');
-    if (fields.size() < 7) continue;
-    MountPoint mount{unescape(fields[4])};
-    for (std::size_t i = 6; i < fields.size() && fields[i] != "-"; ++i) {
-      mount.shared = mount.shared || fields[i].starts_with("shared:");
-    }
-    out.push_back(std::move(mount));
-  }
-  return out;
-}
-
-bool is_at_or_below(const std::string& path, const std::string& folder) {
-  return folder == "/" || path == folder || path.starts_with(cat(folder, '/'));
-}
-
 struct MountFlag {
   std::string_view name;
   unsigned long bit;
@@ -257,38 +214,6 @@ Result<> mount_memory(const std::string& path, std::int64_t size_bytes) {
   return success();
 }
 
-std::vector<std::string> mounts_below(const std::string& path) {
-  std::vector<std::string> found;
-  const std::string real = real_path(path);
-  for (auto& mount : mount_table()) {
-    if (is_at_or_below(mount.path, real)) found.push_back(std::move(mount.path));
-  }
-  std::reverse(found.begin(), found.end());
-  std::stable_sort(found.begin(), found.end(), [](const std::string& a, const std::string& b) {
-    return std::count(a.begin(), a.end(), '/') > std::count(b.begin(), b.end(), '/');
-  });
-  return found;
-}
-
-Result<> unmount_below(const std::string& path) {
-  for (const auto& point : mounts_below(path)) {
-    if (::umount2(point.c_str(), UMOUNT_NOFOLLOW) == 0) continue;
-    // Something in it is still open, perhaps by a process that is just ending: it goes from sight
-    // now, and for good with its last user.
-    if (errno == EBUSY && ::umount2(point.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0) continue;
-    if (errno == EINVAL || errno == ENOENT) continue;
-    return file_error("umount", point, errno);
-  }
-  return success();
-}
-
-bool is_in_mount_table(const std::string& path) {
-  const std::string real = real_path(path);
-  const auto table = mount_table();
-  return std::any_of(table.begin(), table.end(),
-                     [&](const MountPoint& mount) { return mount.path == real; });
-}
-
 bool is_mounted(const std::string& path) {
   struct stat here {};
   struct stat above {};
@@ -296,16 +221,6 @@ bool is_mounted(const std::string& path) {
     return false;
   }
   return here.st_dev != above.st_dev;
-}
-
-MountPoint mount_of(const std::string& path) {
-  const std::string real = real_path(path);
-  MountPoint out;
-  for (auto& mount : mount_table()) {
-    if (!is_at_or_below(real, mount.path) || mount.path.size() < out.path.size()) continue;
-    out = std::move(mount);
-  }
-  return out;
 }
 
 int open_below(int folder, const std::string& path, unsigned flags) {

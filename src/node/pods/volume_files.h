@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "node/runtime/mounts.h"
 
 namespace dibs::node {
 
@@ -62,21 +63,7 @@ Result<> mount_memory(const std::string& path, std::int64_t size_bytes);
 /// are an error. Nothing is left where it fails.
 Result<> mount_bind(const std::string& source, const std::string& target,
                     const std::vector<std::string>& options);
-/// Mount points at or below `path`, the deepest and latest first.
-std::vector<std::string> mounts_below(const std::string& path);
-/// All of mounts_below().
-Result<> unmount_below(const std::string& path);
 /// Another file system than the folder above.
 bool is_mounted(const std::string& path);
-/// Also of the same file system.
-bool is_in_mount_table(const std::string& path);
-
-struct MountPoint {
-  std::string path = {};
-  /// Mounts made in it are seen in copies of it, and the other way round.
-  bool shared = false;
-};
-/// The mount that `path` lies in.
-MountPoint mount_of(const std::string& path);
 
 }  // namespace dibs::node

@@ -93,20 +93,47 @@ Result<> add_downward(const Value& pod, const Value& source, unsigned mode,
   return success();
 }
 
+/// Readable for whom it is meant, and nobody else.
+VolumeFile private_file(const Value& pod, std::string bytes, unsigned mode) {
+  VolumeFile file{std::move(bytes), mode, common_user(pod)};
+  if (file.owner || pod["spec"]["securityContext"]["fsGroup"].is_integer()) file.mode = 0600;
+  return file;
+}
+
 Result<> add_token(const Value& pod, const Value& source, unsigned mode,
                    const PayloadSources& sources, VolumeFiles& files) {
   auto token = sources.token ? sources.token(source)
                              : Result<std::string>(Error::internal("no tokens on this node"));
   if (!token) return token.error().within("failed to fetch token");
-  VolumeFile file{std::move(*token), mode, common_user(pod)};
-  // Readable for whom it is meant, and nobody else.
-  if (file.owner || pod["spec"]["securityContext"]["fsGroup"].is_integer()) file.mode = 0600;
-  files[source["path"].str()] = std::move(file);
+  files[source["path"].str()] = private_file(pod, std::move(*token), mode);
   return success();
 }
 
-Result<> add_projection(const Value& pod, const Value& source, unsigned mode,
-                        const PayloadSources& sources, VolumeFiles& files) {
+/// A source of a projected volume, and where it stands.
+struct Projection {
+  const Value& pod;
+  const std::string& volume;
+  std::size_t index;
+  unsigned mode;
+};
+
+Result<> add_certificate(const Projection& at, const Value& source, const PayloadSources& sources,
+                         VolumeFiles& files) {
+  DIBS_TRY(const PodCredential made, sources.certificate(at.volume, at.index, source));
+  const auto add = [&](const char* path, std::string bytes) {
+    if (source[path].as_string().empty()) return;
+    files[source[path].str()] = private_file(at.pod, std::move(bytes), at.mode);
+  };
+  add("credentialBundlePath", made.key + made.chain);
+  add("keyPath", made.key);
+  add("certificateChainPath", made.chain);
+  return success();
+}
+
+Result<> add_projection(const Projection& at, const Value& source, const PayloadSources& sources,
+                        VolumeFiles& files) {
+  const Value& pod = at.pod;
+  const unsigned mode = at.mode;
   for (const auto& [kind, what] : source.members()) {
     if (!what.is_object()) continue;
     if (kind == "configMap") {
@@ -117,18 +144,29 @@ Result<> add_projection(const Value& pod, const Value& source, unsigned mode,
     }
     if (kind == "downwardAPI") return add_downward(pod, what, mode, sources, files);
     if (kind == "serviceAccountToken") return add_token(pod, what, mode, sources, files);
+    if (kind == "clusterTrustBundle" && sources.trust_anchors) {
+      DIBS_TRY(std::string certificates, sources.trust_anchors(what));
+      files[what["path"].str()] = {std::move(certificates), mode, {}};
+      return success();
+    }
+    if (kind == "podCertificate" && sources.certificate) {
+      return add_certificate(at, what, sources, files);
+    }
     return Error::invalid(cat("projected volume source ", kind, " is not supported by this node"));
   }
   return success();
 }
 
-Result<VolumeFiles> projected(const Value& pod, const Value& spec, unsigned mode,
+Result<VolumeFiles> projected(const Value& pod, const Value& volume, unsigned mode,
                               const PayloadSources& sources) {
   VolumeFiles files;
   std::vector<std::string> failures;
   Code code = Code::internal;
-  for (const auto& source : spec["sources"].items()) {
-    if (auto added = add_projection(pod, source, mode, sources, files); !added) {
+  const std::string name = volume["name"].str();
+  std::size_t index = 0;
+  for (const auto& source : volume["projected"]["sources"].items()) {
+    const Projection at{pod, name, index++, mode};
+    if (auto added = add_projection(at, source, sources, files); !added) {
       code = added.error().code();
       failures.push_back(added.error().message());
     }
@@ -160,7 +198,7 @@ Result<VolumeFiles> volume_payload(const Value& pod, const Value& volume,
   } else if (const Value& down = volume["downwardAPI"]; down.is_object()) {
     DIBS_CHECK(add_downward(pod, down, mode(down), sources, files));
   } else if (const Value& all = volume["projected"]; all.is_object()) {
-    return projected(pod, all, mode(all), sources);
+    return projected(pod, volume, mode(all), sources);
   }
   return files;
 }

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "json/value.h"
+#include "node/pods/certificate_state.h"
 #include "node/pods/env.h"
 #include "node/pods/node_facts.h"
 #include "node/pods/volume_objects.h"
@@ -22,6 +23,12 @@ struct PayloadSources {
   PodAddresses addresses = {};
   /// A token for the pod's service account by a serviceAccountToken source.
   std::function<Result<std::string>(const json::Value& source)> token = {};
+  /// Certificates by a clusterTrustBundle source.
+  std::function<Result<std::string>(const json::Value& source)> trust_anchors = {};
+  /// Key and certificate of the pod, for the podCertificate source at `index` of a volume.
+  std::function<Result<PodCredential>(const std::string& volume, std::size_t index,
+                                      const json::Value& source)>
+      certificate = {};
 };
 
 /// Whether a volume of the spec is of these kinds.

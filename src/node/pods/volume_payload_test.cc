@@ -29,9 +29,15 @@ struct VolumePayloadTest : testing::Test {
   }
 
   PayloadSources sources() {
-    return {objects, facts, {}, [](const Value& source) -> Result<std::string> {
-              return "token for " + source["audience"].str();
-            }};
+    PayloadSources out{objects, facts, {}, [](const Value& source) -> Result<std::string> {
+                         return "token for " + source["audience"].str();
+                       }};
+    out.certificate = [](const std::string& volume, std::size_t index,
+                         const Value& source) -> Result<PodCredential> {
+      if (source["signerName"].is_null()) return Error::unavailable("not issued yet");
+      return PodCredential{volume + " key " + std::to_string(index) + ";", "chain;"};
+    };
+    return out;
   }
 
   /// "path:mode=bytes …", or the error.
@@ -111,6 +117,22 @@ TEST_F(VolumePayloadTest, tokens_belong_to_whom_they_are_for) {
   pod.mut("spec").set("securityContext", from_text("{'runAsUser': 1000}"));
   EXPECT_EQ(show(volume), "token:600=token for ");
   EXPECT_EQ(common_user(pod), 1000);
+}
+
+TEST_F(VolumePayloadTest, certificates_come_in_the_files_that_are_named) {
+  const std::string volume =
+      "{'name': 'v', 'projected': {'sources': [{'configMap': {'name': 'settings', 'items': []}}, "
+      "{'podCertificate': {'signerName': 'a/b', 'keyPath': 'key', 'certificateChainPath': "
+      "'chain'}}, {'podCertificate': {'signerName': 'a/b', 'credentialBundlePath': 'both'}}]}}";
+  pod.mut("spec").set("securityContext", from_text("{'fsGroup': 2000}"));
+  auto files = volume_payload(pod, from_text(volume), sources());
+  ASSERT_TRUE(files.ok());
+  EXPECT_EQ(files->at("key").bytes, "v key 1;");
+  EXPECT_EQ(files->at("chain").bytes, "chain;");
+  EXPECT_EQ(files->at("both").bytes, "v key 2;chain;");
+  EXPECT_EQ(files->at("key").mode, 0600U);
+  EXPECT_EQ(show("{'projected': {'sources': [{'podCertificate': {'keyPath': 'key'}}]}}"),
+            "error: not issued yet");
 }
 
 TEST_F(VolumePayloadTest, users_that_differ_own_nothing) {

@@ -8,11 +8,13 @@
 #include <filesystem>
 
 #include "api/volumes/volumes.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "node/pods/node_paths.h"
 #include "node/pods/pod_admission.h"
 #include "node/pods/volume_csi.h"
 #include "node/pods/volume_files.h"
+#include "node/pods/volume_growth.h"
 #include "node/pods/volume_host.h"
 
 namespace dibs::node {
@@ -26,6 +28,9 @@ constexpr const char* kLocal = "volumes/kubernetes.io~local-volume";
 constexpr const char* kLocalDevice = "volumeDevices/kubernetes.io~local-volume";
 /// How often a driver that wants it is asked to publish again.
 constexpr Duration kRepublish = std::chrono::seconds(60);
+/// A pod that is looked at all the time does not ask more often than this whether a volume grew.
+constexpr Duration kGrowthPause = std::chrono::seconds(10);
+const client::Gvr kClaims{"", "v1", "persistentvolumeclaims"};
 
 std::string uid_text(const Value& pod) { return std::string(client::uid_of(pod)); }
 
@@ -114,7 +119,7 @@ PersistentVolumes::PersistentVolumes(client::Client& client, runtime::Runtime& r
       surroundings_(std::move(surroundings)),
       csi_(std::make_unique<CsiVolumes>(client, runtime, facts, tokens, surroundings_, turns_)) {}
 
-PersistentVolumes::~PersistentVolumes() = default;
+PersistentVolumes::~PersistentVolumes() { gate_->close(); }
 
 bool PersistentVolumes::owns(const Value& volume) {
   return names_claim(volume) || volume["csi"].is_object();
@@ -129,22 +134,113 @@ std::optional<VolumeFailure> PersistentVolumes::set_up(const Value& pod, const V
   const std::string uid = uid_text(pod);
   const std::string name = volume["name"].str();
   const Time now = runtime_.clock.now();
+  std::optional<Known> there;
+  bool grows = false;
   {
     const MutexLock lock(mutex_);
     if (const auto of_pod = known_.find(uid); of_pod != known_.end()) {
       const auto found = of_pod->second.find(name);
       if (found != of_pod->second.end() && (!found->second.again || now < *found->second.again)) {
-        return std::nullopt;
+        Known& known = found->second;
+        there = known;
+        grows = known.size && !known.growing && now >= known.looked + kGrowthPause;
+        if (grows) known.growing = true;
       }
     }
   }
+  if (grows) follow_growth_later(pod, volume, *there);
+  if (there) return std::nullopt;
   Outcome outcome = find_and_mount(pod, volume);
   if (outcome.failure) return std::move(outcome.failure);
   const MutexLock lock(mutex_);
   Known& known = known_[uid][name];
   known.place = std::move(outcome.place);
+  known.size = std::move(outcome.size);
+  known.looked = now;
   if (outcome.again) known.again = now + kRepublish;
   return std::nullopt;
+}
+
+void PersistentVolumes::follow_growth_later(const Value& pod, const Value& volume,
+                                            const Known& known) {
+  runtime_.executor.post([this, gate = gate_, pod, volume, known] {
+    const client::GateEntry inside(*gate);
+    if (inside) follow_growth(pod, volume, known);
+  });
+}
+
+void PersistentVolumes::follow_growth(const Value& pod, const Value& volume, Known known) {
+  // One that cannot be read now is looked at another time: the pod has what it has.
+  const auto claimed = read_claimed_volume(client_, pod, volume);
+  if (claimed) {
+    const auto grown = grow(pod, *claimed, *known.size);
+    if (grown) {
+      known.size = *grown;
+    } else if (surroundings_.event && grown.error().code() != Code::timeout) {
+      surroundings_.event(
+          pod, true, "VolumeResizeFailed",
+          cat("NodeExpandVolume.NodeExpandVolume failed for volume ",
+              quoted(client::name_of(claimed->volume)), " : ", grown.error().message()));
+    }
+  }
+  const MutexLock lock(mutex_);
+  Known& kept = known_[uid_text(pod)][volume["name"].str()];
+  kept.size = std::move(known.size);
+  kept.looked = runtime_.clock.now();
+  kept.growing = false;
+}
+
+Result<Value> PersistentVolumes::patch_claim(const Value& claim, const Value& patch) {
+  client::WriteOptions options;
+  options.subresource = "status";
+  auto written = client_.patch(kClaims, client::namespace_of(claim), client::name_of(claim),
+                               client::PatchType::merge, patch, options);
+  // Somebody else wrote it in between, or nobody can: another look will tell.
+  if (!written) {
+    return Error::unavailable(
+        cat("MountVolume.NodeExpandVolume update PVC status failed: ", written.error().message()));
+  }
+  return written;
+}
+
+Result<Quantity> PersistentVolumes::grow(const Value& pod, const ClaimedVolume& claimed,
+                                         const Quantity& here) {
+  const auto growth = growth_of(claimed.claim, claimed.volume, here);
+  if (!growth) return here;
+  Value claim = claimed.claim;
+  const bool tells = growth->followed && !growth->told;
+  if (tells) {
+    DIBS_TRY(claim, patch_claim(claim, growth_begun(claim)));
+  }
+  const std::string name(client::name_of(claimed.volume));
+  const auto expanded = csi_->expand({pod, name, claimed.volume["spec"]["csi"], claimed.volume},
+                                     growth->size.value());
+  if (!expanded) {
+    const Error error = expanded.error().within("Expander.NodeExpand failed to expand the volume ");
+    const bool open = error.code() == Code::unavailable || error.code() == Code::timeout;
+    const bool hopeless = error.code() == Code::invalid || error.code() == Code::not_found ||
+                          is_outdated(claim, *growth);
+    if (tells && !open) {
+      const Value patch = growth_failed(claim, error.message(), hopeless, runtime_.clock.now());
+      if (const auto written = patch_claim(claim, patch); !written) {
+        log::warn("a claim is not told why its volume does not grow",
+                  {{"volume", name}, {"error", written.error().message()}});
+      }
+    }
+    if (error.code() != Code::conflict) return error;
+    // Not while the volume is in use: its next mount will do it.
+    log::warn("a volume cannot grow while it is used",
+              {{"volume", name}, {"error", error.message()}});
+    return growth->size;
+  }
+  if (surroundings_.event) {
+    const std::string text =
+        cat("MountVolume.NodeExpandVolume succeeded for volume ", quoted(name), ' ', facts_.name);
+    surroundings_.event(pod, false, "FileSystemResizeSuccessful", text);
+    surroundings_.event(claim, false, "FileSystemResizeSuccessful", text);
+  }
+  if (!growth->told) DIBS_CHECK(patch_claim(claim, growth_done(claim, growth->size)));
+  return growth->size;
 }
 
 PersistentVolumes::Outcome PersistentVolumes::find_and_mount(const Value& pod,
@@ -186,11 +282,7 @@ PersistentVolumes::Outcome PersistentVolumes::mount(const Value& pod,
       return fail("MountVolume.NodeAffinity check failed", "no matching NodeSelectorTerms");
     }
   }
-  if (spec["csi"].is_object()) {
-    const bool read_only = claimed.read_only || spec["csi"]["readOnly"].as_bool();
-    auto made = csi_->set_up({pod, name, spec["csi"], volume, read_only});
-    return {{made.path, read_only}, std::move(made.failure), made.again};
-  }
+  if (spec["csi"].is_object()) return mount_csi(pod, claimed);
   const VolumeTurns::Turn turn(turns_, name);
   if (!turn) {
     out.failure = {name, "another pod's volume is being worked on", true};
@@ -217,6 +309,24 @@ PersistentVolumes::Outcome PersistentVolumes::mount(const Value& pod,
                 cat("persistent volumes of type ", type, " are not supported by this node"));
   }
   return fail("MountVolume.SetUp failed", "the volume has no source");
+}
+
+PersistentVolumes::Outcome PersistentVolumes::mount_csi(const Value& pod,
+                                                        const ClaimedVolume& claimed) {
+  const Value& source = claimed.volume["spec"]["csi"];
+  const std::string name(client::name_of(claimed.volume));
+  const bool read_only = claimed.read_only || source["readOnly"].as_bool();
+  auto made = csi_->set_up({pod, name, source, claimed.volume, read_only});
+  Outcome out{{made.path, read_only}, std::move(made.failure), made.again};
+  if (out.failure || !made.grows || read_only) return out;
+  auto size = grow(pod, claimed, size_of_claim(claimed.claim));
+  if (size) {
+    out.size = std::move(*size);
+  } else {
+    out.failure = failure_of("MountVolume.Setup failed while expanding volume", name, size.error());
+    out.failure->waits = size.error().code() == Code::timeout;
+  }
+  return out;
 }
 
 /// The volume may be this pod's: nobody else on the node has it, or others may as well.
@@ -320,7 +430,13 @@ VolumePlace PersistentVolumes::place(const std::string& pod_uid, const std::stri
 Result<> PersistentVolumes::tear_down(const std::string& pod_uid) {
   {
     const MutexLock lock(mutex_);
-    known_.erase(pod_uid);
+    const auto found = known_.find(pod_uid);
+    if (found != known_.end()) {
+      for (const auto& [name, known] : found->second) {
+        if (known.growing) return Error::timeout(cat("volume ", name, " is being enlarged"));
+      }
+      known_.erase(found);
+    }
   }
   const std::string folder = pod_folder(facts_, pod_uid);
   std::error_code error;

@@ -25,8 +25,10 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/quantity.h"
 #include "base/result.h"
 #include "client/client.h"
+#include "client/gate.h"
 #include "json/value.h"
 #include "node/plugins/csi_drivers.h"
 #include "node/pods/node_facts.h"
@@ -51,6 +53,9 @@ struct VolumeSurroundings {
   std::function<json::Value()> node = {};
   /// Told the names of attached volumes that are in use, for status.volumesInUse.
   std::function<void(std::vector<std::string> names)> in_use = {};
+  /// An event about an object: a pod, or its claim.
+  std::function<void(const json::Value& object, bool warning, std::string reason, std::string note)>
+      event = {};
 };
 
 /// Where a volume is on this machine, once it is set up.
@@ -107,7 +112,8 @@ class PersistentVolumes {
   /// Nothing: it is there.
   std::optional<VolumeFailure> set_up(const json::Value& pod, const json::Value& volume);
   VolumePlace place(const std::string& pod_uid, const std::string& volume) const;
-  /// Success when nothing of the pod is mounted any more.
+  /// Success when nothing of the pod is mounted any more. Errors: timeout, while a volume of it is
+  /// being enlarged.
   Result<> tear_down(const std::string& pod_uid);
 
  private:
@@ -116,13 +122,26 @@ class PersistentVolumes {
     std::optional<VolumeFailure> failure = {};
     /// It wants to be set up again from time to time.
     bool again = false;
+    /// The size that it has here, of one that can grow.
+    std::optional<Quantity> size = {};
   };
   struct Known {
     VolumePlace place = {};
     std::optional<Time> again = {};
+    std::optional<Quantity> size = {};
+    Time looked = {};
+    bool growing = false;  // somebody is at follow_growth()
   };
   Outcome find_and_mount(const json::Value& pod, const json::Value& volume);
   Outcome mount(const json::Value& pod, const ClaimedVolume& claimed);
+  Outcome mount_csi(const json::Value& pod, const ClaimedVolume& claimed);
+  /// Looks whether the volume grew under a pod that has it, and tells of what comes of that. A
+  /// driver may take minutes for it, so whoever looks after the pod does not wait.
+  void follow_growth_later(const json::Value& pod, const json::Value& volume, const Known& known);
+  void follow_growth(const json::Value& pod, const json::Value& volume, Known known);
+  /// Enlarges what is smaller here than its claim may have. The size that it has then.
+  Result<Quantity> grow(const json::Value& pod, const ClaimedVolume& claimed, const Quantity& here);
+  Result<json::Value> patch_claim(const json::Value& claim, const json::Value& patch);
   Outcome use_host_path(const json::Value& pod, const json::Value& persistent_volume);
   Outcome mount_local(const json::Value& pod, const ClaimedVolume& claimed);
   Outcome use_device(const json::Value& pod, const ClaimedVolume& claimed);
@@ -138,6 +157,8 @@ class PersistentVolumes {
   mutable Mutex mutex_;
   /// By pod uid, then by the volume's name in the pod.
   std::map<std::string, std::map<std::string, Known>> known_ DIBS_GUARDED_BY(mutex_);
+  /// Of what runs beside calls. Tasks that come too late hold it.
+  const std::shared_ptr<client::Gate> gate_ = std::make_shared<client::Gate>();
 };
 
 }  // namespace dibs::node

@@ -43,6 +43,7 @@ struct PersistentVolumesTest : testing::Test {
   std::unique_ptr<CsiDrivers> drivers;
   std::unique_ptr<Volumes> volumes;
   bool report_in_use = true;
+  std::vector<std::string> events;  // "Pod Reason note", a warning with an exclamation mark
 
   PersistentVolumesTest() {
     facts.root = root.path();
@@ -92,6 +93,11 @@ struct PersistentVolumesTest : testing::Test {
       node.mut("status").set("volumesInUse", list);
       api.put(kNode, node);
     };
+    around.event = [this](const Value& object, bool warning, const std::string& reason,
+                          const std::string& note) {
+      const std::string kind = object["kind"].str();
+      events.push_back(cat(kind.empty() ? "Pod" : kind, warning ? "! " : " ", reason, ' ', note));
+    };
     volumes = std::make_unique<Volumes>(*client, sim.runtime(), *objects, facts, around);
   }
   void register_driver(const std::string& name = "fake.csi") {
@@ -125,6 +131,43 @@ struct PersistentVolumesTest : testing::Test {
                "'csi': {'driver': 'fake.csi', 'volumeHandle': 'h1', 'fsType': 'ext4', "
                "'volumeAttributes': {'a': 'b'}}, " +
                    more);
+  }
+  /// One of a driver that can enlarge it: `size` of the volume, and what its claim's status says.
+  void put_sizes(const std::string& size, const std::string& status) {
+    Value volume = *api.get("/api/v1/persistentvolumes/pv");
+    volume.mut("spec").set("capacity", Value::object({{"storage", size}}));
+    api.put("/api/v1/persistentvolumes/pv", volume);
+    Value claim = *api.get(kClaim);
+    claim.set("status", from_text(status));
+    claim.mut("status").set("phase", "Bound");
+    api.put(kClaim, claim);
+  }
+  void put_growing() {
+    put_settings("{'attachRequired': false, 'volumeLifecycleModes': ['Persistent']}");
+    put_csi();
+    put_sizes("1Gi", "{'capacity': {'storage': '1Gi'}}");
+    driver->abilities.push_back(FakeCsiDriver::Rpc::EXPAND_VOLUME);
+    register_driver();
+  }
+  /// As a resizer leaves it that has done its part.
+  void grow_to(const std::string& size, const std::string& before = "1Gi") {
+    put_sizes(size, "{'capacity': {'storage': '" + before +
+                        "'}, 'allocatedResources': {'storage': '" + size +
+                        "'}, 'allocatedResourceStatuses': {'storage': 'NodeResizePending'}, "
+                        "'conditions': [{'type': 'FileSystemResizePending', 'status': 'True'}, "
+                        "{'type': 'Other', 'status': 'True'}]}");
+  }
+  Value claim_status() const { return (*api.get(kClaim))["status"]; }
+  /// Another look at the pod, some time later.
+  std::vector<std::string> look(const Value& pod) {
+    sim.advance(std::chrono::seconds(11));
+    auto out = set_up(pod);
+    sim.run_until_idle();
+    return out;
+  }
+  static constexpr const char* kClaim = "/api/v1/namespaces/ns/persistentvolumeclaims/data";
+  static std::string expanded(const std::string& uid, const char* bytes) {
+    return cat("expand h1 ", target(uid), ' ', bytes);
   }
   static Value pod_of(const std::string& uid, const std::string& volume,
                       const std::string& more = "",
@@ -563,6 +606,148 @@ TEST_F(PersistentVolumesTest, a_driver_s_refusal_is_told_in_its_words) {
   EXPECT_EQ(error(claimer("u1")),
             "MountVolume.SetUp failed for volume \"pv\" : rpc error: code = "
             "Internal desc = no such disk");
+}
+
+TEST_F(PersistentVolumesTest, a_volume_grows_under_the_pod_that_has_it) {
+  put_growing();
+  ASSERT_THAT(set_up(claimer("u1")), IsEmpty());
+  grow_to("2Gi");
+  driver->log.clear();
+  ASSERT_THAT(set_up(claimer("u1")), IsEmpty());
+  EXPECT_THAT(driver->log, IsEmpty()) << "it was looked at a moment ago";
+
+  ASSERT_THAT(look(claimer("u1")), IsEmpty());
+  EXPECT_THAT(driver->log, ElementsAre(expanded("u1", "2147483648")));
+  EXPECT_EQ(driver->last_expand.staging_target_path(), staging());
+  EXPECT_EQ(driver->last_expand.volume_capability().mount().fs_type(), "ext4");
+  EXPECT_EQ(claim_status(), from_text("{'capacity': {'storage': '2Gi'}, 'allocatedResources': "
+                                      "{'storage': '2Gi'}, 'conditions': [{'type': 'Other', "
+                                      "'status': 'True'}], 'phase': 'Bound'}"));
+  const std::string text =
+      "FileSystemResizeSuccessful MountVolume.NodeExpandVolume succeeded for volume \"pv\" node-0";
+  EXPECT_THAT(events, ElementsAre("Pod " + text, "PersistentVolumeClaim " + text));
+
+  ASSERT_THAT(look(claimer("u1")), IsEmpty());
+  EXPECT_EQ(driver->log.size(), 1U);
+  grow_to("3Gi", "2Gi");
+  ASSERT_THAT(look(claimer("u1")), IsEmpty());
+  EXPECT_EQ(driver->log.back(), expanded("u1", "3221225472"));
+  EXPECT_EQ(tear_down("u1"), "");
+  expect_clean();
+}
+
+TEST_F(PersistentVolumesTest, nobody_waits_for_a_volume_that_grows_but_its_end) {
+  put_growing();
+  ASSERT_THAT(set_up(claimer("u1")), IsEmpty());
+  grow_to("2Gi");
+  driver->log.clear();
+  sim.advance(std::chrono::seconds(11));
+
+  ASSERT_THAT(set_up(claimer("u1")), IsEmpty());
+  ASSERT_THAT(set_up(claimer("u1")), IsEmpty());
+  EXPECT_THAT(driver->log, IsEmpty());
+  EXPECT_THAT(tear_down("u1"), HasSubstr("volume v is being enlarged"));
+  sim.run_until_idle();
+
+  EXPECT_THAT(driver->log, ElementsAre(expanded("u1", "2147483648")));
+  EXPECT_EQ(tear_down("u1"), "");
+  expect_clean();
+  // Nor is it in the way of the agent's end.
+  ASSERT_THAT(set_up(claimer("u1")), IsEmpty());
+  grow_to("3Gi", "2Gi");
+  sim.advance(std::chrono::seconds(11));
+  ASSERT_THAT(set_up(claimer("u1")), IsEmpty());
+  volumes.reset();
+  driver->log.clear();
+  sim.run_until_idle();
+  EXPECT_THAT(driver->log, IsEmpty());
+  start();
+  EXPECT_EQ(tear_down("u1"), "");
+}
+
+TEST_F(PersistentVolumesTest, a_volume_that_grew_meanwhile_grows_when_it_is_mounted) {
+  put_growing();
+  grow_to("2Gi");
+  driver->refuse["expand"] = {rpc::Code::internal, "no luck"};
+  EXPECT_EQ(error(claimer("u1")),
+            "MountVolume.Setup failed while expanding volume for volume \"pv\" : "
+            "Expander.NodeExpand failed to expand the volume : rpc error: code = Internal desc = "
+            "no luck");
+  driver->refuse.clear();
+  ASSERT_THAT(set_up(claimer("u1")), IsEmpty());
+  EXPECT_EQ(driver->log.back(), expanded("u1", "2147483648"));
+  EXPECT_EQ(claim_status()["capacity"]["storage"].as_string(), "2Gi");
+  EXPECT_EQ(tear_down("u1"), "");
+}
+
+TEST_F(PersistentVolumesTest, a_volume_that_cannot_grow_says_so_and_goes_on) {
+  put_growing();
+  ASSERT_THAT(set_up(claimer("u1")), IsEmpty());
+  grow_to("2Gi");
+  driver->refuse["expand"] = {rpc::Code::unavailable, "away"};
+  EXPECT_THAT(look(claimer("u1")), IsEmpty());
+  EXPECT_EQ(claim_status()["allocatedResourceStatuses"]["storage"].as_string(),
+            "NodeResizeInProgress");
+  EXPECT_THAT(events, ElementsAre(HasSubstr("Pod! VolumeResizeFailed "
+                                            "NodeExpandVolume.NodeExpandVolume failed for volume "
+                                            "\"pv\" : Expander.NodeExpand failed")));
+  // Later it knows that it never will: nobody asks again, until the user wants another size.
+  driver->refuse["expand"] = {rpc::Code::out_of_range, "too large"};
+  EXPECT_THAT(look(claimer("u1")), IsEmpty());
+  EXPECT_EQ(claim_status()["allocatedResourceStatuses"]["storage"].as_string(),
+            "NodeResizeInfeasible");
+  EXPECT_EQ(claim_status()["conditions"][2]["type"].as_string(), "NodeResizeError");
+  EXPECT_EQ(claim_status()["capacity"]["storage"].as_string(), "1Gi");
+  driver->log.clear();
+  EXPECT_THAT(look(claimer("u1")), IsEmpty());
+  EXPECT_THAT(driver->log, IsEmpty());
+  // One that is in use is done when it is mounted anew, and does not keep a pod from it.
+  driver->refuse["expand"] = {rpc::Code::failed_precondition, "in use"};
+  grow_to("2Gi");
+  EXPECT_THAT(look(claimer("u1")), IsEmpty());
+  EXPECT_THAT(look(claimer("u1")), IsEmpty());
+  EXPECT_EQ(driver->log.size(), 1U);
+  EXPECT_EQ(tear_down("u1"), "");
+  EXPECT_THAT(set_up(claimer("u1")), IsEmpty());
+  EXPECT_EQ(tear_down("u1"), "");
+}
+
+TEST_F(PersistentVolumesTest, what_cannot_grow_is_not_asked_to) {
+  put_growing();
+  driver->abilities.pop_back();
+  ASSERT_THAT(set_up(claimer("u1")), IsEmpty());
+  driver->abilities.push_back(FakeCsiDriver::Rpc::EXPAND_VOLUME);
+  const Value reader =
+      pod_of("u2", "'persistentVolumeClaim': {'claimName': 'data', 'readOnly': true}");
+  ASSERT_THAT(set_up(reader), IsEmpty());
+  grow_to("2Gi");
+  driver->log.clear();
+  EXPECT_THAT(look(claimer("u1")), IsEmpty());
+  EXPECT_THAT(look(reader), IsEmpty());
+  EXPECT_THAT(driver->log, IsEmpty());
+  EXPECT_EQ(tear_down("u1"), "");
+  EXPECT_EQ(tear_down("u2"), "");
+}
+
+TEST_F(PersistentVolumesTest, a_volume_that_its_driver_does_not_know_any_more_is_gone) {
+  put_settings("{'attachRequired': false, 'volumeLifecycleModes': ['Persistent']}");
+  put_csi();
+  register_driver();
+  // As one that was taken back by an agent that died at once.
+  const rpc::Status unknown{rpc::Code::not_found, "no such volume"};
+  driver->refuse_after = {{"unpublish", unknown}, {"unstage", unknown}};
+  ASSERT_THAT(set_up(claimer("u1")), IsEmpty());
+  EXPECT_EQ(tear_down("u1"), "");
+  expect_clean();
+  if (!can_mount()) return;
+  // The mount table counts, whatever a driver says.
+  driver->refuse_after.clear();
+  ASSERT_THAT(set_up(claimer("u1")), IsEmpty());
+  driver->refuse["unpublish"] = unknown;
+  EXPECT_THAT(tear_down("u1"), HasSubstr("is still mounted"));
+  driver->refuse.clear();
+  EXPECT_EQ(tear_down("u1"), "");
+  expect_clean();
 }
 
 TEST(GiveToGroup, does_not_follow_links) {

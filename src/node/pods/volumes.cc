@@ -14,6 +14,9 @@
 #include "client/gate.h"
 #include "node/pods/env.h"
 #include "node/pods/node_paths.h"
+#include "node/pods/pod_certificates.h"
+#include "node/pods/pod_resources.h"
+#include "node/pods/trust_anchors.h"
 #include "node/pods/volume_files.h"
 #include "node/pods/volume_host.h"
 #include "node/pods/volume_payload.h"
@@ -28,6 +31,8 @@ namespace fs = std::filesystem;
 using json::Value;
 
 constexpr std::size_t kMaxTermination = 4096;
+/// As often as a kubelet looks at a pod that nothing happened to.
+constexpr Duration kAnchorsAgain = std::chrono::seconds(60);
 
 struct VolumeKind {
   const char* key;     // in the spec
@@ -86,14 +91,12 @@ std::int64_t memory_bound(const Value& pod, const Value& spec, const NodeFacts& 
   std::int64_t sum = 0;
   bool all = true;
   for (const auto& container : pod["spec"]["containers"].items()) {
-    auto limit = Quantity::parse(container["resources"]["limits"]["memory"].as_string());
-    if (limit) sum += limit->value();
-    all = all && limit.ok();
+    const Value& limit = container["resources"]["limits"]["memory"];
+    sum = sum_of(sum, amount_of(limit, "memory"));
+    all = all && limit.is_string();
   }
   if (all) lower(sum);
-  if (spec["sizeLimit"].is_string()) {
-    if (auto limit = Quantity::parse(spec["sizeLimit"].as_string())) lower(limit->value());
-  }
+  lower(amount_of(spec["sizeLimit"], "memory"));
   return bound;
 }
 
@@ -109,16 +112,33 @@ Propagation propagation_of(const Value& mount) {
 struct Volumes::State : std::enable_shared_from_this<Volumes::State> {
   State(client::Client& client, runtime::Runtime& world, PodObjects& known, const NodeFacts& node,
         VolumeSurroundings surroundings)
-      : runtime(world),
+      : api(client),
+        runtime(world),
         objects(known),
         facts(node),
         tokens(client, world),
+        certificates(client, world, certificate_options(node, surroundings)),
         persistent(client, world, node, tokens, std::move(surroundings)) {}
 
+  static PodCertificatesOptions certificate_options(const NodeFacts& node,
+                                                    const VolumeSurroundings& surroundings) {
+    PodCertificatesOptions options;
+    options.node_name = node.name;
+    if (surroundings.event) {
+      options.warn = [event = surroundings.event](const Value& pod, std::string reason,
+                                                  std::string note) {
+        event(pod, true, std::move(reason), std::move(note));
+      };
+    }
+    return options;
+  }
+
+  client::Client& api;
   runtime::Runtime& runtime;
   PodObjects& objects;
   const NodeFacts& facts;
   VolumeTokens tokens;
+  PodCertificates certificates;
   PersistentVolumes persistent;
   client::Gate gate;
 
@@ -156,8 +176,25 @@ struct Volumes::State : std::enable_shared_from_this<Volumes::State> {
       addresses.pod_ips.push_back(ip["ip"].str());
     }
     addresses.host_ips = facts.addresses;
-    return {objects, facts, addresses,
-            [this, &pod](const Value& source) { return token(pod, source); }};
+    return {objects,
+            facts,
+            addresses,
+            [this, &pod](const Value& source) { return token(pod, source); },
+            [this](const Value& source) { return anchors(source); },
+            [this, &pod](const std::string& volume, std::size_t index, const Value& source) {
+              return certificate(pod, volume, index, source);
+            }};
+  }
+
+  Result<PodCredential> certificate(const Value& pod, const std::string& volume, std::size_t index,
+                                    const Value& source) {
+    if (facts.simulated) return PodCredential();
+    return certificates.get(pod, volume, index, source);
+  }
+
+  Result<std::string> anchors(const Value& source) {
+    if (facts.simulated) return std::string();
+    return trust_anchors(api, source);
   }
 
   Result<std::string> token(const Value& pod, const Value& source) {
@@ -177,6 +214,8 @@ struct Volumes::State : std::enable_shared_from_this<Volumes::State> {
     if (volume["emptyDir"].is_object()) {
       return facts.simulated ? success() : make_empty(pod, volume);
     }
+    // Mounted with each container by the runtime, once it is here.
+    if (volume["image"].is_object()) return success();
     for (const auto& [key, what] : volume.members()) {
       if (key == "name" || !what.is_object()) continue;
       return Error::invalid(cat("volumes of type ", key, " are not supported by this node"));
@@ -217,9 +256,12 @@ struct Volumes::State : std::enable_shared_from_this<Volumes::State> {
     return success();
   }
 
-  /// Asks for another set_up() when the first token gets old.
-  void arm(const std::string& uid) {
-    const auto next = tokens.next_renewal(uid);
+  /// Asks for another set_up() when the first token gets old, or certificates may be.
+  void arm(const std::string& uid, bool has_anchors) {
+    auto next = tokens.next_renewal(uid);
+    const auto add = [&next](Time at) { next = next ? std::min(*next, at) : at; };
+    if (const auto look = certificates.next_look(uid)) add(*look);
+    if (has_anchors && !facts.simulated) add(runtime.clock.now() + kAnchorsAgain);
     if (!next) return;
     const MutexLock lock(mutex);
     if (const auto set = renewals.find(uid); set != renewals.end()) {
@@ -243,15 +285,22 @@ struct Volumes::State : std::enable_shared_from_this<Volumes::State> {
   }
 
   void tell_due(const std::string& uid) {
-    client::GateEntry inside(gate);
-    if (!inside) return;
-    std::function<void(const std::string&)> tell;
     {
       const MutexLock lock(mutex);
-      tell = due;
       renewals.erase(uid);
     }
-    if (tell) tell(uid);
+    tell(uid);
+  }
+
+  void tell(const std::string& uid) {
+    client::GateEntry inside(gate);
+    if (!inside) return;
+    std::function<void(const std::string&)> listener;
+    {
+      const MutexLock lock(mutex);
+      listener = due;
+    }
+    if (listener) listener(uid);
   }
 };
 
@@ -286,13 +335,13 @@ std::vector<VolumeFailure> Volumes::set_up(const Value& pod) {
                                     made.error().message())});
     }
   }
-  state_->arm(uid);
+  state_->arm(uid, wants_trust_anchors(pod));
   return failures;
 }
 
 Result<std::vector<Mount>> Volumes::mounts(
     const Value& pod, const Value& container,
-    const std::vector<std::pair<std::string, std::string>>& env) {
+    const std::vector<std::pair<std::string, std::string>>& env, const VolumeImages& images) {
   std::vector<Mount> out;
   if (state_->facts.simulated) return out;
   const std::string name = container["name"].str();
@@ -304,14 +353,28 @@ Result<std::vector<Mount>> Volumes::mounts(
       return Error::invalid(cat("cannot find volume ", quoted(volume_name),
                                 " to mount into container ", quoted(name)));
     }
+    std::string sub = mount["subPath"].str();
+    if (mount["subPathExpr"].is_string() && !mount["subPathExpr"].as_string().empty()) {
+      DIBS_TRY(sub, expand_strictly(mount["subPathExpr"].as_string(), env));
+    }
+    if (!sub.empty()) DIBS_CHECK(check_sub_path(sub));
+
     Mount made;
+    made.container_path = mount["mountPath"].str();
+    if (!made.container_path.starts_with('/')) made.container_path.insert(0, "/");
+    if (const auto image = images.find(volume_name); image != images.end()) {
+      made.image = image->second;
+      made.image_path = std::move(sub);
+      made.read_only = true;
+      out.push_back(std::move(made));
+      ++index;
+      continue;
+    }
     VolumePlace place = state_->place_of(pod, volume);
     if (place.path.empty()) {
       return Error::invalid(cat("volume ", quoted(volume_name), " is not mounted"));
     }
     made.host_path = std::move(place.path);
-    made.container_path = mount["mountPath"].str();
-    if (!made.container_path.starts_with('/')) made.container_path.insert(0, "/");
     made.read_only = mount["readOnly"].as_bool() || place.read_only;
     made.propagation = propagation_of(mount);
     if (volume["hostPath"].is_object()) {
@@ -320,13 +383,7 @@ Result<std::vector<Mount>> Volumes::mounts(
     if (made.propagation == Propagation::bidirectional) {
       DIBS_CHECK(share_mounts(state_->facts, made.host_path));
     }
-
-    std::string sub = mount["subPath"].str();
-    if (mount["subPathExpr"].is_string() && !mount["subPathExpr"].as_string().empty()) {
-      DIBS_TRY(sub, expand_strictly(mount["subPathExpr"].as_string(), env));
-    }
     if (!sub.empty()) {
-      DIBS_CHECK(check_sub_path(sub));
       SubPath part{
           made.host_path, sub,
           cat(state_->folder(pod), "/volume-subpaths/", volume_name, '/', name, '/', index)};
@@ -392,6 +449,7 @@ Result<> Volumes::tear_down(const std::string& pod_uid) {
   DIBS_CHECK(unmount(pod_uid));
   state_->disarm(pod_uid);
   state_->tokens.forget(pod_uid);
+  state_->certificates.forget(pod_uid);
   state_->objects.release(pod_uid);
   if (state_->facts.simulated || pod_uid.empty()) return success();
   const std::string folder = pod_folder(state_->facts, pod_uid);
@@ -412,11 +470,16 @@ std::vector<std::string> Volumes::pods_on_disk() const {
   return uids;
 }
 
+std::string Volumes::certificate_metrics() const { return state_->certificates.metrics(); }
+
 void Volumes::on_due(std::function<void(const std::string&)> due) {
   {
     const MutexLock lock(state_->mutex);
     state_->due = due;
   }
+  state_->certificates.on_change([weak = std::weak_ptr<State>(state_)](const std::string& uid) {
+    if (const auto self = weak.lock()) self->tell(uid);
+  });
   state_->objects.on_change(std::move(due));
 }
 

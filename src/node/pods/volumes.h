@@ -10,6 +10,7 @@
 // Calls block and may come from any thread; for one pod, one at a time.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@
 #include "runtime/runtime.h"
 
 namespace dibs::node {
+
+/// Ids of the images that are volumes of a pod, by the volumes' names.
+using VolumeImages = std::map<std::string, std::string, std::less<>>;
 
 class Volumes {
  public:
@@ -44,7 +48,8 @@ class Volumes {
   /// subPathExpr. Requires a set_up() without failures. The error stands in a container's waiting
   /// message (CreateContainerConfigError).
   Result<std::vector<Mount>> mounts(const json::Value& pod, const json::Value& container,
-                                    const std::vector<std::pair<std::string, std::string>>& env);
+                                    const std::vector<std::pair<std::string, std::string>>& env,
+                                    const VolumeImages& images = {});
 
   /// The devices of its volumeDevices, likewise.
   Result<std::vector<HostDevice>> devices(const json::Value& pod, const json::Value& container);
@@ -68,8 +73,12 @@ class Volumes {
   /// Uids of pods that have a folder: after a restart those without a pod are torn down.
   std::vector<std::string> pods_on_disk() const;
 
-  /// Called on the executor when a pod should be set up again: an object that it uses changed, or a
-  /// token of it gets old. Set it before the first set_up().
+  /// What becomes of pods' certificates, as the kubelet's metric has it.
+  std::string certificate_metrics() const;
+
+  /// Called on the executor when a pod should be set up again: an object that it uses changed, a
+  /// token or certificate of it gets old, or a signer has answered. Set it before the first
+  /// set_up().
   void on_due(std::function<void(const std::string& pod_uid)> due);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "client/testing/fake_api.h"
@@ -138,13 +139,13 @@ TEST_F(VolumesTest, makes_only_what_containers_use) {
 TEST_F(VolumesTest, refuses_what_it_cannot_do) {
   const Value pod = pod_with(
       "[{'name': 'n', 'nfs': {'server': 'x', 'path': '/'}}, "
-      "{'name': 'i', 'image': {'reference': 'x'}}, {'name': 'ok', 'emptyDir': {}}]",
+      "{'name': 'i', 'iscsi': {'iqn': 'x'}}, {'name': 'ok', 'emptyDir': {}}]",
       "[{'name': 'n', 'mountPath': '/n'}, {'name': 'i', 'mountPath': '/i'}, "
       "{'name': 'ok', 'mountPath': '/ok'}]");
   EXPECT_THAT(set_up(pod),
               ElementsAre("MountVolume.SetUp failed for volume \"n\" : volumes of type nfs are not "
                           "supported by this node",
-                          "MountVolume.SetUp failed for volume \"i\" : volumes of type image are "
+                          "MountVolume.SetUp failed for volume \"i\" : volumes of type iscsi are "
                           "not supported by this node"));
 }
 
@@ -177,6 +178,21 @@ TEST_F(VolumesTest, memory_is_mounted_and_unmounted) {
   EXPECT_TRUE(volumes->tear_down("u1").ok());
   EXPECT_THAT(mounts_below(root.path()), IsEmpty());
   EXPECT_THAT(volumes->pods_on_disk(), IsEmpty());
+}
+
+TEST_F(VolumesTest, memory_is_bounded_by_limits_of_any_size) {
+  if (!is_root()) GTEST_SKIP() << "needs root to mount";
+  const Value pod = from_text(
+      "{'metadata': {'name': 'p', 'namespace': 'ns', 'uid': 'u1'}, 'spec': {'volumes': [{'name': "
+      "'v', 'emptyDir': {'medium': 'Memory', 'sizeLimit': '8Mi'}}], 'containers': [{'name': 'c', "
+      "'volumeMounts': [{'name': 'v', 'mountPath': '/v'}], 'resources': {'limits': {'memory': "
+      "'7Ei'}}}, {'name': 'd', 'resources': {'limits': {'memory': '7Ei'}}}]}}");
+  const auto failures = set_up(pod);
+  if (!failures.empty()) GTEST_SKIP() << "cannot mount here: " << failures[0];
+  struct statvfs space {};
+  ASSERT_EQ(::statvfs(mounts(pod)[0].host_path.c_str(), &space), 0);
+  EXPECT_EQ(space.f_blocks * space.f_frsize, 8U << 20);
+  EXPECT_TRUE(volumes->tear_down("u1").ok());
 }
 
 TEST_F(VolumesTest, host_paths_are_what_they_are_said_to_be) {
@@ -286,6 +302,27 @@ TEST_F(VolumesTest, sub_paths_do_not_lead_out_of_the_volume) {
             "failed to prepare subPath for volumeMount \"v\" of container \"c\"");
 }
 
+TEST_F(VolumesTest, an_image_is_mounted_by_its_id_and_never_written_to) {
+  const Value pod = pod_with(
+      "[{'name': 'v', 'image': {'reference': 'r.example/data:1'}}]",
+      "[{'name': 'v', 'mountPath': '/v'}, {'name': 'v', 'mountPath': '/w', 'subPath': 'sets/a'}]");
+  EXPECT_THAT(set_up(pod), IsEmpty());
+  const Value& container = pod["spec"]["containers"][0];
+  const auto made = volumes->mounts(pod, container, {}, {{"v", "sha256:1"}});
+  ASSERT_TRUE(made.ok()) << made.error().message();
+  ASSERT_EQ(made->size(), 2U);
+  EXPECT_EQ((*made)[0].image, "sha256:1");
+  EXPECT_EQ((*made)[0].image_path, "");
+  EXPECT_EQ((*made)[0].host_path, "");
+  EXPECT_TRUE((*made)[0].read_only);
+  EXPECT_EQ((*made)[1].container_path, "/w");
+  EXPECT_EQ((*made)[1].image_path, "sets/a");
+
+  const auto missing = volumes->mounts(pod, container, {});
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().message(), "volume \"v\" is not mounted");
+}
+
 TEST_F(VolumesTest, names_what_a_sub_path_lacks) {
   const Value pod = pod_with("[{'name': 'v', 'emptyDir': {}}]",
                              "[{'name': 'v', 'mountPath': '/v', 'subPathExpr': '$(NO)'}]");
@@ -293,6 +330,69 @@ TEST_F(VolumesTest, names_what_a_sub_path_lacks) {
   const auto made = volumes->mounts(pod, pod["spec"]["containers"][0], {});
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().message(), "missing value for \"NO\"");
+}
+
+TEST_F(VolumesTest, certificates_are_written_once_the_signer_has_answered) {
+  const auto put = [&](const std::string& path, const std::string& uid) {
+    api.put(path, from_text("{'metadata': {'name': '" + path.substr(path.rfind('/') + 1) +
+                            "', 'uid': '" + uid + "'}}"));
+  };
+  put("/api/v1/nodes/node-0", "nu");
+  put("/api/v1/namespaces/ns/serviceaccounts/default", "au");
+  const std::string requests = "/apis/certificates.k8s.io/v1/namespaces/ns/podcertificaterequests/";
+  const std::string pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+  const auto answer = [&](const std::string& name) {
+    auto request = api.get(requests + name);
+    ASSERT_TRUE(request) << name;
+    request->set("status", from_text("{'conditions': [{'type': 'Issued', 'status': 'True'}]}"));
+    request->mut("status").set("certificateChain", "words\n" + pem);
+    request->mut("status").set("beginRefreshAt", format_rfc3339(sim.now() + minutes(40)));
+    request->mut("status").set("notAfter", format_rfc3339(sim.now() + minutes(60)));
+    api.put(requests + name, *request);
+    sim.run_until_idle();
+  };
+  const auto last_request = [&] {
+    for (auto made = api.revision(); made > 100; --made) {
+      const std::string name = "req-" + std::to_string(made);
+      if (api.get(requests + name)) return name;
+    }
+    return std::string();
+  };
+  const Value pod = pod_with(
+      "[{'name': 'v', 'projected': {'sources': [{'podCertificate': {'signerName': 'a.b/c', "
+      "'keyType': 'ED25519', 'keyPath': 'key', 'certificateChainPath': 'chain'}}]}}]",
+      "[{'name': 'v', 'mountPath': '/v'}]");
+  EXPECT_THAT(set_up(pod), ElementsAre("MountVolume.SetUp failed for volume \"v\" : credential "
+                                       "bundle is not issued yet"));
+  const std::string first = last_request();
+  EXPECT_THAT(due, IsEmpty());
+  answer(first);
+  EXPECT_THAT(due, ElementsAre("u1"));
+  EXPECT_THAT(set_up(pod), IsEmpty());
+  const std::string path = mounts(pod)[0].host_path;
+  const std::string key = read(path + "/key");
+  EXPECT_THAT(key, testing::StartsWith("-----BEGIN PRIVATE KEY-----"));
+  EXPECT_EQ(read(path + "/chain"), pem);
+  EXPECT_THAT(volumes->certificate_metrics(),
+              testing::EndsWith("\nkubelet_podcertificate_states{signer_name=\"a.b/c\",state="
+                                "\"fresh\"} 1\n"));
+
+  due.clear();
+  sim.advance(minutes(46));
+  EXPECT_THAT(due, ElementsAre("u1"));
+  EXPECT_THAT(set_up(pod), IsEmpty());
+  EXPECT_EQ(read(path + "/key"), key);
+  EXPECT_NE(last_request(), first);
+  answer(last_request());
+  EXPECT_THAT(set_up(pod), IsEmpty());
+  EXPECT_NE(read(path + "/key"), key);
+
+  EXPECT_TRUE(volumes->tear_down("u1").ok());
+  due.clear();
+  answer(first);
+  EXPECT_THAT(due, IsEmpty());
+  EXPECT_EQ(api.watches(), 0U);
+  EXPECT_EQ(sim.pending_timers(), 0U);
 }
 
 TEST_F(VolumesTest, tokens_are_renewed_before_they_end) {

@@ -1,6 +1,7 @@
 #include "node/runtime/cgroups.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -216,11 +217,33 @@ Result<> Cgroups::limit_pages(const std::string& group, const ContainerLimits& l
       return Error::unavailable(
           "huge pages are limited, but this machine has no hugetlb controller");
     }
-    DIBS_CHECK(write_value(
-        cat(folder(kPages, group), "/hugetlb.", size, unified_ ? ".max" : ".limit_in_bytes"),
-        std::to_string(bytes)));
+    DIBS_CHECK(write_value(cat(folder(kPages, group), "/hugetlb.", size, pages_file()),
+                           std::to_string(bytes)));
+  }
+  if (!limits.no_other_pages) return success();
+  for (const std::string& size : page_sizes(group)) {
+    const auto named = [&](const auto& one) { return one.first == size; };
+    if (std::any_of(limits.huge_pages.begin(), limits.huge_pages.end(), named)) continue;
+    DIBS_CHECK(write_value(cat(folder(kPages, group), "/hugetlb.", size, pages_file()), "0"));
   }
   return success();
+}
+
+std::vector<std::string> Cgroups::page_sizes(const std::string& group) const {
+  std::vector<std::string> out;
+  constexpr std::string_view kPrefix = "hugetlb.";
+  std::error_code failed;
+  for (fs::directory_iterator at(folder(kPages, group), failed), end; at != end;
+       at.increment(failed)) {
+    if (failed) break;
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with(kPrefix) || !name.ends_with(pages_file())) continue;
+    std::string size = name.substr(kPrefix.size());
+    size.resize(size.size() - std::string_view(pages_file()).size());
+    // "hugetlb.2MB.rsvd.max" is about pages that are set aside and not used yet.
+    if (size.find('.') == std::string::npos) out.push_back(std::move(size));
+  }
+  return out;
 }
 
 Result<> Cgroups::limit(const std::string& group, const ContainerLimits& limits) const {
@@ -236,6 +259,28 @@ Result<> Cgroups::remove(const std::string& group) const {
     if (auto removed = remove_below(top + group); !removed.ok()) outcome = removed;
   }
   return outcome;
+}
+
+void Cgroups::kill(const std::string& group) const {
+  for (const auto& process : processes(group)) {
+    if (const long pid = std::atol(process.c_str()); pid > 1) {
+      ::kill(static_cast<pid_t>(pid), SIGKILL);
+    }
+  }
+  for (const auto& name : children(group)) kill(cat(group, '/', name));
+}
+
+Result<> Cgroups::kill_and_remove(const std::string& group) const {
+  // A killed process holds its group until its parent has taken note.
+  constexpr int kLooks = 100;
+  Result<> removed = success();
+  for (int look = 0; look < kLooks; ++look) {
+    kill(group);
+    removed = remove(group);
+    if (removed.ok()) return removed;
+    ::usleep(20'000);
+  }
+  return removed;
 }
 
 void Cgroups::remove_if_empty(const std::string& group) const {

@@ -30,6 +30,8 @@ class Cgroups {
   Result<> limit(const std::string& group, const ContainerLimits& limits) const;
   /// With those below it; an error where something runs in one of them.
   Result<> remove(const std::string& group) const;
+  /// Ends all that runs in it and below, and removes it with those below.
+  Result<> kill_and_remove(const std::string& group) const;
 
   /// It alone, where nothing is in it or below.
   void remove_if_empty(const std::string& group) const;
@@ -45,10 +47,14 @@ class Cgroups {
   std::string folder(std::string_view controller, const std::string& group) const;
   std::string text(std::string_view controller, const std::string& group, const char* file) const;
   std::vector<std::string> hierarchies() const;
+  void kill(const std::string& group) const;
   bool has(const std::string& controller, const std::string& group) const;
   Result<> limit_cpu(const std::string& group, const ContainerLimits& limits) const;
   Result<> limit_memory(const std::string& group, const ContainerLimits& limits) const;
   Result<> limit_pages(const std::string& group, const ContainerLimits& limits) const;
+  /// Of huge pages, as the kernel names them.
+  std::vector<std::string> page_sizes(const std::string& group) const;
+  const char* pages_file() const { return unified_ ? ".max" : ".limit_in_bytes"; }
   void read_cpu(const std::string& group, Usage& usage) const;
   void read_memory(const std::string& group, Usage& usage) const;
 

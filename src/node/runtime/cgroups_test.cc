@@ -96,6 +96,30 @@ TEST(Cgroups, limit_the_one_hierarchy_of_the_second_kind) {
   EXPECT_EQ(tree.get("/dibs/x/kubepods/pod1/memory.max"), "max");
 }
 
+TEST(Cgroups, give_no_huge_pages_that_were_not_asked_for) {
+  for (const bool unified : {false, true}) {
+    Tree tree(unified);
+    const std::string at = unified ? kGroup : std::string("/hugetlb") + kGroup;
+    const std::string file = unified ? ".max" : ".limit_in_bytes";
+    if (unified) tree.put(at + "/cgroup.controllers", "hugetlb\n");
+    for (const char* size : {"2MB", "1GB", "2MB.rsvd"}) {
+      tree.put(at + "/hugetlb." + size + file, "any");
+    }
+    const Cgroups groups(tree.root);
+    ContainerLimits limits;
+    limits.huge_pages = {{"2MB", 8 << 20}};
+
+    ASSERT_TRUE(groups.limit(kGroup, limits).ok());
+    EXPECT_EQ(tree.get(at + "/hugetlb.1GB" + file), "any");
+
+    limits.no_other_pages = true;
+    ASSERT_TRUE(groups.limit(kGroup, limits).ok());
+    EXPECT_EQ(tree.get(at + "/hugetlb.2MB" + file), "8388608");
+    EXPECT_EQ(tree.get(at + "/hugetlb.1GB" + file), "0");
+    EXPECT_EQ(tree.get(at + "/hugetlb.2MB.rsvd" + file), "any");
+  }
+}
+
 TEST(Cgroups, refuse_what_this_machine_cannot_hold) {
   Tree tree(true);
   tree.put(std::string(kGroup) + "/cgroup.controllers", "pids\n");

@@ -57,6 +57,8 @@ struct ContainerLimits {
   std::string cpuset_mems = {};
   /// Bytes by page size, as the kernel writes it: "2MB", "1GB".
   std::vector<std::pair<std::string, std::int64_t>> huge_pages = {};
+  /// Huge pages of sizes that are not named above: none, instead of any number.
+  bool no_other_pages = false;
 };
 
 /// What a container, or a pod with all of them, takes of the machine. Counters count from its
@@ -148,6 +150,10 @@ struct Mount {
   std::string host_path = {};
   bool read_only = false;
   Propagation propagation = Propagation::none;
+  /// The id of an image whose files are mounted instead of host_path, never to be executed: all of
+  /// them, or what `image_path` names.
+  std::string image = {};
+  std::string image_path = {};
 };
 
 struct HostDevice {

@@ -364,16 +364,23 @@ Result<std::vector<StoredImage>> ImageStore::import(const std::string& path,
 
 Result<std::vector<StoredImage>> ImageStore::import(const std::string& path,
                                                     const std::string& name, const Source& source) {
+  std::error_code failed;
+  if (!fs::exists(path, failed)) return Error::not_found(cat("no such file: ", path));
   DIBS_CHECK(runtime::system_files().make_dirs(folder_, 0755));
   DIBS_TRY(const auto lock, wait_for_lock(folder_ + "/lock"));
-  std::error_code failed;
   fs::remove_all(folder_ + "/tmp", failed);
-  if (!fs::exists(path, failed)) return Error::not_found(cat("no such file: ", path));
   if (fs::is_directory(path, failed)) return import_folder(path, name, source);
   const TemporaryFolder unpacked(folder_ + "/tmp/archive");
   auto extracted = runtime::run_checked({.argv = {"tar", "--extract", "--file", path, "--directory",
                                                   unpacked.path(), "--no-same-owner"}});
-  if (!extracted.ok()) return extracted.error().within(cat("unpack ", path));
+  if (!extracted.ok()) {
+    // The first complaint is what the others follow from.
+    std::string_view why = split(extracted.error().message(), '\n').front();
+    for (constexpr std::string_view kWho = "tar: "; why.starts_with(kWho);) {
+      why.remove_prefix(kWho.size());
+    }
+    return Error::invalid(cat(path, ": cannot be unpacked: ", why));
+  }
   return import_folder(unpacked.path(), name, source);
 }
 

@@ -18,6 +18,17 @@ namespace {
 
 using json::Value;
 
+/// Text as logs quote it.
+std::string unescape(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escaped = text[i] == '\\' && i + 1 < text.size();
+    if (escaped) ++i;
+    out.push_back(escaped && (text[i] == 'n' || text[i] == 't') ? ' ' : text[i]);
+  }
+  return out;
+}
+
 /// Nobody was there to ask; anything else is an answer.
 bool nobody_answered(std::string_view cause) {
   for (const std::string_view sign : {"dial tcp", "proxyconnect tcp", "TLS handshake timeout",
@@ -108,7 +119,7 @@ Result<StoredImage> ImageStore::fetch(const std::string& name, const std::string
       cause.remove_prefix(at + 5);
       if (cause.ends_with('"')) cause.remove_suffix(1);
     }
-    return failure(cause, nobody_answered(cause));
+    return failure(unescape(cause), nobody_answered(cause));
   }
   DIBS_TRY(auto images,
            import(target.path(), full,

@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -14,6 +15,7 @@
 
 #include "base/strings.h"
 #include "node/runtime/image_record.h"
+#include "node/runtime/traces.h"
 #include "runtime/files.h"
 #include "runtime/processes.h"
 
@@ -65,18 +67,28 @@ bool is_orphan(const Claim& claim) {
   return fs::is_empty(cat("/sys/class/net/", claim.bridge, "/brif"), failed) || failed;
 }
 
-std::vector<Claim> claims_of_others(const std::string& state) {
+std::vector<Claim> claims_in(const std::string& home) {
   std::vector<Claim> out;
   std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(fs::path(state).parent_path(), failed)) {
+  for (const auto& entry : fs::directory_iterator(home, failed)) {
     const std::string folder = entry.path().string();
-    if (!entry.path().filename().string().starts_with("net-") || folder == state) continue;
+    if (!entry.path().filename().string().starts_with("net-")) continue;
     const std::string owner = read_or_empty(folder + "/owner");
     std::vector<Ipv4Range> ranges = ranges_in(folder);
     if (owner.empty() || ranges.empty()) continue;
     out.push_back({folder, owner, bridge_name(owner), std::move(ranges)});
   }
   return out;
+}
+
+std::vector<Claim> claims_of_others(const std::string& state) {
+  auto claims = claims_in(fs::path(state).parent_path());
+  std::erase_if(claims, [&](const Claim& claim) { return claim.folder == state; });
+  return claims;
+}
+
+bool is_of(const Claim& claim, const std::string& folder) {
+  return claim.owner == folder || claim.owner.starts_with(folder + "/");
 }
 
 /// What is taken on this machine, each with the words for it.
@@ -206,8 +218,18 @@ Result<> run_ip(std::vector<std::string> arguments) {
   return Error::internal(std::string(trim(output->err)));
 }
 
-void run_quietly(std::vector<std::string> argv) {
-  (void)runtime::run({.argv = std::move(argv)}, {}, kCommandLimit).ok();
+/// Whether it did what it should.
+bool run_quietly(std::vector<std::string> argv) {
+  const auto output = runtime::run({.argv = std::move(argv)}, {}, kCommandLimit);
+  return output.ok() && output->status.code == 0;
+}
+
+/// Nodes that start at the same moment may each have made the rule.
+void remove_rule(std::vector<std::string> rule) {
+  constexpr int kMost = 32;
+  rule.insert(rule.begin(), {"iptables", "--wait", "5"});
+  for (int i = 0; i < kMost && run_quietly(rule); ++i) {
+  }
 }
 
 /// The module br_netfilter is there and on.
@@ -230,7 +252,7 @@ Result<> set_kernel(const std::string& name, std::string_view value) {
 NetworkOptions network_of_folder(NetworkOptions options) {
   std::error_code failed;
   options.name = fs::weakly_canonical(fs::absolute(options.name, failed), failed).string();
-  if (options.state.empty()) options.state = cat("/run/dibs/net-", short_digest(options.name));
+  if (options.state.empty()) options.state = cat(kRunHome, "/net-", short_digest(options.name));
   return options;
 }
 
@@ -238,18 +260,50 @@ std::string policy_table(const std::string& bridge) { return bridge + "-policy";
 
 std::string bridge_name(const std::string& network) { return cat("dibs-", short_digest(network)); }
 
-std::vector<Ipv4Range> routes_of(std::string_view text, std::string_view except) {
-  std::vector<Ipv4Range> out;
+namespace {
+
+/// Routes but the default one, by interface.
+std::vector<std::pair<std::string, Ipv4Range>> read_routes(std::string_view text) {
+  std::vector<std::pair<std::string, Ipv4Range>> out;
   for (const auto line : split(text, '\n')) {
     std::vector<std::string_view> fields;
     for (const auto field : split(line, '\t')) fields.push_back(trim(field));
-    if (fields.size() < 8 || fields[0] == "Iface" || fields[0] == except) continue;
+    if (fields.size() < 8 || fields[0] == "Iface") continue;
     // As the machine's memory has it: the first byte of the address is the lowest.
     const std::uint32_t mask = __builtin_bswap32(hex_number(fields[7]));
     if (mask == 0) continue;
-    out.push_back({__builtin_bswap32(hex_number(fields[1])) & mask, __builtin_popcount(mask)});
+    const Ipv4Range range{__builtin_bswap32(hex_number(fields[1])) & mask,
+                          __builtin_popcount(mask)};
+    out.emplace_back(fields[0], range);
   }
   return out;
+}
+
+}  // namespace
+
+std::vector<Ipv4Range> routes_of(std::string_view text, std::string_view except) {
+  std::vector<Ipv4Range> out;
+  for (const auto& [interface, range] : read_routes(text)) {
+    if (interface != except) out.push_back(range);
+  }
+  return out;
+}
+
+std::string other_owner_of(const NetworkOptions& options, const Ipv4Range& range) {
+  const auto routes = read_routes(read_or_empty("/proc/thread-self/net/route"));
+  for (const Claim& claim : claims_of_others(options.state)) {
+    if (is_orphan(claim)) continue;
+    std::vector<Ipv4Range> ranges = claim.ranges;
+    // Ranges that were added to a cluster are claimed by nothing but their routes.
+    for (const auto& [interface, to] : routes) {
+      if (interface == claim.bridge) ranges.push_back(to);
+    }
+    for (const Ipv4Range& own : ranges) {
+      if (own.overlaps(range))
+        return cat("another cluster on this machine, ", own.text(), " (", claim.owner, ")");
+    }
+  }
+  return "";
 }
 
 namespace {
@@ -378,17 +432,36 @@ Result<> isolate_port(const std::string& interface) {
 void remove_machine_network(const NetworkOptions& options) {
   const std::string bridge = bridge_name(options.name);
   if (const std::string pods = read_or_empty(options.state + "/range"); !pods.empty()) {
-    run_quietly({"iptables", "--wait", "5", "-t", "nat", "-D", "POSTROUTING", "-s", pods, "!", "-d",
-                 pods, "-j", "MASQUERADE"});
+    remove_rule(
+        {"-t", "nat", "-D", "POSTROUTING", "-s", pods, "!", "-d", pods, "-j", "MASQUERADE"});
   }
   for (const char* way : {"-i", "-o"}) {
-    run_quietly({"iptables", "--wait", "5", "-D", "FORWARD", way, bridge, "-j", "ACCEPT"});
+    remove_rule({"-D", "FORWARD", way, bridge, "-j", "ACCEPT"});
   }
   run_quietly({"nft", "delete", "table", "inet", bridge});
   run_quietly({"nft", "delete", "table", "inet", policy_table(bridge)});
   run_quietly({"ip", "link", "delete", bridge});
   std::error_code failed;
   fs::remove_all(options.state, failed);
+}
+
+bool has_network(const std::string& folder) {
+  const auto claims = claims_in(kRunHome);
+  return std::any_of(claims.begin(), claims.end(),
+                     [&](const Claim& claim) { return is_of(claim, folder); });
+}
+
+void remove_networks_of(const std::string& folder) {
+  for (const Claim& claim : claims_in(kRunHome)) {
+    if (is_of(claim, folder)) remove_machine_network({.name = claim.owner, .state = claim.folder});
+  }
+}
+
+void remove_abandoned_networks() {
+  const auto lock = wait_for_lock(cat(kRunHome, "/ranges.lock"));
+  for (const Claim& claim : claims_in(kRunHome)) {
+    if (is_orphan(claim)) remove_machine_network({.name = claim.owner, .state = claim.folder});
+  }
 }
 
 }  // namespace dibs::node

@@ -62,6 +62,9 @@ struct ServiceRange {
 };
 /// Errors as above; then nothing is claimed.
 Result<MachineRanges> claim_ranges(const NetworkOptions& options, const ServiceRange& services);
+/// Whose on this machine addresses of that range are, of another cluster's first or added ones; "":
+/// nobody's.
+std::string other_owner_of(const NetworkOptions& options, const Ipv4Range& range);
 /// The pods' alone: what a node without Services needs.
 Result<MachineRanges> claim_pod_range(const NetworkOptions& options);
 
@@ -75,6 +78,11 @@ Result<> make_bridge(const MachineRanges& ranges);
 Result<> isolate_port(const std::string& interface);
 /// Takes all of it away.
 void remove_machine_network(const NetworkOptions& options);
+/// Networks of a folder and of those below it: of a cluster, of agents that run alone.
+bool has_network(const std::string& folder);
+void remove_networks_of(const std::string& folder);
+/// Of all folders that are gone.
+void remove_abandoned_networks();
 
 /// As /proc/net/route (given as its text) has them, less the default route and those of the
 /// network interface `except`.

@@ -132,6 +132,38 @@ TEST_F(MachineNetworkTest, pods_and_services_avoid_each_other) {
   EXPECT_NE(claimed->pods, pods);
 }
 
+TEST_F(MachineNetworkTest, tells_whose_a_range_is) {
+  const auto one = claim_ranges(cluster("one"), {});
+  ASSERT_TRUE(one.ok()) << one.error().message();
+  EXPECT_EQ(other_owner_of(cluster("two"), range(one->pods.c_str())),
+            cat("another cluster on this machine, ", one->pods, " (", root_, "/one)"));
+  const Ipv4Range part{range(one->services.c_str()).first, 28};
+  EXPECT_THAT(other_owner_of(cluster("two"), part), HasSubstr(one->services));
+  EXPECT_EQ(other_owner_of(cluster("two"), range("198.18.7.0/24")), "");
+  EXPECT_EQ(other_owner_of(cluster("one"), part), "");
+  // A claim is over with its folder.
+  fs::remove_all(root_ + "/one");
+  EXPECT_EQ(other_owner_of(cluster("two"), part), "");
+}
+
+TEST_F(MachineNetworkTest, tells_whose_an_added_range_is) {
+  const auto one = claim_ranges(cluster("one"), {});
+  ASSERT_TRUE(one.ok()) << one.error().message();
+  std::string skipped;
+  std::string owner;
+  std::thread([&] {
+    if (::geteuid() != 0 || ::unshare(CLONE_NEWNET) != 0) {
+      skipped = "needs a network namespace of its own";
+      return;
+    }
+    if (auto made = make_bridge(*one); !made.ok()) skipped = made.error().message();
+    (void)runtime::run({.argv = {"ip", "route", "add", "198.18.7.0/24", "dev", one->bridge}});
+    owner = other_owner_of(cluster("two"), *Ipv4Range::parse("198.18.0.0/16"));
+  }).join();
+  if (!skipped.empty()) GTEST_SKIP() << skipped;
+  EXPECT_THAT(owner, HasSubstr("another cluster on this machine, 198.18.7.0/24"));
+}
+
 TEST_F(MachineNetworkTest, the_claim_of_a_folder_that_is_gone_is_free_again) {
   const std::string services = a_free_range();
   const auto one = claim_ranges(cluster("one"), {services});

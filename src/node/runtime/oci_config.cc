@@ -229,9 +229,11 @@ Value mounts(const OciConfigInput& input) {
     std::erase_if(list, [&](const Value& known) {
       return known["destination"].as_string() == one.container_path;
     });
-    list.push_back(mount(
-        one.container_path, "bind", one.host_path,
-        {"rbind", std::string(propagation_option(one.propagation)), one.read_only ? "ro" : "rw"}));
+    std::vector<std::string> options = {"rbind", std::string(propagation_option(one.propagation)),
+                                        one.read_only ? "ro" : "rw"};
+    // A mount of a mount keeps none of these by itself.
+    if (!one.image.empty()) options.insert(options.end(), {"nosuid", "nodev", "noexec"});
+    list.push_back(mount(one.container_path, "bind", one.host_path, options));
   }
   Value out = Value::array();
   for (auto& entry : list) out.push(std::move(entry));

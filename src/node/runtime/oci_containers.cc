@@ -204,7 +204,12 @@ Result<> OciRuntime::fill_bundle(Container& container, const SandboxRecord& sand
   auto user = resolve_user(config.security, image->config["config"]["User"].as_string(),
                            read_inside(root, "/etc/passwd"), read_inside(root, "/etc/group"));
   if (!user.ok()) return user.error().within(context);
-  for (const auto& mount : config.mounts) {
+  for (std::size_t i = 0; i < config.mounts.size(); ++i) {
+    Mount& mount = config.mounts[i];
+    if (!mount.image.empty()) {
+      DIBS_TRY(mount.host_path, mount_image_at(folder, i, mount));
+      continue;
+    }
     if (exists(mount.host_path)) continue;
     auto made = runtime::system_files().make_dirs(mount.host_path, 0755);
     if (!made.ok())
@@ -253,6 +258,17 @@ Result<> OciRuntime::fill_bundle(Container& container, const SandboxRecord& sand
   }
   finish_oci_config(*built, input.user.home, options_.host_path);
   return replace_file(folder + "/config.json", json::write(*built));
+}
+
+Result<std::string> OciRuntime::mount_image_at(const std::string& folder, std::size_t index,
+                                               const Mount& mount) {
+  const std::string context = cat("failed to mount image volume ", dibs::quoted(mount.image));
+  auto image = images_.find(mount.image);
+  if (!image.ok()) return image.error().within(context);
+  if (!*image) return Error::not_found(cat(context, ": there is no such image"));
+  auto mounted = mount_image(folder, index, (*image)->layers, mount.image_path);
+  if (!mounted.ok()) return mounted.error().within(context);
+  return mounted;
 }
 
 Result<> OciRuntime::join_processes(const std::string& id, const std::string& sandbox_id,

@@ -6,7 +6,6 @@
 //
 // Nodes of one machine, and of several clusters on it, have a folder each: what is found there
 // without a record is this node's to remove.
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,29 +28,6 @@ constexpr const char* kPods = "/kubepods";
 constexpr const char* kBurstable = "/burstable";
 constexpr const char* kBestEffort = "/besteffort";
 constexpr std::int64_t kFewestShares = 2;
-
-/// All that runs in it or below.
-void kill_all(const Cgroups& groups, const std::string& group) {
-  for (const auto& process : groups.processes(group)) {
-    if (const long pid = std::atol(process.c_str()); pid > 1) {
-      ::kill(static_cast<pid_t>(pid), SIGKILL);
-    }
-  }
-  for (const auto& name : groups.children(group)) kill_all(groups, cat(group, '/', name));
-}
-
-/// A killed process holds its group until its parent has taken note.
-Result<> kill_and_remove(const Cgroups& groups, const std::string& group) {
-  constexpr int kLooks = 100;
-  Result<> removed = success();
-  for (int look = 0; look < kLooks; ++look) {
-    kill_all(groups, group);
-    removed = groups.remove(group);
-    if (removed.ok()) return removed;
-    ::usleep(20'000);
-  }
-  return removed;
-}
 
 /// Lines of /proc/<pid>/net/dev behind its two lines of headings.
 std::vector<InterfaceUsage> read_interfaces(std::istream& text) {
@@ -139,7 +115,7 @@ Result<> OciRuntime::remove_group(const Sandbox& sandbox) {
       }
     }
   }
-  return kill_and_remove(groups_, group_of(config));
+  return groups_.kill_and_remove(group_of(config));
 }
 
 void OciRuntime::remove_unknown_groups() {
@@ -156,7 +132,7 @@ void OciRuntime::remove_unknown_groups() {
     for (const auto& name : groups_.children(above)) {
       const std::string group = cat(above, '/', name);
       if (!name.starts_with("pod") || known.contains(group)) continue;
-      if (auto removed = kill_and_remove(groups_, group); !removed.ok()) {
+      if (auto removed = groups_.kill_and_remove(group); !removed.ok()) {
         log::warn("control group not cleaned up", {{"group", group}, {"error", removed.error()}});
       }
     }

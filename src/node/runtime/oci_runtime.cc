@@ -18,6 +18,7 @@
 #include "node/runtime/oci_namespaces.h"
 #include "node/runtime/oci_rootfs.h"
 #include "node/runtime/oci_runtime_state.h"
+#include "node/runtime/traces.h"
 #include "runtime/files.h"
 #include "runtime/processes.h"
 
@@ -35,7 +36,7 @@ std::string full_path(const std::string& folder) {
 }  // namespace
 
 std::string oci_run_folder(const std::string& root) {
-  return cat("/run/dibs/", digest_of(full_path(root)).substr(7, 8));
+  return cat(kRunHome, "/", digest_of(full_path(root)).substr(7, 8));
 }
 
 namespace {
@@ -128,8 +129,14 @@ OciRuntime::~OciRuntime() {
   lock.lock();
   changed_.wait(lock, [this]() DIBS_REQUIRES(mutex_) { return streams_.empty(); });
   // Folders that nothing is in any more; rmdir keeps the others.
-  for (const char* folder : {"/exits", "/s", "/ns", "/oci", ""}) {
-    ::rmdir((options_.run + folder).c_str());
+  bool is_empty = true;
+  for (const char* folder : {"/exits", "/s", "/ns", "/oci"}) {
+    const std::string path = options_.run + folder;
+    is_empty = (::rmdir(path.c_str()) == 0 || errno == ENOENT) && is_empty;
+  }
+  if (is_empty) {
+    std::error_code failed;
+    fs::remove_all(options_.run, failed);
   }
   lock.unlock();
   remove_empty_groups();
@@ -140,6 +147,7 @@ Result<std::unique_ptr<OciRuntime>> OciRuntime::open(OciOptions options,
   std::unique_ptr<OciRuntime> opened(new OciRuntime(std::move(options), machine));
   // What is left of pods may be theirs to take away.
   DIBS_CHECK(opened->network_.link_plugins());
+  remove_abandoned(fs::path(opened->options_.run).parent_path());
   DIBS_CHECK(opened->load());
   opened->warm_up();
   return opened;
@@ -297,6 +305,7 @@ Result<> OciRuntime::load() {
         options_.run + "/oci"}) {
     DIBS_CHECK(make_private_folder(folder));
   }
+  DIBS_TRY(open_, leave_trace({options_.run, full_path(options_.root), own_group_}));
   watcher_ = std::make_unique<ExitWatcher>(
       options_.run + "/exits", machine_.executor,
       [this](const std::string& id, bool lost) { note_exit(id, lost); });

@@ -12,6 +12,7 @@
 //     <run>/exits/<container>       exit code, written by the monitor
 //     <run>/s/<container>/attach    the monitor's socket
 //     <run>/oci/                    state of the OCI runtime
+//     <run>/owner, <root>/run-in    who has it (traces.h)
 //
 // <run> is /run/dibs/<short name>: socket paths are short, and nothing of it survives a reboot. A
 // changed boot id tells that the machine was restarted: then everything has ended.
@@ -31,6 +32,7 @@
 #include "node/runtime/image_store.h"
 #include "node/runtime/oci_network.h"
 #include "node/runtime/oci_records.h"
+#include "runtime/files.h"
 #include "runtime/runtime.h"
 
 namespace dibs::node {
@@ -153,6 +155,9 @@ class OciRuntime : public ContainerRuntime {
   /// of a container that runs; without one the sandbox is not ready any more, and an error.
   Result<> keep_namespaces(Sandbox& sandbox);
   Result<> tear_down(Sandbox& sandbox);
+  /// Where the files are that the mount of an image shows, mounted for the container in `folder`.
+  Result<std::string> mount_image_at(const std::string& folder, std::size_t index,
+                                     const Mount& mount);
   Result<> fill_bundle(Container& container, const SandboxRecord& sandbox,
                        const SandboxConfig& sandbox_config, const ContainerConfig& config);
   /// Holds at `path` the pid namespace of another container of the sandbox.
@@ -190,7 +195,8 @@ class OciRuntime : public ContainerRuntime {
   const std::string boot_id_;
   runtime::Runtime& machine_;
   const Cgroups groups_;
-  const std::string own_group_;  // of all pods of the node
+  const std::string own_group_;              // of all pods of the node
+  std::unique_ptr<runtime::FileLock> open_;  // nobody takes its traces for abandoned ones
   ImageStore images_;
   cdi::Cache cdi_;
   PodNetwork network_;

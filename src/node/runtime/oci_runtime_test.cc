@@ -236,6 +236,43 @@ TEST_P(OciRuntimeTest, an_image_stands_in_only_where_no_registry_answers_and_say
             Code::unavailable);
 }
 
+TEST_P(OciRuntimeTest, an_image_is_a_volume_that_is_only_read) {
+  const std::string sandbox = run_sandbox();
+  const auto image = containers().image_status("ubuntu:22.04");
+  ASSERT_TRUE(image.ok() && image->has_value());
+  ContainerConfig config = container_config({"sleep", "9999"});
+  const auto mount = [&](const std::string& at, const std::string& path) {
+    Mount one;
+    one.container_path = at;
+    one.read_only = true;
+    one.image = (*image)->id;
+    one.image_path = path;
+    return one;
+  };
+  config.mounts = {mount("/v", ""), mount("/programs", "bin"), mount("/host", "../../../etc")};
+  const std::string id = start(sandbox, config);
+
+  EXPECT_EQ(exec(id, "ls /v/bin/busybox /programs/busybox"), "/programs/busybox\n/v/bin/busybox\n");
+  EXPECT_THAT(exec(id, "touch /v/x"), testing::HasSubstr("Read-only file system"));
+  EXPECT_THAT(exec(id, "/v/bin/busybox true"), testing::HasSubstr("Permission denied"));
+  EXPECT_EQ(exec(id, "ls /v/etc"), exec(id, "ls /host")) << "no way out of the image";
+
+  config.mounts = {mount("/v", "no/such")};
+  const auto missing = containers().create_container(sandbox, sandbox_config(), config);
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().message(), cat("failed to mount image volume \"", (*image)->id,
+                                           "\": the image has no \"no/such\""));
+  config.mounts = {mount("/v", "")};
+  config.mounts[0].image = "sha256:" + std::string(64, '0');
+  EXPECT_EQ(containers().create_container(sandbox, sandbox_config(), config).error().code(),
+            Code::not_found);
+
+  ASSERT_TRUE(containers().remove_sandbox(sandbox).ok());
+  const auto mounts = runtime::run({.argv = {"cat", "/proc/self/mountinfo"}});
+  EXPECT_THAT(mounts->out,
+              testing::Not(testing::HasSubstr(world().root() + "/runtime/containers")));
+}
+
 TEST_P(OciRuntimeTest, memory_has_a_limit) {
   const std::string sandbox = run_sandbox();
   ContainerConfig config = container_config({"tail", "/dev/zero"});

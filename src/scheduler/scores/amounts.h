@@ -1,6 +1,8 @@
 #pragma once
 // Amounts of one resource, as the scores of resources compare them.
 
+#include <vector>
+
 #include "scheduler/scores/score.h"
 
 namespace dibs::scheduler {
@@ -35,6 +37,18 @@ inline Amounts amounts_of(const ScoredResource& resource, const ScoreRun& run,
   if (wanted == 0) return {};
   const NodeInfo& node = run.node(candidate);
   return {node.requested.scalar(resource.name) + wanted, node.allocatable.scalar(resource.name)};
+}
+
+/// What the lines between the points of a shape say of a use in percent.
+inline std::int64_t on_lines(const std::vector<ShapePoint>& shape, std::int64_t use) {
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (use > shape[i].use) continue;
+    if (i == 0) return shape[0].score;
+    const ShapePoint& from = shape[i - 1];
+    const ShapePoint& to = shape[i];
+    return from.score + (to.score - from.score) * (use - from.use) / (to.use - from.use);
+  }
+  return shape.back().score;
 }
 
 }  // namespace dibs::scheduler

@@ -1,4 +1,5 @@
-// The more of the pod's preferred terms hold for the node, by their weights, the better.
+// The more of the preferred terms of the pod and of its profile hold for the node, by their
+// weights, the better.
 
 #include "scheduler/scores/score.h"
 
@@ -6,13 +7,17 @@ namespace dibs::scheduler {
 namespace {
 
 void add(const ScoreRun& run, std::int64_t weight) {
-  if (run.pod.shape->preferred_nodes.empty()) return;
+  const std::vector<PreferredNodes>& own = run.pod.shape->preferred_nodes;
+  const std::vector<PreferredNodes>& added = run.profile.added_preferences;
+  if (own.empty() && added.empty()) return;
   std::vector<std::int64_t> sums;
   sums.reserve(run.candidates.size());
   for (const Candidate& candidate : run.candidates) {
     std::int64_t sum = 0;
-    for (const PreferredNodes& preferred : run.pod.shape->preferred_nodes) {
-      if (preferred.selector.matches(run.node(candidate).place)) sum += preferred.weight;
+    for (const auto* list : {&own, &added}) {
+      for (const PreferredNodes& preferred : *list) {
+        if (preferred.selector.matches(run.node(candidate).place)) sum += preferred.weight;
+      }
     }
     sums.push_back(sum);
   }

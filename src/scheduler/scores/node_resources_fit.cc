@@ -7,17 +7,6 @@
 namespace dibs::scheduler {
 namespace {
 
-std::int64_t on_lines(const std::vector<FitArgs::Point>& shape, std::int64_t use) {
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (use > shape[i].use) continue;
-    if (i == 0) return shape[0].score;
-    const FitArgs::Point& from = shape[i - 1];
-    const FitArgs::Point& to = shape[i];
-    return from.score + (to.score - from.score) * (use - from.use) / (to.use - from.use);
-  }
-  return shape.back().score;
-}
-
 std::int64_t worth(const FitArgs& args, const Amounts& amounts) {
   const bool over = amounts.used > amounts.there;
   switch (args.strategy) {

@@ -8,6 +8,7 @@ namespace dibs::scheduler {
 extern const Score kTaintToleration;
 extern const Score kNodeAffinity;
 extern const Score kNodeResourcesFit;
+extern const Score kVolumeBinding;
 extern const Score kPodTopologySpread;
 extern const Score kInterPodAffinity;
 extern const Score kDynamicResources;
@@ -17,13 +18,8 @@ extern const Score kImageLocality;
 namespace {
 
 constexpr std::array kAll = {
-    &kTaintToleration,
-    &kNodeAffinity,
-    &kNodeResourcesFit,
-    &kPodTopologySpread,
-    &kInterPodAffinity,
-    &kDynamicResources,
-    &kNodeResourcesBalancedAllocation,
+    &kTaintToleration,   &kNodeAffinity,     &kNodeResourcesFit, &kVolumeBinding,
+    &kPodTopologySpread, &kInterPodAffinity, &kDynamicResources, &kNodeResourcesBalancedAllocation,
     &kImageLocality,
 };
 

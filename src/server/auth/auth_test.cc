@@ -270,6 +270,24 @@ TEST(BootstrapRoles, are_whole) {
   EXPECT_GT(kinds["RoleBinding"], 5);
 }
 
+TEST(BootstrapRoles, speak_of_groups_that_the_server_has) {
+  const auto may_write_status = [](GroupKinds groups, const char* resource) {
+    Rbac rbac;
+    for (const Value& object : bootstrap_roles(DeviceModels::structured, groups)) {
+      rbac.upsert(object);
+    }
+    RequestAttributes status = wants(user("system:kube-scheduler"), "patch", resource, "n");
+    status.group = "scheduling.k8s.io";
+    status.subresource = "status";
+    return rbac.authorize(status).allowed;
+  };
+  EXPECT_FALSE(may_write_status(GroupKinds::none, "podgroups"));
+  EXPECT_TRUE(may_write_status(GroupKinds::pods, "podgroups"));
+  EXPECT_FALSE(may_write_status(GroupKinds::pods, "compositepodgroups"));
+  EXPECT_TRUE(may_write_status(GroupKinds::groups, "podgroups"));
+  EXPECT_TRUE(may_write_status(GroupKinds::groups, "compositepodgroups"));
+}
+
 TEST(BootstrapRoles, let_everybody_discover) {
   Rbac rbac;
   NodeAuthorizer nodes;

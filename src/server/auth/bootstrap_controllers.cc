@@ -174,6 +174,8 @@ cluster-role system:controller:resource-claim-controller
   create,patch,update core,events.k8s.io events
   structured: patch,update resource.k8s.io resourceclaims/binding
   classic: create,get,list,patch,update,watch resource.k8s.io podschedulingcontexts
+  groups: read scheduling.k8s.io podgroups
+  groups: patch,update scheduling.k8s.io podgroups/status
 cluster-role system:controller:resourcequota-controller
   list,watch * *
   update core resourcequotas/status

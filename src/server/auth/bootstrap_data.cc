@@ -31,6 +31,8 @@ cluster-role system:aggregate-to-edit to-edit
   write networking.k8s.io ingresses,networkpolicies
   manage coordination.k8s.io leases
   write resource.k8s.io resourceclaims,resourceclaimtemplates
+  groups: write scheduling.k8s.io podgroups,workloads
+  composites: write scheduling.k8s.io compositepodgroups
 cluster-role system:aggregate-to-view to-view
   read core configmaps,endpoints,persistentvolumeclaims,persistentvolumeclaims/status,pods,
       replicationcontrollers,replicationcontrollers/scale,serviceaccounts,services,
@@ -51,6 +53,8 @@ cluster-role system:aggregate-to-view to-view
   read policy poddisruptionbudgets,poddisruptionbudgets/status
   read networking.k8s.io ingresses,ingresses/status,networkpolicies
   read resource.k8s.io resourceclaims,resourceclaims/status,resourceclaimtemplates
+  groups: read scheduling.k8s.io podgroups,podgroups/status,workloads
+  composites: read scheduling.k8s.io compositepodgroups,compositepodgroups/status
 cluster-role system:auth-delegator
   create authentication.k8s.io tokenreviews
   create authorization.k8s.io subjectaccessreviews
@@ -125,6 +129,10 @@ cluster-role system:kube-scheduler
   classic: read resource.k8s.io resourceclaimparameters,resourceclasses,resourceclassparameters
   classic: manage resource.k8s.io podschedulingcontexts
   classic: read resource.k8s.io podschedulingcontexts/status
+  groups: read scheduling.k8s.io podgroups
+  groups: patch,update scheduling.k8s.io podgroups/status
+  composites: read scheduling.k8s.io compositepodgroups
+  composites: patch,update scheduling.k8s.io compositepodgroups/status
 cluster-role system:kubelet-api-admin
   read core nodes
   proxy core nodes

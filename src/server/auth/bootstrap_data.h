@@ -13,7 +13,8 @@
 // "to-x" labels a role to be a part of the aggregated role x, "from-x" makes it the one that
 // gathers them. A binding to "=" is to the role of its own name. The core group is "core"; read,
 // write and manage stand for the usual lists of verbs. "classic:" or "structured:" before a rule is
-// the model of resource.k8s.io that it is for. A line indented by six goes on with the one before.
+// the model of resource.k8s.io that it is for, "groups:" one for servers with pod groups,
+// "composites:" for those with groups of such. A line indented by six goes on with the one before.
 
 #include <string_view>
 

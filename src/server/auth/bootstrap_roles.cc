@@ -123,19 +123,26 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-/// A rule may begin with the model of resource.k8s.io that it is for. True when it is not wanted.
-bool left_out(std::vector<std::string_view>& words, DeviceModels models) {
+/// A rule may begin with the model of resource.k8s.io that it is for, or say that it is for a
+/// server with groups of pods, or of groups. True when it is not wanted.
+bool left_out(std::vector<std::string_view>& words, DeviceModels models, GroupKinds groups) {
+  if (words[0] == "groups:" || words[0] == "composites:") {
+    const GroupKinds least = words[0] == "groups:" ? GroupKinds::pods : GroupKinds::groups;
+    words.erase(words.begin());
+    return groups < least;
+  }
   bool structured = words[0] == "structured:";
   if (!structured && words[0] != "classic:") return false;
   words.erase(words.begin());
   return models == (structured ? DeviceModels::classic : DeviceModels::structured);
 }
 
-void read_into(std::vector<Value>& objects, std::string_view text, DeviceModels models) {
+void read_into(std::vector<Value>& objects, std::string_view text, DeviceModels models,
+               GroupKinds groups = GroupKinds::none) {
   for (const std::string& line : lines_of(text)) {
     std::vector<std::string_view> words = split(trim(line), ' ');
     if (line.starts_with("  ")) {
-      if (left_out(words, models)) continue;
+      if (left_out(words, models, groups)) continue;
       objects.back().mut("rules").push(rule_of(words));
     } else if (words[0] == "cluster-role" || words[0] == "role") {
       objects.push_back(role_of(words, words[0] == "cluster-role"));
@@ -147,10 +154,18 @@ void read_into(std::vector<Value>& objects, std::string_view text, DeviceModels 
 
 }  // namespace
 
-std::vector<Value> bootstrap_roles(DeviceModels models) {
+std::vector<Value> bootstrap_roles(DeviceModels models, GroupKinds groups) {
   std::vector<Value> objects;
   for (std::string_view text : {kClusterRoles, kControllerRoles, kClusterBindings, kNamespaced})
-    read_into(objects, text, models);
+    read_into(objects, text, models, groups);
+  if (groups == GroupKinds::none) return objects;
+  read_into(objects,
+            "cluster-role system:controller:podgroup-protection-controller\n"
+            "  get,list,update,watch scheduling.k8s.io podgroups\n"
+            "  read core pods\n"
+            "cluster-binding system:controller:podgroup-protection-controller = "
+            "account:kube-system/podgroup-protection-controller\n",
+            models);
   return objects;
 }
 
@@ -167,7 +182,7 @@ std::vector<Value> driver_roles(std::string_view account, std::string_view drive
                 "\n"
                 "  create,delete,get,list,patch,update,watch resource.k8s.io resourceslices\n"
                 "  create resource.k8s.io deviceclasses,resourceclasses\n"
-                "  get core nodes\n"
+                "  read core nodes\n"
                 "cluster-binding dibs:driver:",
                 driver, " = account:kube-system/", account, "\n"),
             DeviceModels::both);
@@ -211,6 +226,17 @@ std::vector<Value> fleet_roles(std::string_view user) {
   return objects;
 }
 
+std::vector<Value> metrics_roles() {
+  std::vector<Value> objects;
+  read_into(objects,
+            "cluster-role system:aggregated-metrics-reader\n"
+            "  read metrics.k8s.io nodes,pods\n",
+            DeviceModels::both);
+  Value& labels = objects.back().mut("metadata").mut("labels");
+  for (const char* role : {"admin", "edit", "view"}) labels.set(cat(kAggregate, role), "true");
+  return objects;
+}
+
 std::vector<Value> service_roles() {
   std::vector<Value> objects;
   read_into(objects,
@@ -220,7 +246,7 @@ std::vector<Value> service_roles() {
             "cluster-role dibs:node-services\n"
             "  list,watch core namespaces,pods\n"
             "  list,watch discovery.k8s.io endpointslices\n"
-            "  list,watch networking.k8s.io networkpolicies\n"
+            "  list,watch networking.k8s.io networkpolicies,servicecidrs\n"
             "cluster-binding dibs:services = user:system:kube-proxy\n"
             "cluster-binding dibs:node-services = group:system:nodes\n",
             DeviceModels::both);

@@ -54,7 +54,8 @@ std::optional<std::string> node_identity(const UserInfo& user) {
 bool may_have_lost_a_pod(const UserInfo& user, std::string_view resource,
                          std::string_view refusal) {
   if (!node_identity(user)) return false;
-  return resource == "pods" || refusal.find("no relationship found") != std::string_view::npos;
+  return is_one_of(resource, {"pods", "podcertificaterequests"}) ||
+         refusal.find("no relationship found") != std::string_view::npos;
 }
 
 NodeAuthorizer::NodeAuthorizer(int release) : claims_by_graph_(release >= kClaimGraphSince) {

@@ -378,6 +378,108 @@ Result<> check_signing_request(const NodeWrite& write, const std::string& node) 
   return refuse(write, cat("can only create a node CSR with CN=system:node:", node));
 }
 
+// --- certificates of pods ---
+
+bool pod_uses_signer(const Value& pod, std::string_view signer) {
+  for (const Value& volume : pod["spec"]["volumes"].items()) {
+    for (const Value& source : volume["projected"]["sources"].items()) {
+      const Value& wanted = source["podCertificate"];
+      if (wanted.is_object() && wanted["signerName"].as_string() == signer) return true;
+    }
+  }
+  return false;
+}
+
+/// An object that a request for a certificate names. One that is not there, or is not the one
+/// meant, may be there soon: such an answer does not forbid to try again.
+Result<Value> named_object(const NodeWrite& write, const NodeLookups& lookups,
+                           std::string_view what, std::string_view resource,
+                           std::string_view name_space, std::string_view name) {
+  Result<Value> found = lookups.get(resource, name_space, name);
+  if (found.ok()) return found;
+  const std::string shown = name_space.empty() ? std::string(name) : cat(name_space, "/", name);
+  const Error told = found.error().within(
+      cat("while retrieving ", what, " ", quoted(shown), " named in the PodCertificateRequest"));
+  if (found.error().code() == Code::not_found) return Error::plain(told.message());
+  return refuse(write, told.message());
+}
+
+Result<> check_certificate_pod(const NodeWrite& write, const NodeLookups& lookups, const Value& pod,
+                               const std::string& shown) {
+  const Value& spec = (*write.object)["spec"];
+  if (is_mirror_pod(pod)) return refuse(write, cat("pod ", shown, " is a mirror pod"));
+  const Value& account = pod["spec"]["serviceAccountName"];
+  if (spec["serviceAccountName"].as_string() != account.as_string()) {
+    return refuse(write,
+                  cat("PodCertificateRequest for pod ", shown, " contains serviceAccountName (",
+                      quoted(spec["serviceAccountName"].as_string()),
+                      ") that differs from running pod (", quoted(account.as_string()), ")"));
+  }
+  DIBS_TRY(const Value owner, named_object(write, lookups, "service account", "serviceaccounts",
+                                           write.name_space, account.as_string()));
+  const std::string_view uid = owner["metadata"]["uid"].as_string();
+  if (spec["serviceAccountUID"].as_string() != uid) {
+    return Error::plain(cat("PodCertificateRequest for pod ", shown, " names service account UID ",
+                            quoted(spec["serviceAccountUID"].as_string()),
+                            ", which differs from the running service account (", quoted(uid),
+                            ")"));
+  }
+  const std::string signer = spec["signerName"].str();
+  if (pod_uses_signer(pod, signer)) return success();
+  RequestAttributes what;
+  what.user = write.user;
+  what.verb = "request-serviceaccounts-podcertificate-signer";
+  what.group = write.group;
+  what.version = "v1";
+  // A resource cannot have a slash in its name.
+  what.resource = signer;
+  for (char& c : what.resource) c = c == '/' ? ':' : c;
+  what.name_space = write.name_space;
+  what.name = spec["serviceAccountName"].str();
+  if (lookups.authorize(what).allowed) return success();
+  return refuse(write,
+                cat("pod ", shown, " does not mount a podCertificate projected volume for signer ",
+                    quoted(signer)));
+}
+
+Result<> check_pod_certificate(const NodeWrite& write, const NodeLookups& lookups,
+                               const std::string& node) {
+  if (write.operation != NodeOperation::create) {
+    return refuse(write, cat("unexpected operation ", name_of(write.operation)));
+  }
+  if (!write.subresource.empty()) {
+    return refuse(write, cat("unexpected subresource ", write.subresource));
+  }
+  const Value& spec = (*write.object)["spec"];
+  const std::string name = spec["nodeName"].str();
+  const std::string pod_name = spec["podName"].str();
+  const std::string shown = quoted(cat(write.name_space, "/", pod_name));
+  if (name != node) {
+    return refuse(write, cat("PodCertificateRequest.Spec.NodeName=", quoted(name),
+                             ", which is not the requesting node ", quoted(node)));
+  }
+  DIBS_TRY(const Value own, named_object(write, lookups, "node", "nodes", "", name));
+  const std::string_view node_uid = own["metadata"]["uid"].as_string();
+  if (spec["nodeUID"].as_string() != node_uid) {
+    return Error::plain(cat("PodCertificateRequest for pod ", shown, " names node UID ",
+                            quoted(spec["nodeUID"].as_string()),
+                            ", inconsistent with the running node (", quoted(node_uid), ")"));
+  }
+  DIBS_TRY(const Value pod,
+           named_object(write, lookups, "pod", "pods", write.name_space, pod_name));
+  const std::string_view pod_uid = pod["metadata"]["uid"].as_string();
+  if (spec["podUID"].as_string() != pod_uid) {
+    return Error::plain(cat("PodCertificateRequest for pod ", shown, " contains pod UID (",
+                            quoted(spec["podUID"].as_string()), ") which differs from running pod ",
+                            quoted(pod_uid)));
+  }
+  if (pod["spec"]["nodeName"].as_string() != name) {
+    return refuse(write, cat("pod ", shown, " is not running on node ", quoted(name),
+                             " named in the PodCertificateRequest"));
+  }
+  return check_certificate_pod(write, lookups, pod, shown);
+}
+
 Result<> check_core(const NodeWrite& write, const NodeLookups& lookups, const std::string& node) {
   if (write.resource == "pods") {
     if (write.subresource.empty()) return check_pod(write, lookups, node);
@@ -413,6 +515,9 @@ Result<> check_node_write(const NodeWrite& write, const NodeLookups& lookups) {
   }
   if (write.group == "certificates.k8s.io" && write.resource == "certificatesigningrequests") {
     return check_signing_request(write, *node);
+  }
+  if (write.group == "certificates.k8s.io" && write.resource == "podcertificaterequests") {
+    return check_pod_certificate(write, lookups, *node);
   }
   return success();
 }

@@ -225,6 +225,25 @@ std::vector<std::string> fields_of(std::string_view line) {
 
 }  // namespace
 
+std::vector<std::string> TokenOptions::api_audiences() const {
+  if (!audiences.empty()) return audiences;
+  std::vector<std::string> all = {issuer};
+  all.insert(all.end(), more_issuers.begin(), more_issuers.end());
+  return all;
+}
+
+std::vector<std::string> TokenOptions::own_audiences(const std::vector<std::string>& wanted) const {
+  std::vector<std::string> own = api_audiences();
+  if (wanted.empty()) return own;
+  std::erase_if(own, [&](const std::string& one) { return !has(wanted, one); });
+  return own;
+}
+
+bool TokenOptions::is_issuer(std::string_view name) const {
+  return name == issuer ||
+         std::find(more_issuers.begin(), more_issuers.end(), name) != more_issuers.end();
+}
+
 Result<PreparedToken> prepare_token(const Value& account, const Value& request,
                                     const TokenOptions& options, const TokenLookup& lookup,
                                     Time now, std::string_view id) {
@@ -233,6 +252,14 @@ Result<PreparedToken> prepare_token(const Value& account, const Value& request,
   std::int64_t seconds =
       spec["expirationSeconds"].is_null() ? kDefaultSeconds : spec["expirationSeconds"].as_int();
   DIBS_CHECK(check_request(account, request, seconds));
+  PreparedToken prepared;
+  const std::int64_t most =
+      std::chrono::duration_cast<std::chrono::seconds>(options.max_life).count();
+  if (most > 0 && seconds > most) {
+    prepared.warnings.push_back(
+        cat("requested expiration of ", seconds, " seconds shortened to ", most, " seconds"));
+    seconds = most;
+  }
   std::vector<std::string> api = options.api_audiences();
   std::vector<std::string> audiences = texts_of(spec["audiences"]);
   if (audiences.empty()) audiences = api;
@@ -253,7 +280,6 @@ Result<PreparedToken> prepare_token(const Value& account, const Value& request,
   Value audience_list = Value::array();
   for (const std::string& audience : audiences) audience_list.push(audience);
 
-  PreparedToken prepared;
   prepared.claims = Value::object(
       {{"aud", audience_list},
        {"exp", static_cast<long>(issued + lifetime)},
@@ -283,7 +309,7 @@ Result<VerifiedToken> verify_claims(const Value& claims, const std::vector<std::
                                     const TokenOptions& options, const TokenLookup& lookup,
                                     Time now) {
   const Value& private_claims = claims["kubernetes.io"];
-  if (claims["iss"].as_string() != options.issuer || !private_claims.is_object()) {
+  if (!options.is_issuer(claims["iss"].as_string()) || !private_claims.is_object()) {
     return unauthorized("");
   }
   VerifiedToken verified;

@@ -3,28 +3,17 @@
 #include <map>
 #include <utility>
 
-#include "api/merge/selectors.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "server/audit.h"
-#include "server/plugins/admission_policies_request.h"
-#include "server/plugins/admission_policies_source.h"
+#include "server/plugins/admission_policies_selection.h"
 #include "server/plugins/plugins.h"
-#include "server/presenting.h"
 #include "server/status.h"
-#include "server/stored.h"
 
 namespace dibs::server {
 namespace {
 
 constexpr std::size_t kLongestAnnotation = 10 * 1024;
-
-/// Policies are not asked about themselves: one that denies everything could not be taken back.
-bool is_exempt(const Write& request) {
-  return request.resource.group == "admissionregistration.k8s.io" &&
-         (request.resource.plural.ends_with("admissionpolicies") ||
-          request.resource.plural.ends_with("admissionpolicybindings"));
-}
 
 Code code_of(std::string_view reason) {
   if (reason == "Forbidden") return Code::forbidden;
@@ -48,100 +37,24 @@ class Asking {
       : request_(request), sources_(sources), seen_(request, sources) {}
 
   Result<> ask(const PolicySet& set) {
-    for (const BoundPolicy& bound : set) DIBS_CHECK(ask(bound));
+    const AdmissionPolicy* last = nullptr;
+    for (PolicyInvocation& one : select_policies(set, seen_, sources_)) {
+      if (last != nullptr && last != one.policy) tell_annotations(*last);
+      last = one.policy;
+      if (!one.fault.empty()) {
+        misconfigured(one);
+        continue;
+      }
+      DIBS_TRY(api::PolicyInput input, seen_.input(one.served));
+      input.params = std::move(one.params);
+      take(*one.policy, *one.binding, one.policy->program->evaluate(input));
+    }
+    if (last != nullptr) tell_annotations(*last);
     if (!denied_) return success();
     return *denied_;
   }
 
  private:
-  Result<> ask(const BoundPolicy& bound) {
-    const AdmissionPolicy& policy = *bound.policy;
-    auto matched = policy.constraints.match(seen_.question());
-    if (!matched.ok()) {
-      misconfigured(policy, nullptr, matched.error().message());
-      return success();
-    }
-    if (!matched->matches) return success();
-    ResourcePtr params;
-    if (!policy.param_kind.is_null()) {
-      params = find_kind(policy.param_kind_name);
-      if (!params) {
-        const api::GroupVersionKind& kind = policy.param_kind_name;
-        misconfigured(policy, nullptr,
-                      cat("failed to find resource referenced by paramKind: '", kind.group, "/",
-                          kind.version, ", Kind=", kind.kind, "'"));
-        return success();
-      }
-    }
-    for (const auto& binding : bound.bindings) {
-      auto in_binding = binding->resources.match(seen_.question());
-      if (!in_binding.ok()) {
-        misconfigured(policy, binding.get(), in_binding.error().message());
-        continue;
-      }
-      if (!in_binding->matches) continue;
-      std::vector<Value> given;
-      if (std::string fault = collect(binding->param_reference, params.get(), given);
-          !fault.empty()) {
-        misconfigured(policy, binding.get(), fault);
-        continue;
-      }
-      for (Value& one : given) {
-        DIBS_TRY(api::PolicyInput input, seen_.input(matched->served));
-        input.params = std::move(one);
-        take(policy, *binding, policy.program->evaluate(input));
-      }
-    }
-    tell_annotations(policy);
-    return success();
-  }
-
-  ResourcePtr find_kind(const api::GroupVersionKind& kind) const {
-    const ResourceSet& set = seen_.resources();
-    const api::ResourceInfo* info = set.catalog.find_kind(kind.group, kind.version, kind.kind);
-    return info ? set.find(info->group, info->version, info->plural) : nullptr;
-  }
-
-  /// The parameters that a binding means; one null where it has none. Returns what is wrong, or "".
-  std::string collect(const Value& reference, const Resource* resource,
-                      std::vector<Value>& out) const {
-    if (resource == nullptr || reference.is_null()) {
-      out.emplace_back();
-      return {};
-    }
-    std::string name_space;
-    if (resource->namespaced) {
-      name_space = reference["namespace"].as_string();
-      if (name_space.empty()) name_space = seen_.question().name_space;
-      if (name_space.empty()) {
-        return "cannot use namespaced paramRef in policy binding that matches cluster-scoped "
-               "resources";
-      }
-    } else if (!reference["namespace"].as_string().empty()) {
-      return "paramRef.namespace must not be provided for a cluster-scoped `paramKind`";
-    }
-    if (std::string_view name = reference["name"].as_string(); !name.empty()) {
-      auto object = sources_.objects.get(*resource, name_space, name);
-      if (object.ok()) out.push_back(to_served(*resource, *object));
-    } else {
-      auto selector = api::to_label_selector(reference["selector"]);
-      if (!selector.ok()) return selector.error().message();
-      store::RangeQuery query;
-      query.prefix = resource->namespace_prefix(name_space);
-      auto listing = sources_.store.range(query);
-      if (!listing.ok()) return listing.error().message();
-      for (const auto& record : listing->records) {
-        auto object = decode_stored(*record);
-        if (!object.ok() || !selector->matches((*object)["metadata"]["labels"])) continue;
-        out.push_back(to_served(*resource, *object));
-      }
-    }
-    if (out.empty() && reference["parameterNotFoundAction"].as_string() == "Deny") {
-      return "no params found for policy binding with `Deny` parameterNotFoundAction";
-    }
-    return {};
-  }
-
   void take(const AdmissionPolicy& policy, const PolicyBinding& binding,
             const api::PolicyVerdict& verdict) {
     for (std::size_t i = 0; i < verdict.decisions.size(); ++i) {
@@ -201,10 +114,8 @@ class Asking {
     request_.context.warn(std::move(text));
   }
 
-  void misconfigured(const AdmissionPolicy& policy, const PolicyBinding* binding,
-                     std::string_view why) {
-    if (policy.ignores_failures) return;
-    deny(policy, binding, cat("failed to configure ", binding ? "binding: " : "policy: ", why), "");
+  void misconfigured(const PolicyInvocation& one) {
+    if (!one.policy->ignores_failures) deny(*one.policy, one.binding, one.fault, "");
   }
 
   void deny(const AdmissionPolicy& policy, const PolicyBinding* binding, std::string_view why,
@@ -232,23 +143,18 @@ class AdmissionPolicies : public AdmissionPlugin {
   explicit AdmissionPolicies(PluginSources sources)
       : sources_(sources),
         source_(sources.runtime.clock, sources.store,
-                prefix(sources, "validatingadmissionpolicies"),
-                prefix(sources, "validatingadmissionpolicybindings")) {}
+                policies_prefix(sources, "validatingadmissionpolicies"),
+                policies_prefix(sources, "validatingadmissionpolicybindings")) {}
   std::string_view name() const override { return "ValidatingAdmissionPolicy"; }
 
   Result<> validate(const Write& request) override {
-    if (request.follows || is_exempt(request)) return success();
+    if (is_exempt_from_policies(request)) return success();
     auto set = source_.current();
     if (!set) return success();
     return Asking(request, sources_).ask(*set);
   }
 
  private:
-  static std::string prefix(const PluginSources& sources, std::string_view plural) {
-    auto resource = sources.resources.get()->find_plural("admissionregistration.k8s.io", plural);
-    return resource ? resource->storage_prefix : "";
-  }
-
   PluginSources sources_;
   PolicySource source_;
 };

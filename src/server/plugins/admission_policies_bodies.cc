@@ -43,16 +43,20 @@ Value stream_options(const Context& context) {
 }  // namespace
 
 Result<> admit_body(const AdmissionChain& chain, Context& context, Operation operation,
-                    Value body) {
+                    Value& body) {
   Write write(context, *context.resource, Verb::create);
   write.operation = operation;
   write.subresource = context.info.subresource;
-  write.object = std::move(body);
-  return chain.validate(write);
+  write.object = body;
+  DIBS_CHECK(chain.mutate_unstored(write));
+  DIBS_CHECK(chain.validate(write));
+  body = std::move(write.object);
+  return success();
 }
 
 Result<> admit_stream(const AdmissionChain& chain, Context& context) {
-  return admit_body(chain, context, Operation::connect, stream_options(context));
+  Value options = stream_options(context);
+  return admit_body(chain, context, Operation::connect, options);
 }
 
 }  // namespace dibs::server

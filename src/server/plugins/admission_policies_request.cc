@@ -9,22 +9,6 @@
 namespace dibs::server {
 namespace {
 
-std::string operation_name(const Write& request) {
-  // A pod is bound by creating a Binding, whatever that changes.
-  if (request.subresource == "binding") return "CREATE";
-  switch (request.operation) {
-    case Operation::create:
-      return "CREATE";
-    case Operation::update:
-      return "UPDATE";
-    case Operation::remove:
-      return "DELETE";
-    case Operation::connect:
-      return "CONNECT";
-  }
-  return {};
-}
-
 Value list_of(const std::vector<std::string>& texts) {
   Value out = Value::array();
   for (const std::string& text : texts) out.push(text);
@@ -130,6 +114,22 @@ Value visible_namespace(const Value& object) {
 
 }  // namespace
 
+std::string_view operation_name(const Write& request) {
+  // A pod is bound by creating a Binding, whatever that changes.
+  if (request.subresource == "binding") return "CREATE";
+  switch (request.operation) {
+    case Operation::create:
+      return "CREATE";
+    case Operation::update:
+      return "UPDATE";
+    case Operation::remove:
+      return "DELETE";
+    case Operation::connect:
+      return "CONNECT";
+  }
+  return {};
+}
+
 PolicyRequest::PolicyRequest(const Write& request, const PluginSources& sources)
     : request_(request),
       sources_(sources),
@@ -196,14 +196,14 @@ const std::vector<api::ServedAs>& PolicyRequest::equivalents() {
   return equivalents_;
 }
 
-Value PolicyRequest::shown(const Resource& resource, const Value* stored) const {
-  if (stored == nullptr) return nullptr;
+Result<Value> PolicyRequest::shown(const Resource& resource, const Value* stored) const {
+  if (stored == nullptr) return Value();
   // These come as the body that was sent.
   if (request_.operation == Operation::connect ||
       (request_.operation == Operation::create && !request_.subresource.empty())) {
     return *stored;
   }
-  Value served = to_served(resource, *stored);
+  DIBS_TRY(Value served, to_served(resource, *stored));
   if (request_.subresource != "scale") return served;
   if (!resource.custom_kind) return api::scale_of(served);
   const api::ScalePaths* paths = scale_paths(*resource.custom_kind, resource.version);
@@ -230,21 +230,26 @@ Value PolicyRequest::request_value(const api::ServedAs& served, const Resource& 
   return out;
 }
 
-Result<api::PolicyInput> PolicyRequest::input(const api::ServedAs& served) {
-  std::string key = cat(served.group, "/", served.version, "/", served.resource);
-  if (auto found = inputs_.find(key); found != inputs_.end()) return found->second;
+Result<api::PolicyInput> PolicyRequest::view(const api::ServedAs& served) const {
   ResourcePtr other = resources_->find(served.group, served.version, served.resource);
   const Resource& resource = other ? *other : request_.resource;
   api::PolicyInput made;
   if (!binding_.is_null()) {
     made.object = binding_;
   } else {
-    made.object = shown(resource, request_.object_if_any());
-    made.old_object = shown(resource, request_.old_if_any());
+    DIBS_TRY(made.object, shown(resource, request_.object_if_any()));
+    DIBS_TRY(made.old_object, shown(resource, request_.old_if_any()));
   }
+  made.request = request_value(served, resource);
+  return made;
+}
+
+Result<api::PolicyInput> PolicyRequest::input(const api::ServedAs& served) {
+  std::string key = cat(served.group, "/", served.version, "/", served.resource);
+  if (auto found = inputs_.find(key); found != inputs_.end()) return found->second;
+  DIBS_TRY(api::PolicyInput made, view(served));
   DIBS_TRY(Value object, name_space());
   made.namespace_object = visible_namespace(object);
-  made.request = request_value(served, resource);
   if (!authorize_) {
     authorize_ = std::make_shared<const cel::Authorize>(
         authorizer_of(sources_.access, request_.context.user));

@@ -17,6 +17,9 @@
 
 namespace dibs::server {
 
+/// As policies and webhooks are told it: "CREATE".
+std::string_view operation_name(const Write& request);
+
 class PolicyRequest {
  public:
   PolicyRequest(const Write& request, const PluginSources& sources);
@@ -28,13 +31,18 @@ class PolicyRequest {
 
   /// The namespace, or null. Errors: not_found.
   Result<Value> name_space();
-  /// All but the parameters, in the version that a rule matched.
+  /// The objects and the request in the version that a rule matched, and nothing else.
+  /// Errors: of a conversion webhook.
+  Result<api::PolicyInput> view(const api::ServedAs& served) const;
+  /// All but the parameters, in that version.
   Result<api::PolicyInput> input(const api::ServedAs& served);
+  /// The object of the write is another one now.
+  void forget() { inputs_.clear(); }
 
  private:
   Result<Value> namespace_labels();
   const std::vector<api::ServedAs>& equivalents();
-  Value shown(const Resource& resource, const Value* stored) const;
+  Result<Value> shown(const Resource& resource, const Value* stored) const;
   Value request_value(const api::ServedAs& served, const Resource& resource) const;
 
   const Write& request_;

@@ -1,5 +1,7 @@
 #include "server/plugins/admission_policies_source.h"
 
+#include <utility>
+
 #include "base/log.h"
 #include "server/stored.h"
 
@@ -27,6 +29,7 @@ std::shared_ptr<const AdmissionPolicy> compile(const Value& object) {
   made->param_kind = spec["paramKind"];
   if (!made->param_kind.is_null()) made->param_kind_name = kind_name(made->param_kind);
   made->ignores_failures = spec["failurePolicy"].as_string() == "Ignore";
+  made->may_be_asked_again = spec["reinvocationPolicy"].as_string() == "IfNeeded";
   made->program = api::CompiledPolicy::compile(object);
   return made;
 }
@@ -57,12 +60,17 @@ std::shared_ptr<const PolicySet> PolicySource::current() {
   bool due = is_due();
   if (!due && !any_.load(std::memory_order_relaxed)) return nullptr;
   MutexLock lock(mutex_);
-  // Cleared first: what changes while the watches are read leaves its mark again.
-  if (due && stale_.exchange(false)) {
-    for (Follower* follower : {&policies_, &bindings_}) {
-      if (follower->watch == nullptr || !pump(*follower)) open(*follower);
+  if (due) {
+    // Until it is known which there are, nobody passes by without the lock.
+    any_ = true;
+    // Cleared first: what changes while the watches are read leaves its mark again.
+    if (stale_.exchange(false)) {
+      for (Follower* follower : {&policies_, &bindings_}) {
+        if (follower->watch == nullptr || !pump(*follower)) open(*follower);
+      }
+      rebuild();
     }
-    rebuild();
+    any_ = set_ != nullptr;
   }
   return set_;
 }
@@ -79,20 +87,25 @@ bool PolicySource::is_due() const {
 void PolicySource::open(Follower& follower) {
   if (follower.prefix.empty()) return;
   follower.watch.reset();
-  if (&follower == &policies_) {
-    stored_policies_.clear();
-  } else {
-    stored_bindings_.clear();
-  }
   store::RangeQuery query;
   query.prefix = follower.prefix;
   auto listing = store_.range(query);
   if (listing.ok()) {
-    for (const auto& record : listing->records) {
-      take(follower, std::string(record->key), record.get());
-    }
     auto watch = store_.watch(follower.prefix, listing->revision, [this] { mark(); });
     if (watch.ok()) {
+      // What is known is forgotten only for what takes its place: without its policies everything
+      // would pass.
+      const bool is_policy = &follower == &policies_;
+      auto policies =
+          is_policy ? std::exchange(stored_policies_, {}) : decltype(stored_policies_)();
+      auto bindings =
+          is_policy ? decltype(stored_bindings_)() : std::exchange(stored_bindings_, {});
+      for (const auto& record : listing->records) {
+        const std::string key(record->key);
+        if (take(follower, key, record.get())) continue;
+        if (auto known = policies.extract(key)) stored_policies_.insert(std::move(known));
+        if (auto known = bindings.extract(key)) stored_bindings_.insert(std::move(known));
+      }
       follower.watch = std::move(watch).value();
       if (pump(follower)) return;
     }
@@ -110,7 +123,7 @@ bool PolicySource::pump(Follower& follower) {
   }
 }
 
-void PolicySource::take(const Follower& follower, const std::string& key,
+bool PolicySource::take(const Follower& follower, const std::string& key,
                         const store::Record* record) {
   bool is_policy = &follower == &policies_;
   if (record == nullptr) {
@@ -119,15 +132,19 @@ void PolicySource::take(const Follower& follower, const std::string& key,
     } else {
       stored_bindings_.erase(key);
     }
-    return;
+    return true;
   }
   auto object = decode_stored(*record);
-  if (!object.ok()) return;
+  if (!object.ok()) {
+    log::warn("an admission policy cannot be read", {{"key", key}, {"error", object.error()}});
+    return false;
+  }
   if (is_policy) {
     stored_policies_[key] = {std::move(object).value(), nullptr};
   } else {
     stored_bindings_[key] = read_binding(*object);
   }
+  return true;
 }
 
 void PolicySource::rebuild() {
@@ -144,7 +161,6 @@ void PolicySource::rebuild() {
     bound.policy = policy.compiled;
     set->push_back(std::move(bound));
   }
-  any_ = !set->empty();
   set_ = set->empty() ? nullptr : std::move(set);
 }
 

@@ -31,6 +31,7 @@ struct AdmissionPolicy {
   Value param_kind;                       // null: no parameters
   api::GroupVersionKind param_kind_name;  // the same
   bool ignores_failures = false;
+  bool may_be_asked_again = false;  // of one that mutates
   std::shared_ptr<const api::CompiledPolicy> program;
 };
 
@@ -39,7 +40,7 @@ struct PolicyBinding {
   std::string policy;
   api::MatchResources resources;
   Value param_reference;  // null: none
-  Value actions;
+  Value actions;          // of one that validates
 };
 
 struct BoundPolicy {
@@ -50,6 +51,7 @@ using PolicySet = std::vector<BoundPolicy>;  // by name
 
 class PolicySource {
  public:
+  /// Without a prefix there are never any.
   PolicySource(runtime::Clock& clock, store::Store& store, std::string policy_prefix,
                std::string binding_prefix);
   ~PolicySource();
@@ -69,7 +71,8 @@ class PolicySource {
   void open(Follower& follower) DIBS_REQUIRES(mutex_);
   /// False when the watch fell behind.
   bool pump(Follower& follower) DIBS_REQUIRES(mutex_);
-  void take(const Follower& follower, const std::string& key, const store::Record* record)
+  /// False when it cannot be read: what was known of it stays.
+  bool take(const Follower& follower, const std::string& key, const store::Record* record)
       DIBS_REQUIRES(mutex_);
   void rebuild() DIBS_REQUIRES(mutex_);
 

@@ -14,15 +14,6 @@ std::string device_of(const Value& result) {
              result["device"].as_string());
 }
 
-// Capacities of the driver's own domain are named with or without it.
-std::string_view short_name(std::string_view name, std::string_view driver) {
-  if (name.size() > driver.size() + 1 && name.substr(0, driver.size()) == driver &&
-      name[driver.size()] == '/') {
-    return name.substr(driver.size() + 1);
-  }
-  return name;
-}
-
 void add_consumed(const Value& consumed, std::string_view driver, api::Amounts& sum) {
   api::Amounts amounts;
   for (const auto& [name, amount] : consumed.members()) {
@@ -34,6 +25,14 @@ void add_consumed(const Value& consumed, std::string_view driver, api::Amounts& 
 constexpr std::string_view kNamedResource = "named resource ";
 
 }  // namespace
+
+std::string_view short_name(std::string_view name, std::string_view driver) {
+  if (name.size() > driver.size() + 1 && name.substr(0, driver.size()) == driver &&
+      name[driver.size()] == '/') {
+    return name.substr(driver.size() + 1);
+  }
+  return name;
+}
 
 std::vector<DeviceHold> holds_of(const Value& claim) {
   std::vector<DeviceHold> holds;

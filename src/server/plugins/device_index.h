@@ -28,6 +28,9 @@ struct DeviceHold {
   Value consumed;     // consumedCapacity, of a share
 };
 
+/// Capacities of the driver's own domain are named with or without it: the name without.
+std::string_view short_name(std::string_view name, std::string_view driver);
+
 /// What a claim's status holds. Access for administration takes no device away from anybody.
 std::vector<DeviceHold> holds_of(const Value& claim);
 

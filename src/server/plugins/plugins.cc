@@ -43,14 +43,25 @@ void add_admission_plugins(AdmissionChain& chain, PluginSources sources) {
   chain.add(make_default_tolerations());
   chain.add(make_default_storage_class(sources));
   chain.add(make_storage_protection());
+  chain.add(make_pod_group_protection());
   chain.add(make_claim_resize(sources));
   chain.add(make_runtime_class(sources));
+  chain.add(make_default_ingress_class(sources));
   chain.add(make_pod_resize(sources));
-  chain.add(make_certificates(sources));
+  // Whoever answers for rights comes after those who may change the object.
+  chain.add(make_mutating_policies(sources));
+  chain.add(make_mutating_webhooks(sources));
+  chain.add(make_certificate_request_author());
+  chain.add(make_certificate_approval(sources));
+  chain.add(make_certificate_signing(sources));
+  chain.add(make_certificate_subject_restriction());
+  chain.add(make_trust_bundle_attest(sources));
+  chain.add(make_pod_certificates(sources));
   chain.add(make_role_escalation(sources));
   chain.add(make_param_access(sources));
   chain.add(make_service_addresses(sources));
   chain.add(make_admission_policies(sources));
+  chain.add(make_validating_webhooks(sources));
   chain.add(make_admin_access(sources));
   chain.add(make_claim_status_authorization(sources));
   chain.add(make_device_names(sources));

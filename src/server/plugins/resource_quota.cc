@@ -1,38 +1,67 @@
 // ResourceQuotas: a write that would use more than is left is refused; what it uses is written into
-// the quota first.
+// the quota in the same transaction.
 //
-// Only quotas whose status.hard is set count. The usage is charged by a conditional write of the
-// quota, so that two creations cannot use the same rest. It outlasts the write: a charge for one
-// that then fails is found by whoever recounts the quota. So it is made in the last step, when
-// nearly all who might refuse have been asked.
+// Only quotas whose status.hard is set count. The transaction expects each quota as it was judged,
+// so two creations cannot use the same rest, on whichever servers, and no charge is without its
+// object. Of all that are charged to one namespace one would win and the others begin again; so
+// here they queue (write_turns.h), and only those of other servers race.
 #include "api/kinds/cluster/quota.h"
 #include "server/plugins/plugins.h"
+#include "server/plugins/write_turns.h"
 #include "server/stored.h"
 
 namespace dibs::server {
 namespace {
-
-constexpr int kRaces = 20;
 
 class ResourceQuota : public AdmissionPlugin {
  public:
   explicit ResourceQuota(PluginSources sources) : sources_(sources) {}
   std::string_view name() const override { return "ResourceQuota"; }
 
+  /// What is stored is judged when it is charged.
   Result<> validate(const Write& write) override {
-    if (!write.resource.namespaced || write.operation == Operation::remove ||
-        write.object.is_null())
-      return success();
-    // A resize counts as the pod itself does.
-    const bool resize = write.is("", "pods") && write.subresource == "resize";
-    if ((!write.subresource.empty() && !resize) || write.is("", "resourcequotas")) return success();
-    if (write.operation == Operation::create && !write.object.contains("metadata"))
-      return success();
+    if (!write.is_dry_run() || !counts(write)) return success();
     if (write.operation == Operation::create &&
         !sources_.find(write.resource.group, write.resource.plural, write.name_space, write.name)
              .is_null()) {
-      return success();  // it exists: the answer will say so, and nothing is used
+      return success();  // the answer will say so
     }
+    DIBS_CHECK(charges_of(write));
+    return success();
+  }
+
+  Result<bool> charge(Write& write, const std::function<void()>& go_on) override {
+    if (!counts(write)) return true;
+    DIBS_TRY(auto quotas, charges_of(write));
+    if (quotas.empty()) return true;
+    if (go_on) {
+      if (!turns_->take(write.name_space, write, go_on)) return false;
+      // Those before have changed it.
+      DIBS_TRY(quotas, charges_of(write));
+    }
+    const auto resource = sources_.resources.get()->find("", "v1", "resourcequotas");
+    for (const Value& quota : quotas) {
+      const Value& metadata = quota["metadata"];
+      const store::Revision judged = std::atoll(metadata["resourceVersion"].str().c_str());
+      write.fences.push_back(
+          stored_op(resource->key(write.name_space, metadata["name"].as_string()), quota, judged));
+    }
+    return true;
+  }
+
+ private:
+  static bool counts(const Write& write) {
+    if (!write.resource.namespaced || write.object.is_null() || write.outcome.removed) return false;
+    // A resize counts as the pod itself does.
+    const bool resize = write.is("", "pods") && write.subresource == "resize";
+    if ((!write.subresource.empty() && !resize) || write.is("", "resourcequotas")) return false;
+    return write.operation != Operation::create || write.object.contains("metadata");
+  }
+
+  /// The quotas that the write changes, changed. Errors: forbidden, where one has not enough left.
+  Result<std::vector<Value>> charges_of(const Write& write) const {
+    const auto quotas = sources_.list("", "resourcequotas", write.name_space);
+    if (quotas.empty()) return std::vector<Value>();
     api::QuotaSources sources;
     if (write.resource.features && write.resource.features->on("DRAExtendedResource")) {
       sources.extended = [this](std::string_view device_class) {
@@ -48,37 +77,15 @@ class ResourceQuota : public AdmissionPlugin {
         return sources_.list("resource.k8s.io", "resourceclaims", name_space);
       };
     }
-    for (int race = 0; race < kRaces; ++race) {
-      auto quotas = sources_.list("", "resourcequotas", write.name_space);
-      if (quotas.empty()) return success();
-      auto charged =
-          api::charge_quotas(quotas, write.resource.group, write.resource.plural, write.object,
-                             write.old_if_any(), write.context.now, sources);
-      if (!charged.ok()) return refuse(write, charged.error().message());
-      if (charged->empty() || write.context.dry_run) return success();
-      auto stored = store(*charged);
-      if (stored.ok() || stored.error().code() != Code::conflict) return stored;
-    }
-    return Error(Code::conflict, "the quota of the namespace changes too fast; try again");
-  }
-
- private:
-  /// Errors: conflict, when a quota has changed meanwhile; of the store.
-  Result<> store(const std::vector<Value>& quotas) {
-    auto resource = sources_.resources.get()->find("", "v1", "resourcequotas");
-    std::vector<store::Op> ops;
-    for (const Value& quota : quotas) {
-      const Value& metadata = quota["metadata"];
-      std::string key =
-          resource->key(metadata["namespace"].as_string(), metadata["name"].as_string());
-      store::Revision expected = std::atoll(metadata["resourceVersion"].str().c_str());
-      ops.push_back({key, share(encode_stored(quota)), expected});
-    }
-    DIBS_CHECK(sources_.store.commit(std::move(ops)));
-    return success();
+    auto charged = api::charge_quotas(quotas, write.resource.group, write.resource.plural,
+                                      write.object, write.old_if_any(), write.context.now, sources);
+    if (!charged.ok()) return refuse(write, charged.error().message());
+    return charged;
   }
 
   PluginSources sources_;
+  const std::shared_ptr<WriteTurns> turns_ =
+      std::make_shared<WriteTurns>();  // one for each namespace
 };
 
 }  // namespace

@@ -2,8 +2,10 @@
 // cluster.
 //
 // What is taken is read from the Services themselves, so there is nothing to repair after a crash;
-// one that is on its way to the store counts until its write is over. Where other servers give out
-// addresses, too, a write has the fence of each that it takes (fences.h).
+// one that is on its way to the store counts until its write is over. An IPAddress that somebody
+// else has made keeps its address from them, too, and each address that a Service gets has one in
+// the same transaction (service_cidrs.h). Where other servers give out addresses, too, a write has
+// the fence of each that it takes (fences.h).
 #include <list>
 #include <set>
 
@@ -12,10 +14,13 @@
 #include "base/strings.h"
 #include "server/fences.h"
 #include "server/plugins/plugins.h"
+#include "server/service_cidrs.h"
+#include "server/stored.h"
 
 namespace dibs::server {
 namespace {
 
+constexpr std::string_view kNetworking = "networking.k8s.io";
 constexpr int kFirstPort = 30000;
 constexpr int kLastPort = 32767;
 
@@ -51,7 +56,9 @@ class ServiceAddresses : public AdmissionPlugin {
         (type == "LoadBalancer" && service["spec"]["allocateLoadBalancerNodePorts"].as_bool(true));
     MutexLock lock(mutex_);
     Value given;
-    do {
+    const std::size_t others = write.fences.size();
+    std::string lost_before;
+    for (;;) {
       const store::Revision seen = fences_.before_judging();
       given = service;
       Taken taken = read_taken(write);
@@ -64,13 +71,120 @@ class ServiceAddresses : public AdmissionPlugin {
         give_health_port(write, given, taken, errors);
       }
       if (!errors.empty()) return errors.to_error("Service", "", write.name);
-      if (fences_.guard(write, newly_taken(write.old, given), seen)) break;
-    } while (true);
+      if (!fences_.guard(write, newly_taken(write.old, given), seen)) continue;
+      std::string lost = tell_addresses(write, write.old, given);
+      if (lost.empty()) break;
+      // Somebody has made its IPAddress since it was found to be free.
+      write.fences.erase(write.fences.begin() + static_cast<std::ptrdiff_t>(others),
+                         write.fences.end());
+      if (lost == lost_before) {
+        const api::Path spec("spec");
+        errors.invalid(spec.child("clusterIPs"), Value::array({lost}), already_allocated(lost));
+        return errors.to_error("Service", "", write.name);
+      }
+      lost_before = std::move(lost);
+    }
     write.object = std::move(given);
     return std::make_unique<Hold>(*this, write.object);
   }
 
+  void give_back(Write& write) override {
+    if (write.is("", "services")) tell_addresses(write, write.old, Value());
+  }
+
+  /// A range that others have addresses of already would take them away from them.
+  void judge(const Write& write, api::FieldErrors& errors) override {
+    if (!write.is(kNetworking, "servicecidrs") || write.operation != Operation::create) return;
+    const Value& cidrs = write.object["spec"]["cidrs"];
+    const api::Path spec("spec");
+    const api::Path path = spec.child("cidrs");
+    for (std::size_t i = 0; i < cidrs.size(); ++i) {
+      const auto range = Ipv4Range::parse(cidrs[i].as_string());
+      if (!range.ok()) continue;
+      for (const Value& node : sources_.list("", "nodes", "")) {
+        const std::string there = overlap_with(*range, node);
+        if (there.empty()) continue;
+        errors.invalid(
+            path.index(i), cidrs[i],
+            cat("must not have ", there, " of the node ", node["metadata"]["name"].as_string()));
+        break;
+      }
+    }
+  }
+
  private:
+  /// What of a node lies in the range; "": nothing.
+  static std::string overlap_with(const Ipv4Range& range, const Value& node) {
+    for (const Value& address : node["status"]["addresses"].items()) {
+      const auto number = parse_ipv4(address["address"].as_string());
+      if (number && range.contains(*number))
+        return cat("the address ", address["address"].as_string());
+    }
+    for (const Value& cidr : node["spec"]["podCIDRs"].items()) {
+      const auto pods = Ipv4Range::parse(cidr.as_string());
+      if (pods.ok() && pods->overlaps(range)) return cat("the pods' range ", cidr.as_string());
+    }
+    return {};
+  }
+
+  /// Null in releases that have no such objects.
+  ResourcePtr addresses() const {
+    return sources_.resources.get()->find_plural(kNetworking, "ipaddresses");
+  }
+
+  /// Where Services get their addresses of.
+  std::vector<Ipv4Range> ranges() const {
+    if (!sources_.resources.get()->find_plural(kNetworking, "servicecidrs")) return {range_};
+    return usable_ranges(sources_.list(kNetworking, "servicecidrs", ""));
+  }
+
+  /// Writes and removes the IPAddresses of what changes. Gives an address that has turned out to be
+  /// somebody else's, or "".
+  std::string tell_addresses(Write& write, const Value& old, const Value& service) const {
+    const ResourcePtr resource = addresses();
+    if (!resource) return {};
+    Taken before;
+    add(old, before);
+    Taken now;
+    add(service, now);
+    const std::string own = cat(write.name_space, "/", write.name);
+    const auto put = [&](const std::string& address, SharedBytes bytes) {
+      const std::string key = resource->key("", address);
+      const auto record = sources_.store.get(key);
+      if (record ? !is_of(*record, own) : bytes == nullptr) return !record;
+      write.fences.push_back({key, std::move(bytes), record ? record->modified : 0});
+      return true;
+    };
+    for (const std::string& address : before.addresses) {
+      if (!now.addresses.contains(address) && address != "None") put(address, nullptr);
+    }
+    for (const std::string& address : now.addresses) {
+      if (before.addresses.contains(address) || address == "None") continue;
+      auto bytes = share(encode_stored(ip_address(*resource, address, write.name_space, write.name,
+                                                  runtime::make_uuid(sources_.runtime.random),
+                                                  write.context.now)));
+      if (!put(address, std::move(bytes))) return address;
+    }
+    return {};
+  }
+
+  static std::string already_allocated(const std::string& address) {
+    return cat("failed to allocate IP ", address, ": provided IP is already allocated");
+  }
+
+  static bool is_of(const store::Record& record, const std::string& service) {
+    const auto object = decode_stored(record);
+    return object.ok() && service_of_address(*object) == service;
+  }
+
+  /// Somebody has it by an IPAddress, who is not this Service.
+  bool is_reserved(const Write& write, const std::string& address) const {
+    const ResourcePtr resource = addresses();
+    if (!resource) return false;
+    const auto record = sources_.store.get(resource->key("", address));
+    return record && !is_of(*record, cat(write.name_space, "/", write.name));
+  }
+
   /// What the Service did not have before. Empty where there are no fences.
   std::vector<std::string> newly_taken(const Value& old, const Value& service) const {
     std::vector<std::string> things;
@@ -192,39 +306,56 @@ class ServiceAddresses : public AdmissionPlugin {
     if (!address.empty() && write.old["spec"]["clusterIP"].as_string() == address) return;
     api::Path path = api::Path("spec");
     if (address.empty()) {
-      // The lower part is left to those who choose their address, where there is room for one.
-      const auto size = static_cast<std::uint32_t>(range_.size());
-      const std::uint32_t offset =
-          size <= 32 ? 1 : std::min<std::uint32_t>(std::max<std::uint32_t>(16, size / 16), 256);
-      std::uint32_t room = size - 1 - offset;
-      std::uint32_t start = static_cast<std::uint32_t>(sources_.runtime.random.below(room));
-      for (std::uint32_t i = 0; i < room + offset - 1 && address.empty(); ++i) {
-        std::uint32_t at = i < room ? offset + (start + i) % room : 1 + (i - room);
-        std::string candidate = range_.address(at);
-        if (!taken.addresses.contains(candidate)) address = candidate;
+      for (const Ipv4Range& range : ranges()) {
+        address = free_address(write, range, taken);
+        if (!address.empty()) break;
       }
       if (address.empty()) {
         errors.internal(path.child("clusterIP"), "failed to allocate a serviceIP: range is full");
         return;
       }
-    } else if (taken.addresses.contains(address)) {
-      errors.invalid(path.child("clusterIPs"), Value::array({address}),
-                     cat("failed to allocate IP ", address, ": provided IP is already allocated"));
+    } else if (taken.addresses.contains(address) ||
+               (in_range(address) && is_reserved(write, address))) {
+      errors.invalid(path.child("clusterIPs"), Value::array({address}), already_allocated(address));
       return;
     } else if (!in_range(address)) {
+      const std::string why =
+          addresses() ? std::string("the provided network does not match the current range")
+                      : cat("the provided IP (", address,
+                            ") is not in the valid range. The range of valid IPs is ",
+                            sources_.options.service_range);
       errors.invalid(path.child("clusterIPs"), Value::array({address}),
-                     cat("failed to allocate IP ", address, ": the provided IP (", address,
-                         ") is not in the valid range. The range of valid IPs is ",
-                         sources_.options.service_range));
+                     cat("failed to allocate IP ", address, ": ", why));
       return;
     }
     service.mut("spec").set("clusterIP", address);
     service.mut("spec").set("clusterIPs", Value::array({address}));
   }
 
+  /// "" where all are taken. The lower part is left to those who choose their address, where there
+  /// is room for one.
+  std::string free_address(const Write& write, const Ipv4Range& range, const Taken& taken) {
+    if (range.size() <= 2) return {};
+    const std::uint64_t size = range.size();
+    const std::uint64_t offset =
+        size <= 32 ? 1 : std::min<std::uint64_t>(std::max<std::uint64_t>(16, size / 16), 256);
+    const std::uint64_t room = size - 1 - offset;
+    const std::uint64_t start = sources_.runtime.random.below(room);
+    for (std::uint64_t i = 0; i < room + offset - 1; ++i) {
+      const std::uint64_t at = i < room ? offset + (start + i) % room : 1 + (i - room);
+      std::string candidate = range.address(static_cast<std::uint32_t>(at));
+      if (!taken.addresses.contains(candidate) && !is_reserved(write, candidate)) return candidate;
+    }
+    return {};
+  }
+
   bool in_range(const std::string& address) const {
     const auto number = parse_ipv4(address);
-    return number && *number > range_.first && *number < range_.first + range_.size() - 1;
+    if (!number) return false;
+    for (const Ipv4Range& range : ranges()) {
+      if (*number > range.first && *number < range.first + range.size() - 1) return true;
+    }
+    return false;
   }
 
   void give_ports(const Write& write, Value& service, Taken& taken, api::FieldErrors& errors) {

@@ -15,8 +15,10 @@ namespace dibs::server {
 
 class StoreFollower {
  public:
-  StoreFollower(store::Store& store, std::string prefix)
-      : store_(store), prefix_(std::move(prefix)) {}
+  /// `ready` is called, once after each catch_up(), when there is something new; it must not block.
+  StoreFollower(
+      store::Store& store, std::string prefix, std::function<void()> ready = [] {})
+      : store_(store), prefix_(std::move(prefix)), ready_(std::move(ready)) {}
 
   /// `reset`: forget everything, all objects follow. `take`: the key is what stands behind the
   /// prefix ("namespace/name"); `now` is null for a removal.
@@ -46,7 +48,7 @@ class StoreFollower {
     query.prefix = prefix_;
     auto listing = store_.range(query);
     if (!listing.ok()) return false;
-    auto watch = store_.watch(prefix_, listing->revision, [] {});
+    auto watch = store_.watch(prefix_, listing->revision, ready_);
     if (!watch.ok()) return false;
     reset();
     for (const auto& record : listing->records) take(rest(record->key), record.get());
@@ -56,6 +58,7 @@ class StoreFollower {
 
   store::Store& store_;
   std::string prefix_;
+  std::function<void()> ready_;
   std::unique_ptr<store::Watch> watch_;
 };
 

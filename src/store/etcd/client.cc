@@ -100,6 +100,7 @@ Fault fault_of(const rpc::Status& status) {
   }
   if (has(text, "too many requests")) return Fault::busy;
   if (has(text, "lease not found")) return Fault::no_lease;
+  if (has(text, "permission denied")) return Fault::denied;
   if (has(text, "has been compacted")) return Fault::compacted;
   if (status.code == Code::unauthenticated || has(text, "revision of auth store is old") ||
       has(text, "user name is empty")) {

@@ -30,6 +30,7 @@ enum class Fault {
   stale_auth,  // the token is too old: connect again; not done
   no_lease,    // the lease is over; not done
   compacted,   // the revision is gone; not done
+  denied,      // the user has no right to it; not done
   refused,     // anything else: trying again does not help; not done
 };
 Fault fault_of(const rpc::Status& status);

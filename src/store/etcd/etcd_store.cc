@@ -214,6 +214,20 @@ class EtcdStore : public Store {
     return success();
   }
 
+  Result<> compact_for_all(Revision revision) override {
+    {
+      const MutexLock lock(compact_mutex_);
+      DIBS_CHECK(mvcc_->compact(revision));
+    }
+    if (!begin()) return Error::unavailable("the store is closed");
+    auto waiter = std::make_shared<Waiter<Nothing>>();
+    compact_now(revision, Clock::now() + kWrite, 0, [this, waiter](Result<> answer) {
+      waiter->finish(std::move(answer));
+      end();
+    });
+    return waiter->wait();
+  }
+
   void close() override {
     const MutexLock close_lock(close_mutex_);
     MutexLock lock(mutex_);
@@ -388,6 +402,9 @@ class EtcdStore : public Store {
       case Fault::no_space:
         note_trouble(error, true);
         break;
+      case Fault::denied:
+        note_trouble(error, false);
+        break;
       default:
         break;
     }
@@ -538,17 +555,46 @@ class EtcdStore : public Store {
   }
 
   void compact_at(const ConnectionPtr& connection, Revision revision) {
+    begin_more();
+    send_compaction(connection, revision, [this, revision](const rpc::Status& status) {
+      if (status.ok()) {
+        log::debug("compacted etcd", {{"revision", revision}});
+      } else {
+        log::warn("etcd is not compacted", {{"error", status.message}});
+      }
+      end();
+    });
+  }
+
+  /// Whoever's turn it is.
+  void compact_now(Revision revision, Clock::time_point until, int attempts,
+                   const std::function<void(Result<>)>& done) {
+    const auto again = [this, revision, until, attempts, done](const Error& error) {
+      if (closing() || Clock::now() > until) return done(error);
+      later_.after(pause_before(attempts + 1), [this, revision, until, attempts, done] {
+        compact_now(revision, until, attempts + 1, done);
+      });
+    };
+    const ConnectionPtr connection = feed_.connection();
+    if (connection == nullptr) return again(away());
+    send_compaction(connection, revision, [again, done](const rpc::Status& status) {
+      if (status.ok()) return done(success());
+      const Fault fault = fault_of(status);
+      const Error error = error_of(fault, status).within("it is not compacted");
+      if (fault == Fault::denied || fault == Fault::refused) return done(error);
+      again(error);
+    });
+  }
+
+  /// Success also where that revision was forgotten already.
+  static void send_compaction(const ConnectionPtr& connection, Revision revision,
+                              const std::function<void(const rpc::Status&)>& done) {
     etcdserverpb::CompactionRequest request;
     request.set_revision(revision);
-    begin_more();
     connection->call("/etcdserverpb.KV/Compact", request.SerializeAsString(), kTry,
-                     [this, revision](const rpc::Reply& reply) {
-                       if (reply.status.ok()) {
-                         log::debug("compacted etcd", {{"revision", revision}});
-                       } else if (fault_of(reply.status) != Fault::compacted) {
-                         log::warn("etcd is not compacted", {{"error", reply.status.message}});
-                       }
-                       end();
+                     [done](const rpc::Reply& reply) {
+                       const bool before = fault_of(reply.status) == Fault::compacted;
+                       done(before ? rpc::Status() : reply.status);
                      });
   }
 

@@ -141,5 +141,38 @@ TEST_F(Etcd, a_name_is_in_one_of_two_places) {
   EXPECT_EQ(b->count(""), 0U);
 }
 
+std::vector<Op> group(std::size_t size, std::string_view text,
+                      std::optional<Revision> expected = {}) {
+  std::vector<Op> ops;
+  for (std::size_t i = 0; i < size; ++i) {
+    ops.push_back(put(cat("/registry/k/", i), cat(text, i), expected));
+  }
+  return ops;
+}
+
+TEST_F(Etcd, a_group_is_taken_wherever_its_keys_may_lie) {
+  const EtcdCluster cluster;
+  RawEtcd raw(cluster.port());
+  const auto store = open({.endpoints = cluster.endpoints()}, std::make_shared<Spelled>());
+
+  for (const char* text : {"public", "apart", "public"}) {
+    auto ops = group(kGroupOps, text);
+    ops.push_back(put("/registry.dibs/mark", text));
+    commit(*store, std::move(ops));
+    EXPECT_EQ(store->count("/registry/k/"), kGroupOps);
+  }
+  EXPECT_EQ(raw.get("/registry/k/7"), "<public7>");
+  EXPECT_EQ(raw.get("/registry.dibs/registry/k/7"), "-");
+  auto removals = group(kGroupOps, "");
+  for (Op& op : removals) op.value = nullptr;
+  const Revision removed = commit(*store, removals);
+  EXPECT_EQ(store->count("/registry/k/"), 0U);
+  EXPECT_EQ(commit(*store, removals), removed) << "nothing is left to remove";
+
+  const Revision made = commit(*store, group(kGroupExpecting, "apart", 0));
+  commit(*store, group(kGroupExpecting, "public", made));
+  EXPECT_EQ(value(*store, "/registry/k/59"), "public59");
+}
+
 }  // namespace
 }  // namespace dibs::store

@@ -34,6 +34,15 @@ class Builder {
   void remove(const std::string& key) {
     txn_.add_success()->mutable_request_delete_range()->set_key(key);
   }
+  /// The last operation becomes one of two, which etcd counts as one: as many changes fit as it
+  /// takes operations, wherever their keys may lie.
+  void and_remove(const std::string& key) {
+    etcdserverpb::RequestOp& last = *txn_.mutable_success()->rbegin();
+    etcdserverpb::TxnRequest both;
+    both.add_success()->Swap(&last);
+    both.add_success()->mutable_request_delete_range()->set_key(key);
+    last.mutable_request_txn()->Swap(&both);
+  }
 
  private:
   etcdserverpb::TxnRequest& txn_;
@@ -42,6 +51,7 @@ class Builder {
 
 bool changed_nothing(const etcdserverpb::TxnResponse& answer) {
   return std::all_of(answer.responses().begin(), answer.responses().end(), [](const auto& each) {
+    if (each.has_response_txn()) return changed_nothing(each.response_txn());
     return each.has_response_delete_range() && each.response_delete_range().deleted() == 0;
   });
 }
@@ -71,6 +81,7 @@ class Found {
 bool is_own_work(const Write& write, const Keys& keys, const Found& found, Revision& revision) {
   revision = 0;
   for (std::size_t i = 0; i < write.ops.size(); ++i) {
+    if (write.ops[i].only_expects) continue;
     const auto* kv = found.of(keys, write.ops[i].key);
     if (!write.sealed[i]) {
       if (kv != nullptr) return false;
@@ -87,7 +98,7 @@ bool is_own_work(const Write& write, const Keys& keys, const Found& found, Revis
 bool was_not_done(const Write& write, const Keys& keys, const Found& found) {
   return std::any_of(write.ops.begin(), write.ops.end(), [&](const Op& op) {
     const auto* kv = found.of(keys, op.key);
-    return kv != nullptr && op.expected && *op.expected == kv->mod_revision();
+    return !op.only_expects && kv != nullptr && op.expected && *op.expected == kv->mod_revision();
   });
 }
 
@@ -102,8 +113,9 @@ bool Write::puts() const {
 }
 
 bool Write::only_looks() const {
-  return unsure && std::none_of(ops.begin(), ops.end(),
-                                [](const Op& op) { return op.expected.value_or(0) != 0; });
+  return unsure && std::none_of(ops.begin(), ops.end(), [](const Op& op) {
+           return !op.only_expects && op.expected.value_or(0) != 0;
+         });
 }
 
 Result<> seal(Write& write, const AtRest* at_rest) {
@@ -141,14 +153,14 @@ std::string encode(const Write& write, const Keys& keys, const AtRest* at_rest,
       // A name is in one place only.
       if (two_places) builder.expect(other, now == then ? 0 : *op.expected);
     }
-    if (write.only_looks()) continue;
+    if (write.only_looks() || op.only_expects) continue;
     if (op.value) {
       builder.put(target, *write.sealed[i], write.leases[i], write.keeps_leases);
     } else {
       builder.remove(target);
     }
     const bool leaves_other = now != then && op.expected.value_or(1) != 0;
-    if (two_places && (leaves_other || !op.expected)) builder.remove(other);
+    if (two_places && (leaves_other || !op.expected)) builder.and_remove(other);
   }
   return txn.SerializeAsString();
 }

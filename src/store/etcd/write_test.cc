@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "proto/etcd.pb.h"
+#include "store/at_rest.h"
 
 namespace dibs::store::etcd {
 namespace {
@@ -78,6 +79,54 @@ TEST(EtcdWrite, what_only_creates_is_looked_for_and_not_written_again) {
   ASSERT_TRUE(txn.ParseFromString(tried(write)));
   EXPECT_EQ(txn.success_size(), 3);
   EXPECT_EQ(decode(write, Keys("/registry"), absent.SerializeAsString()).kind, Kind::done);
+}
+
+/// Every key may lie in two places.
+class Twofold : public AtRest {
+ public:
+  Result<std::string> seal(std::string_view, std::string_view value) const override {
+    return std::string(value);
+  }
+  Result<Opened> open(std::string_view, std::string_view bytes) const override {
+    return Opened{std::string(bytes), false};
+  }
+  bool may_be_apart(std::string_view) const override { return true; }
+};
+
+TEST(EtcdWrite, a_change_is_one_operation_though_its_key_may_lie_in_two_places) {
+  const Twofold at_rest;
+  Write write;
+  write.ops = {{"/registry/a", share(std::string("new")), std::nullopt},
+               {"/registry/b", nullptr, std::nullopt}};
+  ASSERT_TRUE(seal(write, &at_rest).ok());
+  etcdserverpb::TxnRequest txn;
+  ASSERT_TRUE(txn.ParseFromString(
+      encode(write, Keys("/registry"), &at_rest, [](const std::string&) { return false; })));
+
+  ASSERT_EQ(txn.success_size(), 2);
+  const auto& made = txn.success(0).request_txn();
+  EXPECT_EQ(made.success(0).request_put().key(), "/registry/a");
+  EXPECT_EQ(made.success(1).request_delete_range().key(), "/registry.dibs/registry/a");
+  const auto& removed = txn.success(1).request_txn();
+  EXPECT_EQ(removed.success(0).request_delete_range().key(), "/registry/b");
+  EXPECT_EQ(removed.success(1).request_delete_range().key(), "/registry.dibs/registry/b");
+}
+
+TEST(EtcdWrite, what_it_only_expects_is_compared_and_tells_nothing_of_its_own_work) {
+  Write write = unsure({op("/registry/a", "new", 0), op("/registry/n", nullptr, 7)});
+  write.ops[1].only_expects = true;
+  etcdserverpb::TxnRequest txn;
+  ASSERT_TRUE(txn.ParseFromString(tried(write)));
+  EXPECT_EQ(txn.compare_size(), 2);
+  EXPECT_EQ(txn.success_size(), 0) << "it still only creates";
+  EXPECT_EQ(after_failed_compares(write, {{"/registry/a", "new", 8}, {"/registry/n", "x", 7}}).kind,
+            Kind::done);
+  EXPECT_EQ(after_failed_compares(write, {{"/registry/n", "x", 7}}).kind, Kind::unknown);
+
+  write.unsure = false;
+  ASSERT_TRUE(txn.ParseFromString(tried(write)));
+  EXPECT_EQ(txn.success_size(), 1);
+  EXPECT_EQ(after_failed_compares(write, {{"/registry/n", "x", 9}}).kind, Kind::conflict);
 }
 
 TEST(EtcdWrite, a_removal_shows_nobodys_hand) {

@@ -1,7 +1,8 @@
-// A driver on upstream's own helper (package kubeletplugin), and a plain client of the PodResources service. What they print is judged
-// by ../run_driver.py.
+// A driver on upstream's own helper (package kubeletplugin), a plain client of the PodResources service, and a device plugin. What they print is
+// judged by ../run_driver.py and ../run_device_plugin.py.
 //
 //	driver run KUBECONFIG NODE ROOT CDI [INSTANCE]   four devices; a line for each thing that happens; ends with SIGTERM
+//	driver plugin FOLDER                             three devices for the agent whose device-plugins folder that is
 //	driver pods SOCKET                               "pod NAMESPACE/NAME CONTAINER CLAIM DRIVER/POOL/DEVICE ID …" a line
 package main
 
@@ -225,8 +226,10 @@ func main() {
 		err = run(arguments[1], arguments[2], arguments[3], arguments[4], arguments[5])
 	case "pods":
 		err = pods(arguments[1])
+	case "plugin":
+		runPlugin(arguments[1])
 	default:
-		err = errors.New("usage: driver run KUBECONFIG NODE ROOT CDI [INSTANCE] | pods SOCKET")
+		err = errors.New("usage: driver run KUBECONFIG NODE ROOT CDI [INSTANCE] | pods SOCKET | plugin FOLDER")
 	}
 	if err != nil {
 		fmt.Println("failed:", err)

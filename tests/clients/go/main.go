@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"reflect"
@@ -84,6 +85,46 @@ func (c *checks) lifeOfAnObject() error {
 		return fmt.Errorf("after the delete: %v, expected NotFound", err)
 	}
 	return nil
+}
+
+// speaksHTTP2 has watches and requests side by side on one connection.
+func (c *checks) speaksHTTP2() error {
+	config := rest.CopyConfig(c.config)
+	var dialled atomic.Int32
+	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialled.Add(1)
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Get(config.Host + "/version")
+	if err != nil {
+		return err
+	}
+	answer.Body.Close()
+	if err = expect("protocol", answer.Proto, "HTTP/2.0"); err != nil {
+		return err
+	}
+	kube, err := kubernetes.NewForConfigAndClient(config, client)
+	if err != nil {
+		return err
+	}
+	maps := kube.CoreV1().ConfigMaps(c.namespace)
+	for range 50 {
+		open, err := maps.Watch(c.ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		defer open.Stop()
+	}
+	for range 20 {
+		if _, err = maps.List(c.ctx, metav1.ListOptions{}); err != nil {
+			return err
+		}
+	}
+	return expect("connections", dialled.Load(), int32(1))
 }
 
 // retriesOnConflict has ten writers count to ten each on one object.
@@ -271,6 +312,7 @@ func basics(config *rest.Config, namespace string) int {
 		run  func() error
 	}{
 		{"life_of_an_object", c.lifeOfAnObject},
+		{"speaks_http2", c.speaksHTTP2},
 		{"retries_on_conflict", c.retriesOnConflict},
 		{"patches_and_apply", c.patchesAndApply},
 		{"pages", c.pages},

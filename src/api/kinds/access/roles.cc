@@ -1,3 +1,4 @@
+#include "api/kinds/access/pod_certificate.h"
 #include "api/kinds/access/signing_request.h"
 #include "api/kinds/checks.h"
 #include "api/kinds/metadata.h"
@@ -199,6 +200,8 @@ void add_access_rules(RuleTable& table) {
   table[{group, "RoleBinding"}] = binding_rules(true);
   table[{group, "ClusterRoleBinding"}] = binding_rules(false);
   table[{"certificates.k8s.io", "CertificateSigningRequest"}] = signing_request_rules();
+  table[{"certificates.k8s.io", "ClusterTrustBundle"}] = trust_bundle_rules();
+  table[{"certificates.k8s.io", "PodCertificateRequest"}] = pod_certificate_request_rules();
   table[{"authentication.k8s.io", "TokenReview"}].question = Question::token;
   table[{"authentication.k8s.io", "SelfSubjectReview"}].question = Question::who_am_i;
   table[{"authorization.k8s.io", "SelfSubjectRulesReview"}].question = Question::my_rules;

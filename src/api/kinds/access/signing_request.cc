@@ -9,6 +9,7 @@
 
 #include "api/kinds/checks.h"
 #include "api/kinds/names.h"
+#include "base/pem.h"
 #include "base/strings.h"
 #include "base/time.h"
 
@@ -42,62 +43,24 @@ const std::vector<std::string>& usages() {
   return all;
 }
 
-struct PemBlock {
-  std::string type;
-  bool has_headers = false;
-  std::string bytes;
-};
-
-/// The next block of a PEM text, which moves on behind it. False when there is none.
-bool next_pem_block(std::string_view& text, PemBlock& block) {
-  constexpr std::string_view kBegin = "-----BEGIN ";
-  constexpr std::string_view kEnd = "-----END ";
-  constexpr std::string_view kDashes = "-----";
-  while (true) {
-    std::size_t begin = text.find(kBegin);
-    if (begin == std::string_view::npos) return false;
-    std::string_view rest = text.substr(begin + kBegin.size());
-    std::size_t dashes = rest.find(kDashes);
-    if (dashes == std::string_view::npos) return false;
-    block.type = std::string(rest.substr(0, dashes));
-    rest = rest.substr(dashes + kDashes.size());
-    std::string end_line = cat(kEnd, block.type, kDashes);
-    std::size_t end = rest.find(end_line);
-    if (end == std::string_view::npos) {
-      text = rest;
-      continue;
-    }
-    std::string_view body = rest.substr(0, end);
-    text = rest.substr(end + end_line.size());
-    block.has_headers = body.find(':') != std::string_view::npos;
-    if (block.has_headers) {
-      std::size_t blank = body.find("\n\n");
-      body = blank == std::string_view::npos ? std::string_view() : body.substr(blank);
-    }
-    std::string packed;
-    for (char c : body) {
-      if (c != '\n' && c != '\r' && c != ' ' && c != '\t') packed.push_back(c);
-    }
-    block.bytes.clear();
-    if (base64_decode(packed, block.bytes)) return true;
-  }
-}
-
 /// What is wrong with spec.request, "" for nothing.
 std::string request_fault(const Value& request) {
   std::string pem;
   base64_decode(request.as_string(), pem);
   std::string_view text = pem;
-  PemBlock block;
-  if (!next_pem_block(text, block) || block.type != "CERTIFICATE REQUEST") {
+  const auto block = next_pem_block(text);
+  if (!block || block->type != "CERTIFICATE REQUEST") {
     return "PEM block type must be CERTIFICATE REQUEST";
   }
-  const auto* data = reinterpret_cast<const unsigned char*>(block.bytes.data());
+  const auto* data = reinterpret_cast<const unsigned char*>(block->bytes.data());
+  const auto* end = data + block->bytes.size();
   std::unique_ptr<X509_REQ, decltype(&X509_REQ_free)> parsed(
-      d2i_X509_REQ(nullptr, &data, static_cast<long>(block.bytes.size())), X509_REQ_free);
+      d2i_X509_REQ(nullptr, &data, end - data), X509_REQ_free);
   std::string fault;
   if (!parsed) {
     fault = "asn1: syntax error: not a certificate request";
+  } else if (data != end) {
+    fault = "asn1: syntax error: trailing data";
   } else {
     EVP_PKEY* key = X509_REQ_get0_pubkey(parsed.get());
     if (!key) {
@@ -116,19 +79,20 @@ std::string certificate_fault(const Value& certificate) {
   std::string pem;
   base64_decode(certificate.as_string(), pem);
   std::string_view text = pem;
-  PemBlock block;
   int count = 0;
-  while (next_pem_block(text, block)) {
-    if (block.type != "CERTIFICATE") {
-      return cat("only CERTIFICATE PEM blocks are allowed, found ", quoted(block.type));
+  while (const auto block = next_pem_block(text)) {
+    if (block->type != "CERTIFICATE") {
+      return cat("only CERTIFICATE PEM blocks are allowed, found ", quoted(block->type));
     }
-    if (block.has_headers) return "no PEM block headers are permitted";
+    if (block->has_headers) return "no PEM block headers are permitted";
     ++count;
-    const auto* data = reinterpret_cast<const unsigned char*>(block.bytes.data());
-    std::unique_ptr<X509, decltype(&X509_free)> parsed(
-        d2i_X509(nullptr, &data, static_cast<long>(block.bytes.size())), X509_free);
+    const auto* data = reinterpret_cast<const unsigned char*>(block->bytes.data());
+    const auto* end = data + block->bytes.size();
+    std::unique_ptr<X509, decltype(&X509_free)> parsed(d2i_X509(nullptr, &data, end - data),
+                                                       X509_free);
     ERR_clear_error();
     if (!parsed) return "x509: malformed certificate";
+    if (data != end) return "x509: trailing data";
   }
   return count == 0 ? "must contain at least one CERTIFICATE PEM block" : "";
 }

@@ -6,6 +6,8 @@
 namespace dibs::api {
 
 KindRules signing_request_rules();
+/// trust_bundle.cc
+KindRules trust_bundle_rules();
 KindRules signing_request_approval_rules();
 
 /// "example.com/signer-name".

@@ -21,6 +21,8 @@ enum class ExpressionRole : std::uint8_t {
   validation,       // a boolean
   message,          // text, without `authorizer`
   annotation,       // text or null
+  configuration,    // part of an object, to be laid over the one that is admitted
+  operations,       // of a JSON patch
 };
 
 /// Judges the expressions of one object, in the order in which it is asked: a variable is known to

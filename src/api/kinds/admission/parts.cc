@@ -298,7 +298,7 @@ void check_variable(const Value& variable, ExpressionJudge* judge, const Path& p
   if (trim(variable["name"].as_string()).empty()) {
     errors.required(path.child("name"), "name is not specified");
   } else if (!is_cel_identifier(variable["name"].as_string())) {
-    errors.invalid(path.child("name"), variable["name"], "name is not a valid CEL identifier");
+    errors.invalid(path.child("name"), variable["name"], "must be a valid CEL identifier");
   }
   const Value& expression = variable["expression"];
   if (trim(expression.as_string()).empty()) {

@@ -150,13 +150,16 @@ void validate_policy_status(const Value& object, const Value&, FieldErrors& erro
   validate_conditions(status["conditions"], path.child("conditions"), errors);
 }
 
-void check_mutation(const Value& mutation, const Path& path, FieldErrors& errors) {
+void check_mutation(const Value& mutation, ExpressionJudge* judge, const Path& path,
+                    FieldErrors& errors) {
   struct Form {
     std::string_view type, key, other, shown;
+    ExpressionRole role;
   };
-  constexpr Form kForms[] = {
-      {"JSONPatch", "jsonPatch", "applyConfiguration", "{applyConfiguration}"},
-      {"ApplyConfiguration", "applyConfiguration", "jsonPatch", "{jsonPatch}"}};
+  constexpr Form kForms[] = {{"JSONPatch", "jsonPatch", "applyConfiguration",
+                              "{applyConfiguration}", ExpressionRole::operations},
+                             {"ApplyConfiguration", "applyConfiguration", "jsonPatch",
+                              "{jsonPatch}", ExpressionRole::configuration}};
   const Value& type = mutation["patchType"];
   if (type.as_string().empty()) {
     errors.required(path.child("patchType"));
@@ -165,10 +168,13 @@ void check_mutation(const Value& mutation, const Path& path, FieldErrors& errors
   for (const Form& form : kForms) {
     if (form.type != type.as_string()) continue;
     Path at = path.child(form.key);
+    const std::string_view expression = trim(mutation[form.key]["expression"].as_string());
     if (!is_set(mutation, form.key)) {
       errors.required(at, cat("must be specified when patchType is ", form.type));
-    } else if (trim(mutation[form.key]["expression"].as_string()).empty()) {
+    } else if (expression.empty()) {
       errors.required(at.child("expression"));
+    } else {
+      check_expression(judge, form.role, expression, expression, at.child("expression"), errors);
     }
     if (is_set(mutation, form.other)) {
       errors.invalid(path.child(form.other), form.shown,
@@ -190,7 +196,7 @@ void validate_mutating_policy(const Value& object, const Value* old, ExpressionJ
   }
   std::size_t i = 0;
   for (const Value& mutation : spec["mutations"].items()) {
-    check_mutation(mutation, mutations.index(i++), errors);
+    check_mutation(mutation, judge, mutations.index(i++), errors);
   }
   if (spec["reinvocationPolicy"].as_string().empty()) {
     errors.required(path.child("reinvocationPolicy"));

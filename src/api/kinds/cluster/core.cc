@@ -311,6 +311,14 @@ bool scope_fits(std::string_view scope, std::string_view name) {
                           "requests.memory"});
 }
 
+void check_scopes_agree(const std::set<std::string>& all, const Value& scopes, const Path& path,
+                        FieldErrors& errors) {
+  for (auto [one, other] :
+       {std::pair("BestEffort", "NotBestEffort"), std::pair("Terminating", "NotTerminating")}) {
+    if (all.count(one) && all.count(other)) errors.invalid(path, scopes, "conflicting scopes");
+  }
+}
+
 void validate_scopes(const Value& spec, const Path& path, FieldErrors& errors) {
   const Value& scopes = spec["scopes"];
   Path at = path.child("scopes");
@@ -324,26 +332,36 @@ void validate_scopes(const Value& spec, const Path& path, FieldErrors& errors) {
     }
     all.insert(scope.str());
   }
-  if ((all.count("BestEffort") && all.count("NotBestEffort")) ||
-      (all.count("Terminating") && all.count("NotTerminating"))) {
-    errors.invalid(at, scopes, "conflicting scopes");
+  check_scopes_agree(all, scopes, at, errors);
+}
+
+Value shown_scope_selector(const Value& expressions) {
+  Value list = Value::array();
+  for (const Value& expression : expressions.items()) {
+    list.push(Value::object({{"ScopeName", expression["scopeName"].str()},
+                             {"Operator", expression["operator"].str()},
+                             {"Values", expression["values"]}}));
   }
+  return Value::object({{"MatchExpressions", std::move(list)}});
 }
 
 void validate_scope_selector(const Value& spec, const Path& path, FieldErrors& errors) {
   const Value& expressions = spec["scopeSelector"]["matchExpressions"];
   Path selector = path.child("scopeSelector");
   Path list = selector.child("matchExpressions");
+  std::set<std::string> all;
+  // The API shows the list's path without an index, and the selector as the server has it.
   for (std::size_t i = 0; i < expressions.size(); ++i) {
-    Path at = list.index(i);
     std::string_view scope = expressions[i]["scopeName"].as_string();
     std::string_view op = expressions[i]["operator"].as_string();
+    all.emplace(scope);
     if (!is_scope(scope)) {
-      errors.invalid(at.child("scopeName"), Value(scope), "unsupported scope");
+      errors.invalid(list.child("scopeName"), Value(scope), "unsupported scope");
     }
     for (const std::string& name : sorted_keys(spec["hard"])) {
       if (is_standard_quota_resource(name) && !scope_fits(scope, name)) {
-        errors.invalid(selector, spec["scopeSelector"], "unsupported scope applied to resource");
+        errors.invalid(list, shown_scope_selector(expressions),
+                       "unsupported scope applied to resource");
       }
     }
     const Value& values = expressions[i]["values"];
@@ -351,27 +369,28 @@ void validate_scope_selector(const Value& spec, const Path& path, FieldErrors& e
                           "CrossNamespacePodAffinity"}) &&
         op != "Exists") {
       errors.invalid(
-          at.child("operator"), Value(op),
-          "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "
+          list.child("operator"), Value(op),
+          "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
           "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
           "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity");
     }
     if (op == "In" || op == "NotIn") {
       if (values.empty()) {
-        errors.required(at.child("values"),
+        errors.required(list.child("values"),
                         "must be at least one value when `operator` is 'In' or 'NotIn' for scope "
                         "selector");
       }
     } else if (op == "Exists" || op == "DoesNotExist") {
       if (!values.empty()) {
-        errors.invalid(at.child("values"), values,
-                       "must be no value when `operator` is 'Exists' or 'DoesNotExist' for scope "
+        errors.invalid(list.child("values"), values,
+                       "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope "
                        "selector");
       }
     } else {
-      errors.invalid(at.child("operator"), Value(op), "not a valid selector operator");
+      errors.invalid(list.child("operator"), Value(op), "not a valid selector operator");
     }
   }
+  check_scopes_agree(all, spec["scopes"], list, errors);
 }
 
 void validate_quota(const Value& quota, FieldErrors& errors) {

@@ -7,6 +7,8 @@
 #include "api/kinds/pod/resources.h"
 #include "api/kinds/pod/scheduling.h"
 #include "api/kinds/rule_table.h"
+#include "api/schema/builtin.h"
+#include "api/schema/go_print.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -152,7 +154,7 @@ void check_runtime_scheduling(const Value& scheduling, FieldErrors& errors) {
     for (std::size_t j = 0; j < i; ++j) {
       auto same = [&](std::string_view key) { return seen[i][key] == seen[j][key]; };
       if (!same("key") || !same("operator") || !same("value") || !same("effect")) continue;
-      errors.duplicate(tolerations.index(i), seen[i]);
+      errors.duplicate(tolerations.index(i), go_form(seen[i], *builtin_type("core/v1.Toleration")));
       break;
     }
   }
@@ -169,7 +171,8 @@ void validate_runtime_class(const Value& object, FieldErrors& errors) {
   if (handler.as_string().empty()) {
     errors.required(Path("handler"));
   } else {
-    add_invalid(is_dns1123_label(handler.as_string()), handler, Path("handler"), errors);
+    add_invalid(is_dns1123_label(handler.as_string(), Unit::bytes), handler, Path("handler"),
+                errors);
   }
 }
 
@@ -194,20 +197,6 @@ void validate_lease(const Value& object, FieldErrors& errors) {
     errors.invalid(path.child("leaseDurationSeconds"), seconds, "must be greater than 0");
   }
   check_nonnegative(spec, "leaseTransitions", path, errors);
-  const Value& strategy = spec["strategy"];
-  Path strategy_path = path.child("strategy");
-  if (!strategy.is_null()) {
-    if (strategy.as_string().find('/') != std::string_view::npos) {
-      add_invalid(is_qualified_name(strategy.as_string()), strategy,
-                  strategy_path.child("strategy"), errors);
-    } else if (strategy.as_string() != "OldestEmulationVersion") {
-      errors.not_supported(strategy_path.child("strategy"), strategy, {"OldestEmulationVersion"});
-    }
-  }
-  if (!spec["preferredHolder"].as_string().empty() && strategy.as_string().empty()) {
-    errors.forbidden(path.child("preferredHolder"),
-                     "may only be specified if `strategy` is defined");
-  }
 }
 
 KindRules lease_rules() {

@@ -12,6 +12,17 @@
 #include "base/strings.h"
 
 namespace dibs::api {
+
+void add_spelling(std::string_view ip, const std::string& path, std::vector<std::string>& texts) {
+  in6_addr address;
+  char usual[INET6_ADDRSTRLEN];
+  if (inet_pton(AF_INET6, std::string(ip).c_str(), &address) != 1) return;
+  inet_ntop(AF_INET6, &address, usual, sizeof usual);
+  if (ip == usual) return;
+  texts.push_back(cat(path, ": IPv6 address \"", ip,
+                      "\" should be in RFC 5952 canonical format (\"", usual, "\")"));
+}
+
 namespace {
 
 void check_protocol(const Value& port, const Path& path, FieldErrors& errors) {
@@ -30,17 +41,6 @@ void check_protocol(const Value& port, const Path& path, FieldErrors& errors) {
 constexpr std::size_t kMostPorts = 20000;
 constexpr std::size_t kMostEndpoints = 1000;
 constexpr std::size_t kMostHints = 8;
-
-/// About an address that is spelled in an unusual way.
-void add_spelling(std::string_view ip, const std::string& path, std::vector<std::string>& texts) {
-  in6_addr address;
-  char usual[INET6_ADDRSTRLEN];
-  if (inet_pton(AF_INET6, std::string(ip).c_str(), &address) != 1) return;
-  inet_ntop(AF_INET6, &address, usual, sizeof usual);
-  if (ip == usual) return;
-  texts.push_back(cat(path, ": IPv6 address \"", ip,
-                      "\" should be in RFC 5952 canonical format (\"", usual, "\")"));
-}
 
 /// Those that the controllers write they spell well.
 bool written_by(const Value& object, const char* label,
@@ -181,7 +181,8 @@ void validate_domain(const Value& name, const Path& path, FieldErrors& errors) {
   std::string_view text = name.as_string();
   if (text.empty()) return errors.required(path);
   if (text.ends_with('.')) text.remove_suffix(1);
-  add_invalid(is_dns1123_subdomain(text), Value(text), path, errors);
+  const Faults faults = is_dns1123_subdomain(text);
+  if (!faults.empty()) return add_invalid(faults, Value(text), path, errors);
   if (text.find('.') == std::string_view::npos) {
     errors.invalid(path, Value(text),
                    "should be a domain with at least two segments separated by dots");

@@ -40,6 +40,7 @@ TEST(EndpointSlice, has_addresses_of_its_type) {
   EXPECT_TRUE(faults[0].starts_with("endpoints[0].addresses[1]: ")) << faults[0];
   EXPECT_THAT(faults_of(slice("FQDN", R"([{"addresses":["a.example."]}])")), IsEmpty());
   EXPECT_EQ(faults_of(slice("FQDN", R"([{"addresses":["alone"]}])")).size(), 1U);
+  EXPECT_EQ(faults_of(slice("FQDN", R"([{"addresses":["no name"]}])")).size(), 1U);
   for (const char* special : {"0.0.0.0", "127.0.0.1", "169.254.0.1", "224.0.0.1"})
     EXPECT_EQ(faults_of(slice("IPv4", cat(R"([{"addresses":[")", special, "\"]}]"))).size(), 1U)
         << special;

@@ -60,7 +60,7 @@ void validate_port(const Value& port, const Path& path, FieldErrors& errors) {
   add_invalid(is_port_number(number.as_int()), number, path.child("port"), errors);
   if (end.is_null()) return;
   if (end.as_int() < number.as_int()) {
-    errors.invalid(path.child("endPort"), number, "must be greater than or equal to `port`");
+    errors.invalid(path.child("endPort"), end, "must be greater than or equal to `port`");
   }
   add_invalid(is_port_number(end.as_int()), end, path.child("endPort"), errors);
 }

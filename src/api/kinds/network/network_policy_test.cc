@@ -76,7 +76,7 @@ TEST(NetworkPolicy, refuses_ports_that_make_no_sense) {
       ElementsAre("spec.ingress[0].ports[0].endPort: Invalid value: 9: may not be specified "
                   "when `port` is non-numeric"));
   EXPECT_THAT(ports(R"({"port":10,"endPort":9})"),
-              ElementsAre("spec.ingress[0].ports[0].endPort: Invalid value: 10: must be greater "
+              ElementsAre("spec.ingress[0].ports[0].endPort: Invalid value: 9: must be greater "
                           "than or equal to `port`"));
 }
 

@@ -37,6 +37,10 @@ bool needs_node_ports(const Value& service) {
          (type == "LoadBalancer" && service["spec"]["allocateLoadBalancerNodePorts"].as_bool(true));
 }
 
+bool is_known_type(std::string_view type) {
+  return is_one_of(type, {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"});
+}
+
 bool needs_health_check_port(const Value& service) {
   return type_of(service) == "LoadBalancer" &&
          service["spec"]["externalTrafficPolicy"].as_string() == "Local";
@@ -384,7 +388,8 @@ void validate_load_balancer_fields(const Value& spec, const Path& path, FieldErr
   bool balanced = spec["type"].as_string() == "LoadBalancer";
   constexpr std::string_view text = "may only be used when `type` is 'LoadBalancer'";
   const Value& ranges = spec["loadBalancerSourceRanges"];
-  Path ranges_at = path.child("loadBalancerSourceRanges");
+  // The API's own spelling of this path.
+  Path ranges_at = path.child("LoadBalancerSourceRanges");
   if (!ranges.empty()) {
     if (!balanced) errors.forbidden(ranges_at, text);
     for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -433,7 +438,7 @@ void validate_traffic(const Value& service, const Path& path, FieldErrors& error
   if (!distribution.is_null() &&
       !is_one_of(distribution.as_string(), {"PreferClose", "PreferSameNode", "PreferSameZone"})) {
     errors.not_supported(path.child("trafficDistribution"), distribution,
-                         {"PreferClose", "PreferSameNode", "PreferSameZone"});
+                         {"PreferClose", "PreferSameZone", "PreferSameNode"});
   }
 }
 
@@ -463,7 +468,7 @@ void validate_service(const Value& service, FieldErrors& errors) {
   }
   if (type.empty()) {
     errors.required(path.child("type"));
-  } else if (!is_one_of(type, {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"})) {
+  } else if (!is_known_type(type)) {
     errors.not_supported(path.child("type"), spec["type"],
                          {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"});
   }
@@ -477,6 +482,9 @@ void validate_kept_ips(const Value& service, const Value& old, FieldErrors& erro
   if (is_headless(service) && is_headless(old)) return;
   const Value& ips = service["spec"]["clusterIPs"];
   const Value& before = old["spec"]["clusterIPs"];
+  // What does not fit together, or is no type at all, is told as that alone.
+  if (!is_known_type(type_of(service))) return;
+  if (!ips.empty() && !(ips[0] == service["spec"]["clusterIP"])) return;
   Path path("spec");
   Path ips_at = path.child("clusterIPs");
   if (before.size() > ips.size() && ips.empty()) {
@@ -498,6 +506,11 @@ void validate_service_update(const Value& service, const Value& old, FieldErrors
     errors.invalid(path.child("loadBalancerClass"), service["spec"]["loadBalancerClass"],
                    "may not change once set");
   }
+  if (needs_health_check_port(old) && needs_health_check_port(service) &&
+      !(old["spec"]["healthCheckNodePort"] == service["spec"]["healthCheckNodePort"])) {
+    Path path("spec");
+    errors.forbidden(path.child("healthCheckNodePort"), "field is immutable");
+  }
   validate_service(service, errors);
 }
 
@@ -507,7 +520,7 @@ void validate_service_status(const Value& service, const Value&, FieldErrors& er
   Path list = balancer.child("ingress");
   const Value& ingress = service["status"]["loadBalancer"]["ingress"];
   if (type_of(service) != "LoadBalancer" && !ingress.empty()) {
-    errors.forbidden(list, "may only be used when `spec.type` is 'LoadBalancer'");
+    return errors.forbidden(list, "may only be used when `spec.type` is 'LoadBalancer'");
   }
   for (std::size_t i = 0; i < ingress.size(); ++i) {
     Path at = list.index(i);
@@ -527,15 +540,40 @@ void validate_service_status(const Value& service, const Value&, FieldErrors& er
   }
 }
 
+/// In the order in which Kubernetes gives them.
 std::vector<std::string> service_warnings(const Value& service, const Value*) {
   std::vector<std::string> texts;
-  if (is_headless(service) && type_of(service) == "ClusterIP" &&
-      service["spec"]["sessionAffinity"].as_string() == "ClientIP") {
-    texts.push_back("spec.SessionAffinity is ignored for headless services");
+  const Value& spec = service["spec"];
+  const auto warn_if = [&](bool it_is, std::string_view text) {
+    if (it_is) texts.emplace_back(text);
+  };
+  const std::string_view type = type_of(service);
+  const bool headless = is_headless(service) && type == "ClusterIP";
+  const bool outside = type == "ExternalName";
+  const Value& external = spec["externalIPs"];
+  warn_if(service["metadata"]["annotations"].contains("service.kubernetes.io/topology-aware-hints"),
+          "annotation service.kubernetes.io/topology-aware-hints is deprecated, please use "
+          "service.kubernetes.io/topology-mode instead");
+  if (!is_headless(service)) {
+    for (std::size_t i = 0; i < spec["clusterIPs"].size(); ++i)
+      add_spelling(spec["clusterIPs"][i].as_string(), cat("spec.clusterIPs[", i, "]"), texts);
   }
-  if (!service["spec"]["loadBalancerIP"].as_string().empty() && is_headless(service)) {
-    texts.push_back("spec.loadBalancerIP is ignored for headless services");
-  }
+  warn_if(headless && !spec["loadBalancerIP"].as_string().empty(),
+          "spec.loadBalancerIP is ignored for headless services");
+  warn_if(headless && !external.empty(), "spec.externalIPs is ignored for headless services");
+  warn_if(headless && spec["sessionAffinity"].as_string() != "None",
+          "spec.SessionAffinity is ignored for headless services");
+  for (std::size_t i = 0; i < external.size(); ++i)
+    add_spelling(external[i].as_string(), cat("spec.externalIPs[", i, "]"), texts);
+  warn_if(!external.empty() && !headless && !outside,
+          "spec.externalIPs is deprecated and may no longer be implemented in some clusters");
+  add_spelling(spec["loadBalancerIP"].as_string(), "spec.loadBalancerIP", texts);
+  warn_if(outside && !external.empty(),
+          "spec.externalIPs is ignored when spec.type is \"ExternalName\"");
+  warn_if(!outside && !spec["externalName"].as_string().empty(),
+          "spec.externalName is ignored when spec.type is not \"ExternalName\"");
+  warn_if(spec["trafficDistribution"].as_string() == "PreferClose",
+          "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"");
   return texts;
 }
 
@@ -562,6 +600,10 @@ void add_service_rules(RuleTable& table) {
   table[{"", "Endpoints"}] = endpoints_rules();
   table[{"discovery.k8s.io", "EndpointSlice"}] = endpoint_slice_rules();
   table[{"networking.k8s.io", "NetworkPolicy"}] = network_policy_rules();
+  table[{"networking.k8s.io", "Ingress"}] = ingress_rules();
+  table[{"networking.k8s.io", "IngressClass"}] = ingress_class_rules();
+  table[{"networking.k8s.io", "ServiceCIDR"}] = service_cidr_rules();
+  table[{"networking.k8s.io", "IPAddress"}] = ip_address_rules();
 }
 
 }  // namespace dibs::api

@@ -53,6 +53,31 @@ TEST(Service, a_headless_one_without_selector_has_both_families) {
   EXPECT_EQ(selecting["spec"]["ipFamilyPolicy"].as_string(), "SingleStack");
 }
 
+TEST(Service, warns_of_what_is_ignored_or_deprecated) {
+  const auto warnings = [](std::string_view spec) {
+    return kind_rules("", "Service").warnings(service(spec), nullptr);
+  };
+  EXPECT_THAT(warnings(R"({"ports":[{"port":80}]})"), IsEmpty());
+  EXPECT_THAT(warnings(R"({"clusterIP":"None","loadBalancerIP":"1.2.3.4","externalIPs":["1.2.3.4"],
+                           "sessionAffinity":"ClientIP"})"),
+              ElementsAre("spec.loadBalancerIP is ignored for headless services",
+                          "spec.externalIPs is ignored for headless services",
+                          "spec.SessionAffinity is ignored for headless services"));
+  EXPECT_THAT(
+      warnings(R"({"externalIPs":["FD00::1"],"externalName":"a","ports":[{"port":80}]})"),
+      ElementsAre(
+          "spec.externalIPs[0]: IPv6 address \"FD00::1\" should be in RFC 5952 canonical "
+          "format (\"fd00::1\")",
+          "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
+          "spec.externalName is ignored when spec.type is not \"ExternalName\""));
+  EXPECT_THAT(
+      warnings(R"({"type":"ExternalName","externalName":"a.example","externalIPs":["1.2.3.4"]})"),
+      ElementsAre("spec.externalIPs is ignored when spec.type is \"ExternalName\""));
+  EXPECT_THAT(warnings(R"({"trafficDistribution":"PreferClose","ports":[{"port":80}]})"),
+              ElementsAre("spec.trafficDistribution: \"PreferClose\" is deprecated; use "
+                          "\"PreferSameZone\""));
+}
+
 TEST(Service, keeps_what_was_allocated) {
   Value old = service(R"({"type":"NodePort","clusterIP":"10.0.0.7","ports":[
       {"port":80,"nodePort":31801}]})");
@@ -90,6 +115,25 @@ TEST(Service, special_addresses_are_not_for_others) {
     validate_non_special_ip(c.ip, Path("ip"), errors);
     EXPECT_EQ(errors.size(), c.faults) << c.ip;
   }
+}
+
+TEST(Service, whose_addresses_do_not_fit_is_told_that_alone) {
+  Value old = service(R"({"clusterIP":"10.0.0.1","clusterIPs":["10.0.0.1"],"ports":[{"port":1}]})");
+
+  EXPECT_THAT(faults_of(updated(old, R"({"spec":{"clusterIPs":["10.0.0.2"]}})"), &old),
+              ElementsAre("spec.clusterIPs: Invalid value: [\"10.0.0.2\"]: first value must match "
+                          "`clusterIP`"));
+  EXPECT_THAT(faults_of(updated(old, R"({"spec":{"type":"X"}})"), &old),
+              ElementsAre("spec.type: Unsupported value: \"X\": supported values: \"ClusterIP\", "
+                          "\"ExternalName\", \"LoadBalancer\", \"NodePort\""));
+}
+
+TEST(Service, keeps_the_port_of_its_health) {
+  Value old = service(R"({"type":"LoadBalancer","externalTrafficPolicy":"Local",
+      "healthCheckNodePort":30001,"ports":[{"port":1}]})");
+
+  EXPECT_THAT(faults_of(updated(old, R"({"spec":{"healthCheckNodePort":30002}})"), &old),
+              testing::Contains("spec.healthCheckNodePort: Forbidden: field is immutable"));
 }
 
 }  // namespace

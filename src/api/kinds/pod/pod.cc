@@ -245,7 +245,7 @@ void validate_pod(const Value& pod, FieldErrors& errors) {
   }
 }
 
-Result<Value> bind_pod(const Value& pod, const Value& binding, std::string_view name, Time now) {
+Result<> check_binding(const Value& binding, std::string_view name) {
   if (!name.empty() && binding["metadata"]["name"].as_string() != name) {
     return Error::bad_request("name in URL does not match name in Binding object");
   }
@@ -256,9 +256,17 @@ Result<Value> bind_pod(const Value& pod, const Value& binding, std::string_view 
   if (!kind.empty() && kind != "Node") {
     errors.not_supported(path.child("kind"), target["kind"], {"Node", "<empty>"});
   }
-  if (target["name"].as_string().empty()) errors.required(path.child("name"));
+  if (target["name"].as_string().empty()) {
+    errors.required(path.child("name"));
+  } else {
+    add_invalid(is_dns1123_subdomain(target["name"].as_string()), target["name"],
+                path.child("name"), errors);
+  }
   if (!errors.empty()) return Error::plain(aggregate_text(errors));
+  return success();
+}
 
+Result<Value> bind_pod(const Value& pod, const Value& binding, Time now) {
   if (!pod["metadata"]["deletionTimestamp"].is_null()) {
     return binding_conflict(pod, "is being deleted, cannot be assigned to a host");
   }
@@ -270,7 +278,7 @@ Result<Value> bind_pod(const Value& pod, const Value& binding, std::string_view 
     return binding_conflict(pod, "has non-empty .spec.schedulingGates");
   }
   Value bound = pod;
-  bound.mut("spec").set("nodeName", Value(target["name"]));
+  bound.mut("spec").set("nodeName", Value(binding["target"]["name"]));
   bound.mut("status").erase("nominatedNodeName");
   merge_map(bound.mut("metadata"), binding["metadata"], "annotations");
   merge_map(bound.mut("metadata"), binding["metadata"], "labels");

@@ -8,11 +8,13 @@
 
 namespace dibs::api {
 
-/// POST to pods/NAME/binding or bindings: the pod on its node. `name` is that of the URL, or "".
-/// The uid and resourceVersion of the binding are preconditions for the caller to check. Errors:
-/// bad_request for another name, plain for a wrong target, conflict for a pod that is bound, being
-/// deleted or gated.
-Result<Value> bind_pod(const Value& pod, const Value& binding, std::string_view name, Time now);
+/// What a binding says, whatever the pod is like. `name` is that of the URL of pods/NAME/binding,
+/// or "". Errors: bad_request for another name, plain for a wrong target.
+Result<> check_binding(const Value& binding, std::string_view name);
+/// The pod on its node, by a binding that has been checked. Its uid and resourceVersion are
+/// preconditions for the caller to check. Errors: conflict for a pod that is bound, being deleted
+/// or gated.
+Result<Value> bind_pod(const Value& pod, const Value& binding, Time now);
 
 /// A new pod, as a whole.
 void validate_pod(const Value& pod, FieldErrors& errors);

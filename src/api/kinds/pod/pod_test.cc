@@ -101,6 +101,32 @@ TEST(PodDefaults, volumes_without_a_source_are_empty_directories) {
   EXPECT_EQ(object["spec"]["volumes"][1]["secret"]["defaultMode"].as_int(), 420);
 }
 
+TEST(PodVolumes, say_what_certificate_they_want_and_where) {
+  const auto faults = [](std::string_view source) {
+    return faults_of(cat(R"({"containers":[{"name":"c","image":"a:1"}],"volumes":[{"name":"v",)",
+                         R"("projected":{"sources":[{"podCertificate":)", source, "}]}}]}"));
+  };
+  const std::string at = "spec.volumes[0].projected.sources[0].podCertificate";
+  EXPECT_THAT(faults(R"({"signerName":"e.com/s","keyType":"ED25519","keyPath":"k"})"), IsEmpty());
+  EXPECT_THAT(
+      faults(R"({"signerName":"e.com/s","keyType":"DSA","maxExpirationSeconds":60})"),
+      ElementsAre(at + ".keyType: Unsupported value: \"DSA\": supported values: \"RSA3072\", "
+                       "\"RSA4096\", \"ECDSAP256\", \"ECDSAP384\", \"ECDSAP521\", \"ED25519\"",
+                  at + ".maxExpirationSeconds: Invalid value: 60: if provided, "
+                       "maxExpirationSeconds must be >= 3600",
+                  at + ": Required value: specify at least one of credentialBundlePath, keyPath, "
+                       "and certificateChainPath"));
+  EXPECT_THAT(faults(R"({"signerName":"kubernetes.io/s","keyType":"ED25519","keyPath":"a",
+                         "certificateChainPath":"a","maxExpirationSeconds":86401,
+                         "userAnnotations":{"plain":""}})"),
+              ElementsAre(at + ".userAnnotations: Invalid value: \"plain\": must be a "
+                               "domain-prefixed key (such as \"acme.io/foo\")",
+                          at + ".maxExpirationSeconds: Invalid value: 86401: if provided, "
+                               "maxExpirationSeconds must be <= 86400",
+                          "spec.volumes[0].projected: Invalid value: \"a\": conflicting duplicate "
+                          "paths"));
+}
+
 TEST(PodVolumes, know_a_flocker_by_one_of_its_names) {
   const auto faults = [](std::string_view source) {
     return faults_of(cat(R"({"containers":[{"name":"c","image":"a:1"}],"volumes":[{"name":"v",)",
@@ -343,7 +369,7 @@ TEST(PodBinding, sets_the_node_once) {
   Value binding = parsed(R"({"metadata":{"name":"p","annotations":{"by":"me"}},
       "target":{"kind":"Node","name":"n1"}})");
 
-  auto bound = bind_pod(free, binding, "p", kNow);
+  auto bound = bind_pod(free, binding, kNow);
 
   ASSERT_TRUE(bound.ok());
   EXPECT_EQ((*bound)["spec"]["nodeName"].as_string(), "n1");
@@ -351,17 +377,28 @@ TEST(PodBinding, sets_the_node_once) {
   EXPECT_EQ((*bound)["status"]["conditions"],
             parsed(R"([{"type":"PodScheduled","status":"True","lastProbeTime":null,
                 "lastTransitionTime":"2020-01-01T00:00:00Z"}])"));
-  auto again = bind_pod(*bound, binding, "p", kNow);
+  auto again = bind_pod(*bound, binding, kNow);
   EXPECT_EQ(again.error().code(), Code::conflict);
   EXPECT_EQ(
       again.error().message(),
       "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node "
       "\"n1\"");
-  EXPECT_EQ(bind_pod(free, binding, "q", kNow).error().code(), Code::bad_request);
-  EXPECT_EQ(bind_pod(free, parsed(R"({"metadata":{"name":"p"},"target":{"name":""}})"), "p", kNow)
-                .error()
-                .message(),
-            "target.name: Required value");
+}
+
+TEST(PodBinding, names_its_pod_and_a_node) {
+  const auto checked = [](std::string_view target) {
+    Value binding = Value::object({{"metadata", parsed(R"({"name":"p"})")}});
+    binding.set("target", parsed(target));
+    return check_binding(binding, "p");
+  };
+
+  EXPECT_TRUE(checked(R"({"name":"n1"})").ok());
+  EXPECT_EQ(checked(R"({"name":""})").error().message(), "target.name: Required value");
+  EXPECT_THAT(checked(R"({"name":"BAD NAME"})").error().message(),
+              StartsWith("target.name: Invalid value: \"BAD NAME\": a lowercase RFC 1123"));
+  const Value other = parsed(R"({"metadata":{"name":"q"},"target":{"name":"n"}})");
+  EXPECT_EQ(check_binding(other, "p").error().code(), Code::bad_request);
+  EXPECT_TRUE(check_binding(other, "").ok());
 }
 
 TEST(PodWarnings, tell_what_is_hardly_meant) {

@@ -20,18 +20,6 @@ bool is_pod_level_resource(std::string_view name) {
   return name == "cpu" || name == "memory" || is_huge_page_resource(name);
 }
 
-void validate_container_resource_name(std::string_view name, const Path& path,
-                                      FieldErrors& errors) {
-  validate_resource_name(name, path, errors);
-  if (name.find('/') == std::string_view::npos) {
-    if (!is_standard_container_resource(name)) {
-      errors.invalid(path, Value(name), "must be a standard resource for containers");
-    }
-  } else if (!is_native_resource(name) && !is_extended_resource_name(name)) {
-    errors.invalid(path, Value(name), "doesn't follow extended resource name standard");
-  }
-}
-
 void validate_huge_pages(std::string_view name, const Value& amount, const Path& path,
                          FieldErrors& errors) {
   auto page = Quantity::parse(name.substr(std::string_view("hugepages-").size()));
@@ -138,6 +126,18 @@ Amounts with_pod_level(const Value& spec, std::string_view kind) {
 }
 
 }  // namespace
+
+void validate_container_resource_name(std::string_view name, const Path& path,
+                                      FieldErrors& errors) {
+  validate_resource_name(name, path, errors);
+  if (name.find('/') == std::string_view::npos) {
+    if (!is_standard_container_resource(name)) {
+      errors.invalid(path, Value(name), "must be a standard resource for containers");
+    }
+  } else if (!is_native_resource(name) && !is_extended_resource_name(name)) {
+    errors.invalid(path, Value(name), "doesn't follow extended resource name standard");
+  }
+}
 
 Quantity quantity_of(const Value& value) {
   if (value.is_integer()) return Quantity(value.as_int());

@@ -37,6 +37,8 @@ bool is_standard_container_resource(std::string_view name);
 bool is_standard_quota_resource(std::string_view name);
 
 void validate_resource_name(std::string_view name, const Path& path, FieldErrors& errors);
+/// The same of a resource that containers ask for.
+void validate_container_resource_name(std::string_view name, const Path& path, FieldErrors& errors);
 /// Not negative, and a whole number where the resource is counted.
 void validate_resource_amount(std::string_view name, const Value& amount, const Path& path,
                               FieldErrors& errors);

@@ -351,6 +351,16 @@ void validate_scheduling_gates(const Value& gates, const Path& path, FieldErrors
   }
 }
 
+void validate_scheduling_group(const Value& group, const Path& path, FieldErrors& errors) {
+  if (group.is_null()) return;
+  const Value& name = group["podGroupName"];
+  if (name.is_null()) {
+    errors.invalid(path.child("podGroupName"), name, "must specify one of: `podGroupName`");
+  } else {
+    add_invalid(is_dns1123_subdomain(name.as_string()), name, path.child("podGroupName"), errors);
+  }
+}
+
 void validate_readiness_gates(const Value& gates, const Path& path, FieldErrors& errors) {
   for (std::size_t i = 0; i < gates.size(); ++i) {
     Path at = path.index(i);

@@ -21,6 +21,7 @@ void validate_taint_effect(const Value& effect, const Path& path, FieldErrors& e
 
 void validate_affinity(const Value& affinity, const Path& path, FieldErrors& errors);
 void validate_topology_spread(const Value& constraints, const Path& path, FieldErrors& errors);
+void validate_scheduling_group(const Value& group, const Path& path, FieldErrors& errors);
 void validate_scheduling_gates(const Value& gates, const Path& path, FieldErrors& errors);
 void validate_readiness_gates(const Value& gates, const Path& path, FieldErrors& errors);
 

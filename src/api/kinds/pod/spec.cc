@@ -143,6 +143,7 @@ void validate_pod_spec(const Value& spec, const Path& path, const PodOptions& op
   validate_affinity(spec["affinity"], path.child("affinity"), errors);
   validate_dns_config(spec, path.child("dnsConfig"), errors);
   validate_readiness_gates(spec["readinessGates"], path.child("readinessGates"), errors);
+  validate_scheduling_group(spec["schedulingGroup"], path.child("schedulingGroup"), errors);
   validate_scheduling_gates(spec["schedulingGates"], path.child("schedulingGates"), errors);
   validate_topology_spread(spec["topologySpreadConstraints"],
                            path.child("topologySpreadConstraints"), errors);

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "api/kinds/access/pod_certificate.h"
+#include "api/kinds/access/signing_request.h"
 #include "api/kinds/checks.h"
 #include "api/kinds/metadata.h"
 #include "api/kinds/names.h"
@@ -345,6 +347,41 @@ void check_trust_bundle(const Value& bundle, const Path& at, std::set<std::strin
   }
 }
 
+void check_certificate_projection(const Value& wanted, const Path& at, std::set<std::string>& seen,
+                                  const Path& projected, FieldErrors& errors) {
+  const Value& signer = wanted["signerName"];
+  validate_signer_name(signer, at.child("signerName"), errors);
+  validate_user_annotations(wanted["userAnnotations"], at.child("userAnnotations"), errors);
+  if (!is_one_of(wanted["keyType"].as_string(),
+                 {"RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"})) {
+    errors.not_supported(at.child("keyType"), wanted["keyType"].str(),
+                         {"RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"});
+  }
+  if (is_set(wanted, "maxExpirationSeconds")) {
+    const Value& seconds = wanted["maxExpirationSeconds"];
+    const std::int64_t longest = longest_certificate(signer.as_string());
+    if (seconds.as_int() < kShortestCertificate) {
+      errors.invalid(at.child("maxExpirationSeconds"), seconds,
+                     cat("if provided, maxExpirationSeconds must be >= ", kShortestCertificate));
+    }
+    if (seconds.as_int() > longest) {
+      errors.invalid(at.child("maxExpirationSeconds"), seconds,
+                     cat("if provided, maxExpirationSeconds must be <= ", longest));
+    }
+  }
+  bool any = false;
+  for (const char* key : {"credentialBundlePath", "keyPath", "certificateChainPath"}) {
+    if (wanted[key].as_string().empty()) continue;
+    any = true;
+    validate_local_path(wanted[key], at.child(key), errors);
+    note_path(wanted[key], wanted[key], seen, projected, errors);
+  }
+  if (!any) {
+    errors.required(
+        at, "specify at least one of credentialBundlePath, keyPath, and certificateChainPath");
+  }
+}
+
 void check_projected(const Source& source, FieldErrors& errors) {
   validate_mode(source.value, "defaultMode", source.path, errors);
   std::set<std::string> seen;
@@ -385,6 +422,10 @@ void check_projected(const Source& source, FieldErrors& errors) {
     if (is_set(entry, "clusterTrustBundle") && first()) {
       Path projection = at.child("clusterTrustBundle");
       check_trust_bundle(entry["clusterTrustBundle"], projection, seen, source.path, errors);
+    }
+    if (is_set(entry, "podCertificate") && first()) {
+      Path projection = at.child("podCertificate");
+      check_certificate_projection(entry["podCertificate"], projection, seen, source.path, errors);
     }
   }
 }

@@ -285,19 +285,19 @@ KindRules template_rules(const Written& written) {
       validate_classic_update("ResourceClaimTemplate", object, old, *written.features, errors);
       return;
     }
-    bool same = object["spec"] == old["spec"];
-    Path path("spec");
-    if (written.features->minor() < kDeclaredSince) {
-      // Releases before judged the whole again, on top of what may not change.
-      Findings found(*written.features);
-      check_template_metadata(object["spec"]["metadata"], path.child("metadata"), found.errors);
-      check_claim_spec(object["spec"]["spec"], path.child("spec"), found);
-      tell(found, {}, errors);
-    }
-    if (!same) {
-      errors.invalid(path, shown_part(object["spec"], written.kind, {"spec"}, *written.features),
-                     "field is immutable");
-    }
+    // The whole is judged again, on top of what may not change.
+    judge(
+        object, &old, written,
+        [&](Findings& found) {
+          Path path("spec");
+          check_template_metadata(object["spec"]["metadata"], path.child("metadata"), found.errors);
+          check_claim_spec(object["spec"]["spec"], path.child("spec"), found);
+          if (object["spec"] == old["spec"]) return;
+          found.errors.invalid(
+              path, shown_part(object["spec"], written.kind, {"spec"}, *written.features),
+              "field is immutable");
+        },
+        errors);
   };
   return rules;
 }

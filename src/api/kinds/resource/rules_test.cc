@@ -165,6 +165,27 @@ TEST(ResourceClaims, cannot_change_their_spec) {
   EXPECT_THAT(faults(rules, old, &old), IsEmpty());
 }
 
+TEST(ResourceClaimTemplates, are_judged_again_beside_that_they_cannot_change) {
+  const auto of = [](std::string_view requests) {
+    return parsed(
+        cat("{'apiVersion':'resource.k8s.io/v1','kind':'ResourceClaimTemplate','metadata':{'name':"
+            "'t','namespace':'n'},'spec':{'spec':{'devices':{'requests':",
+            requests, "}}}}"));
+  };
+  const KindRules rules = make_resource_rules("ResourceClaimTemplate", gates());
+  const Value old = of(kGpu);
+  const Value changed =
+      of("[{'name':'Gpu','exactly':{'deviceClassName':'c','allocationMode':'X'}}]");
+
+  EXPECT_THAT(
+      faults(rules, changed, &old),
+      ElementsAre(HasSubstr("spec.spec.devices.requests[0].name: Invalid value: \"Gpu\""),
+                  HasSubstr(": field is immutable"),
+                  "spec.spec.devices.requests[0].exactly.allocationMode: Unsupported value: "
+                  "\"X\": supported values: \"All\", \"ExactCount\""));
+  EXPECT_THAT(faults(rules, old, &old), IsEmpty());
+}
+
 TEST(ResourceClaims, have_an_allocation_set_or_taken_away_but_not_changed) {
   KindRules rules = make_resource_rules("ResourceClaim", gates());
   Value free = claim(kGpu);

@@ -260,6 +260,16 @@ void validate_csi_driver(const Value& object, FieldErrors& errors) {
   }
 }
 
+std::vector<std::string> csi_driver_warnings(const Value& object, const Value* old) {
+  const Value& spec = object["spec"];
+  const Value& requests = spec["tokenRequests"];
+  if (requests.empty() || is_set(spec, "serviceAccountTokenInSecrets")) return {};
+  if (old != nullptr && (*old)["spec"]["tokenRequests"] == requests) return {};
+  return {
+      "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to "
+      "prevent possible logging of tokens in volume attributes"};
+}
+
 KindRules csi_driver_rules() {
   KindRules rules;
   rules.returns_deleted = true;
@@ -272,6 +282,7 @@ KindRules csi_driver_rules() {
           .set("generation", static_cast<long>(old["metadata"]["generation"].as_int() + 1));
     }
   };
+  rules.warnings = csi_driver_warnings;
   rules.validate = validate_csi_driver;
   rules.validate_update = [](const Value& object, const Value& old, FieldErrors& errors) {
     validate_csi_driver(object, errors);

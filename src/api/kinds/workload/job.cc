@@ -11,6 +11,8 @@
 #include "api/kinds/rule_table.h"
 #include "api/kinds/workload/cron.h"
 #include "api/kinds/workload/parts.h"
+#include "api/schema/builtin.h"
+#include "api/schema/go_print.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -128,7 +130,8 @@ void validate_whole_spec(const Value& spec, const Value* old_spec, FieldErrors& 
     validate_label_selector(spec["selector"], path.child("selector"), errors);
   }
   const Value& labels = spec["template"]["metadata"]["labels"];
-  if (!label_selector_matches(spec["selector"], labels)) {
+  if (workload::selector_parses(spec["selector"]) &&
+      !label_selector_matches(spec["selector"], labels)) {
     Path pod_template = path.child("template");
     Path metadata = pod_template.child("metadata");
     errors.invalid(metadata.child("labels"), sorted_map(labels),
@@ -141,7 +144,7 @@ void check_hostnames(const Value& job, FieldErrors& errors) {
   const Value& spec = job["spec"];
   std::int64_t completions = spec["completions"].as_int();
   if (spec["completionMode"].as_string() != "Indexed" || completions <= 0) return;
-  const Value& name = job["metadata"]["name"];
+  const Value name = job["metadata"]["name"].str();
   std::string longest = cat(name.as_string(), "-", completions - 1);
   if (is_dns1123_label(longest).empty()) return;
   Path metadata("metadata");
@@ -215,9 +218,12 @@ void validate_job_update(const Value& job, const Value& old, FieldErrors& errors
   }
   check_selector_immutable(spec["selector"], before["selector"], path.child("selector"), errors);
   check_template_unchanged(job, old, errors);
+  const Schema& schema = *builtin_type("batch/v1.JobSpec");
   for (std::string_view key : {"completionMode", "podFailurePolicy", "backoffLimitPerIndex",
                                "managedBy", "successPolicy"}) {
-    validate_immutable(spec[key], before[key], path.child(key), errors);
+    if (spec[key] == before[key]) continue;
+    errors.invalid(path.child(key), go_form(spec[key], *schema.field(key)->schema),
+                   "field is immutable");
   }
   check_hostnames(job, errors);
 }
@@ -262,6 +268,7 @@ KindRules job_rules() {
     }
     return warnings;
   };
+  rules.orphans_by_default = true;
   rules.orphans_warning =
       "child pods are preserved by default when jobs are deleted; set "
       "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "

@@ -7,6 +7,8 @@
 #include "api/kinds/names.h"
 #include "api/kinds/pod/spec.h"
 #include "api/kinds/workload/job.h"
+#include "api/schema/builtin.h"
+#include "api/schema/go_print.h"
 #include "base/strings.h"
 
 namespace dibs::api {
@@ -269,7 +271,8 @@ void validate_modes(const Value& spec, const Path& path, FieldErrors& errors) {
     if (is_indexed) {
       validate_success_policy(spec, path.child("successPolicy"), errors);
     } else {
-      errors.invalid(path.child("successPolicy"), spec["successPolicy"],
+      errors.invalid(path.child("successPolicy"),
+                     go_form(spec["successPolicy"], *builtin_type("batch/v1.SuccessPolicy")),
                      "requires indexed completion mode");
     }
   }
@@ -327,8 +330,7 @@ void validate_job_spec(const Value& spec, const Path& path, FieldErrors& errors,
   }
   const Value& manager = spec["managedBy"];
   if (!manager.is_null()) {
-    add_invalid(is_domain_prefixed_path(manager.as_string()), manager, path.child("managedBy"),
-                errors);
+    check_domain_prefixed_path(manager, path.child("managedBy"), errors);
     if (manager.as_string().size() > kMaxManagedBy) {
       errors.too_long(path.child("managedBy"), kMaxManagedBy);
     }

@@ -7,7 +7,14 @@
 
 namespace dibs::api::workload {
 
+bool selector_parses(const Value& selector) {
+  FieldErrors faults;
+  validate_label_selector(selector, Path("selector"), faults);
+  return faults.empty();
+}
+
 void check_selector_fits(const Value& spec, const Path& spec_path, FieldErrors& errors) {
+  if (!selector_parses(spec["selector"])) return;
   const Value& labels = spec["template"]["metadata"]["labels"];
   if (label_selector_matches(spec["selector"], labels)) return;
   Path pod_template = spec_path.child("template");
@@ -68,9 +75,12 @@ void check_collisions(const Value& object, const Value& old, FieldErrors& errors
                  "cannot be decremented");
 }
 
-Value shown_strategy(const Value& strategy) {
-  return Value::object({{"Type", strategy["type"].str()}, {"RollingUpdate", nullptr}});
+Value shown_strategy(const Value& strategy, const Value& rolling) {
+  return Value::object({{"Type", strategy["type"].str()},
+                        {"RollingUpdate", is_set(strategy, "rollingUpdate") ? rolling : Value()}});
 }
+
+Value number_or(const Value& value) { return value.is_null() ? Value(0) : value; }
 
 std::vector<std::string> pod_name_warnings(const Value& object) {
   Faults faults = is_dns1123_label(object["metadata"]["name"].as_string());

@@ -20,6 +20,9 @@ KindRules workload_rules();
 bool check_selector(const Value& spec, const Path& spec_path, std::string_view kind,
                     FieldErrors& errors);
 /// The labels of the template must be selected.
+/// It selects something, or nothing at all: no fault in it.
+bool selector_parses(const Value& selector);
+/// Of a selector that parses.
 void check_selector_fits(const Value& spec, const Path& spec_path, FieldErrors& errors);
 /// restartPolicy Always, no activeDeadlineSeconds.
 void check_restarts_always(const Value& spec, const Path& spec_path, std::string_view kind,
@@ -33,7 +36,10 @@ void check_not_above(const Value& status, std::string_view key, std::string_view
 void check_collisions(const Value& object, const Value& old, FieldErrors& errors);
 
 /// The internal form of a strategy with an unknown type, as messages show it.
-Value shown_strategy(const Value& strategy);
+/// `rolling` is its rolling update, as it is shown where there is one.
+Value shown_strategy(const Value& strategy, const Value& rolling);
+/// 0 for what is not set.
+Value number_or(const Value& value);
 
 /// A name that makes no hostname of the pods that are called by it.
 std::vector<std::string> pod_name_warnings(const Value& object);

@@ -17,6 +17,11 @@ constexpr std::string_view kMoreThanReady = "cannot be greater than readyReplica
 /// The pod template of a ReplicaSet, also of one that a Deployment will make.
 void validate_replica_template(const Value& spec, const Path& spec_path, const Value* old_spec,
                                FieldErrors& errors) {
+  if (!selector_parses(spec["selector"])) {
+    errors.invalid(spec_path.child("selector"), shown_selector(spec["selector"]),
+                   "invalid label selector");
+    return;
+  }
   // An empty selector selects everything and is told of by check_selector().
   if (!is_set(spec, "selector") || !label_selector_is_empty(spec["selector"])) {
     check_selector_fits(spec, spec_path, errors);
@@ -78,7 +83,12 @@ void validate_deployment_strategy(const Value& strategy, const Path& path, Field
     }
     check_at_most_100_percent(rolling["maxUnavailable"], unavailable, errors);
   } else {
-    errors.not_supported(path, shown_strategy(strategy), {"Recreate", "RollingUpdate"});
+    errors.not_supported(
+        path,
+        shown_strategy(strategy,
+                       Value::object({{"MaxUnavailable", number_or(rolling["maxUnavailable"])},
+                                      {"MaxSurge", number_or(rolling["maxSurge"])}})),
+        {"Recreate", "RollingUpdate"});
   }
 }
 
@@ -248,6 +258,7 @@ KindRules controller_rules() {
   rules.validate_status = validate_replica_status;
   rules.warnings = replica_warnings;
   rules.selectable = {status_replicas_field()};
+  rules.orphans_by_default = true;  // as in the days before there were policies
   return rules;
 }
 

@@ -10,6 +10,10 @@
 namespace dibs::api {
 namespace {
 
+/// No number that anybody asks for: what the Scale of an object without replicas has while it is
+/// patched. A number that is left out is 0.
+constexpr long kNoReplicas = -2147483648;
+
 Value make_scale(const Value& object, Value spec, std::int64_t current, std::string selector) {
   const Value& from = object["metadata"];
   Value metadata = Value::object();
@@ -115,9 +119,13 @@ Result<Value> scale_of_custom(const Value& object, const ScalePaths& paths, bool
   return make_scale(object, std::move(spec), current.as_int(), std::move(selector));
 }
 
+void mark_without_replicas(Value& scale, const Value& object, const ScalePaths& paths) {
+  if (at(object, paths.spec_replicas).is_null()) scale.mut("spec").set("replicas", kNoReplicas);
+}
+
 Result<Value> apply_scale_custom(const Value& object, const Value& scale, const ScalePaths& paths) {
   const Value& wanted = scale["spec"]["replicas"];
-  if (wanted.is_null() && at(object, paths.spec_replicas).is_null()) {
+  if (wanted.as_int() == kNoReplicas) {
     return Error::bad_request(
         cat("the spec replicas field ", quoted(paths.spec_replicas), " cannot be empty"));
   }

@@ -34,6 +34,9 @@ struct ScalePaths {
 /// while writing (`for_update`) a Scale without spec.replicas.
 Result<Value> scale_of_custom(const Value& object, const ScalePaths& paths,
                               bool for_update = false);
+/// Notes on the Scale of an object without spec replicas that it has none: what a patch leaves like
+/// that is refused by apply_scale_custom().
+void mark_without_replicas(Value& scale, const Value& object, const ScalePaths& paths);
 /// As apply_scale(); whether the number is allowed is said by the kind's validation.
 Result<Value> apply_scale_custom(const Value& object, const Value& scale, const ScalePaths& paths);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "api/kinds/checks.h"
 #include "api/kinds/metadata.h"
@@ -51,13 +52,12 @@ void validate_stateful_set_strategy(const Value& strategy, const Path& path, Fie
   std::string_view type = strategy["type"].as_string();
   const Value& rolling = strategy["rollingUpdate"];
   Path rolling_path = path.child("rollingUpdate");
+  const Value shown = Value::object({{"Partition", number_or(rolling["partition"])},
+                                     {"MaxUnavailable", rolling["maxUnavailable"]}});
   if (type.empty()) {
     errors.required(path);
   } else if (type == "OnDelete") {
     if (rolling.is_null()) return;
-    Value shown = Value::object(
-        {{"Partition", rolling["partition"].is_null() ? Value(0) : rolling["partition"]},
-         {"MaxUnavailable", rolling["maxUnavailable"]}});
     errors.invalid(rolling_path, shown, "only allowed for updateStrategy 'RollingUpdate'");
   } else if (type == "RollingUpdate") {
     if (rolling.is_null()) return;
@@ -71,7 +71,7 @@ void validate_stateful_set_strategy(const Value& strategy, const Path& path, Fie
     }
     check_at_most_100_percent(unavailable, unavailable_path, errors);
   } else {
-    errors.invalid(path, shown_strategy(strategy), "must be 'RollingUpdate' or 'OnDelete'");
+    errors.invalid(path, shown_strategy(strategy, shown), "must be 'RollingUpdate' or 'OnDelete'");
   }
 }
 
@@ -93,8 +93,10 @@ Value template_with_claims(const Value& spec) {
     }
     return false;
   };
+  std::set<std::string> made;
   for (const Value& claim : claims.items()) {
     const Value& name = claim["metadata"]["name"];
+    if (!made.insert(name.str()).second) continue;
     volumes.push(Value::object(
         {{"name", name}, {"persistentVolumeClaim", Value::object({{"claimName", name}})}}));
   }
@@ -140,17 +142,18 @@ void validate_stateful_set_spec(const Value& spec, const Value* old_spec, FieldE
   if (!old_spec && !service.as_string().empty()) {
     add_invalid(is_dns1123_label(service.as_string()), service, path.child("serviceName"), errors);
   }
-  bool selects = is_set(spec, "selector");
-  if (selects) check_selector(spec, path, "statefulset", errors);
+  bool selects = check_selector(spec, path, "statefulset", errors);
   if (!selects || !label_selector_is_empty(spec["selector"])) {
     check_selector_fits(spec, path, errors);
   }
-  Value pod_template = template_with_claims(spec);
-  Path template_path = path.child("template");
-  validate_pod_template(pod_template, template_path, errors,
-                        old_spec ? &(*old_spec)["template"] : nullptr);
+  if (selector_parses(spec["selector"])) {
+    Value pod_template = template_with_claims(spec);
+    validate_pod_template(pod_template, path.child("template"), errors,
+                          old_spec ? &(*old_spec)["template"] : nullptr);
+  } else {
+    errors.invalid(path.child("selector"), shown_selector(spec["selector"]), "");
+  }
   check_restarts_always(spec, path, "StatefulSet", errors);
-  if (!selects) errors.required(path.child("selector"));
 }
 
 void validate_stateful_set_update(const Value& object, const Value& old, FieldErrors& errors) {
@@ -241,7 +244,14 @@ void validate_daemon_set_strategy(const Value& strategy, const Path& path, Field
   std::string_view type = strategy["type"].as_string();
   if (type == "OnDelete") return;
   if (type != "RollingUpdate") {
-    errors.not_supported(path, shown_strategy(strategy), {"RollingUpdate", "OnDelete"});
+    errors.not_supported(
+        path,
+        shown_strategy(
+            strategy,
+            Value::object(
+                {{"MaxUnavailable", number_or(strategy["rollingUpdate"]["maxUnavailable"])},
+                 {"MaxSurge", number_or(strategy["rollingUpdate"]["maxSurge"])}})),
+        {"RollingUpdate", "OnDelete"});
     return;
   }
   Path rolling_path = path.child("rollingUpdate");

@@ -1,0 +1,25 @@
+# cmake -DROOT= -DVERSION= -DIN= -DOUT= -P version.cmake: writes OUT, where it is not the same already, with the commit that ROOT is at.
+# A checkout asks git, an archive that `git archive` made has it in cmake/commit.txt; others do not know. The date is that of the
+# commit, or SOURCE_DATE_EPOCH, never that of the build: the same sources give the same binary.
+set(DIBS_VERSION ${VERSION})
+set(DIBS_COMMIT unknown)
+set(DIBS_DATE unknown)
+set(changed)
+if(EXISTS ${ROOT}/.git)
+  execute_process(COMMAND git -C ${ROOT} log -1 --format=%h\ %cd --abbrev=12 --date=format-local:%Y-%m-%dT%H:%M:%SZ
+                  OUTPUT_VARIABLE told OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  execute_process(COMMAND git -C ${ROOT} diff --quiet HEAD -- RESULT_VARIABLE differs ERROR_QUIET OUTPUT_QUIET)
+  if(differs EQUAL 1)
+    set(changed -changed)
+  endif()
+else()
+  file(STRINGS ${ROOT}/cmake/commit.txt told LIMIT_COUNT 1)
+endif()
+if(told MATCHES "^([0-9a-f]+) (20[0-9TZ:+-]+)$")
+  set(DIBS_COMMIT ${CMAKE_MATCH_1}${changed})
+  set(DIBS_DATE ${CMAKE_MATCH_2})
+endif()
+if(NOT "$ENV{SOURCE_DATE_EPOCH}" STREQUAL "")
+  string(TIMESTAMP DIBS_DATE "%Y-%m-%dT%H:%M:%SZ" UTC)
+endif()
+configure_file(${IN} ${OUT} @ONLY)
