@@ -124,6 +124,9 @@ void EventLoop::run() {
     }
     retired_.clear();
   }
+  // The system gives the id of a thread that was joined to the next one that begins, which must not
+  // be taken for this one: it would do by itself what is for close().
+  thread_ = std::thread::id();
 }
 
 void EventLoop::close() {

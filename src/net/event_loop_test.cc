@@ -42,5 +42,23 @@ TEST(EventLoop, is_woken_by_what_takes_long) {
   EXPECT_FALSE(loop.post_bulk([] {}));
 }
 
+TEST(EventLoop, is_of_no_thread_once_its_own_has_left_it) {
+  EventLoop loop;
+  bool here = false;
+  bool afterwards = true;
+  loop.post([&] {
+    here = loop.on_this_thread();
+    loop.stop();
+  });
+  std::thread thread([&] {
+    loop.run();
+    afterwards = loop.on_this_thread();
+  });
+  thread.join();
+  loop.close();
+  EXPECT_TRUE(here);
+  EXPECT_FALSE(afterwards);
+}
+
 }  // namespace
 }  // namespace dibs::net
