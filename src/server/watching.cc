@@ -281,16 +281,19 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   void stop(bool properly) {
     std::vector<runtime::TimerId> timers;
     std::unique_ptr<store::Watch> watch;
+    std::shared_ptr<net::BodyStream> body;
     {
       MutexLock lock(mutex_);
       if (ended_) return;
       ended_ = true;
       timers.swap(timers_);
       watch = std::move(watch_);
+      // start() may be about to set it, in another thread; then it ends it, too.
+      body = body_;
     }
     for (auto id : timers) owner_.runtime_.timers.cancel(id);
     watch.reset();
-    if (properly && body_) body_->finish();
+    if (properly && body) body->finish();
     owner_.forget(shared_from_this());
   }
 
