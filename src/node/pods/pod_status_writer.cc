@@ -22,6 +22,7 @@ struct PodStatusWriter::State : std::enable_shared_from_this<PodStatusWriter::St
   State(client::Client& api, runtime::Runtime& world, Callbacks tell)
       : client(api), runtime(world), callbacks(std::move(tell)) {}
 
+  /// Guarded by `mutex`, which cannot be named here.
   struct Entry {
     json::Value pod;
     json::Value known;   // what the server has, in our form
@@ -115,15 +116,17 @@ struct PodStatusWriter::State : std::enable_shared_from_this<PodStatusWriter::St
       return;
     }
     Duration delay;
+    json::Value pod;
     {
       const MutexLock lock(mutex);
       if (entry->wanted.is_null()) entry->wanted = std::move(entry->sending);
       entry->sending = json::Value();
       delay = entry->retry;
       entry->retry = std::min(entry->retry * 2, kLongestRetry);
+      pod = entry->pod;
     }
     log::warn("status of a pod cannot be written",
-              {{"pod", std::string(name_of(entry->pod))}, {"error", answer.error().message()}});
+              {{"pod", std::string(name_of(pod))}, {"error", answer.error().message()}});
     const std::weak_ptr<State> weak = weak_from_this();
     runtime.timers.after(delay, [weak, uid, refused = code == Code::invalid] {
       if (const auto self = weak.lock()) refused ? self->look(uid) : self->send(uid);
@@ -136,21 +139,23 @@ struct PodStatusWriter::State : std::enable_shared_from_this<PodStatusWriter::St
     client::GateEntry inside(gate);
     if (!inside) return;
     std::shared_ptr<Entry> entry;
+    json::Value pod;
     {
       const MutexLock lock(mutex);
       const auto found = entries.find(uid);
       if (found == entries.end()) return;
       entry = found->second;
+      pod = entry->pod;
     }
-    client.call(client::make_request(
-                    "GET", client::path_of(kPods, namespace_of(entry->pod), name_of(entry->pod))),
-                [self = shared_from_this(), uid, entry](const Result<json::Value>& answer) {
-                  if (answer && uid_of(*answer) == uid) {
-                    const MutexLock lock(self->mutex);
-                    entry->known = (*answer)["status"];
-                  }
-                  self->send(uid);
-                });
+    client.call(
+        client::make_request("GET", client::path_of(kPods, namespace_of(pod), name_of(pod))),
+        [self = shared_from_this(), uid, entry](const Result<json::Value>& answer) {
+          if (answer && uid_of(*answer) == uid) {
+            const MutexLock lock(self->mutex);
+            entry->known = (*answer)["status"];
+          }
+          self->send(uid);
+        });
   }
 };
 
