@@ -1,17 +1,12 @@
 #include "server/aggregator.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "base/log.h"
 #include "base/strings.h"
 #include "json/parse.h"
-#include "server/audit.h"
 #include "server/auth/user.h"
-#include "server/cluster_address.h"
-#include "server/node_client.h"
-#include "server/status.h"
 #include "server/stored.h"
 
 namespace dibs::server {
@@ -47,31 +42,6 @@ std::string discovery_path(const Value& spec) {
   const std::string_view group = spec["group"].as_string();
   return group.empty() ? cat("/api/", spec["version"].as_string())
                        : cat("/apis/", group, "/", spec["version"].as_string());
-}
-
-bool is_ready(const Value& endpoint) {
-  const Value& ready = endpoint["conditions"]["ready"];
-  return ready.is_null() || ready.as_bool();
-}
-
-/// As a header can carry it.
-std::string escaped_key(std::string_view key) {
-  constexpr std::string_view kMarks = "!#$&'*+-.^_`|~";
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : key) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       kMarks.find(c) != std::string_view::npos;
-    if (plain) {
-      out.push_back(c);
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    out.push_back('%');
-    out.push_back(kDigits[byte >> 4]);
-    out.push_back(kDigits[byte & 15]);
-  }
-  return out;
 }
 
 net::Request own_question(std::string target, std::string_view accept) {
@@ -115,35 +85,6 @@ bool have_same_documents(const Extensions& a, const Extensions& b) {
                     });
 }
 
-net::Response text(int status, std::string_view words) {
-  return text_response(status, cat(words, "\n"));
-}
-
-bool asks_to_upgrade(const net::Request& request) {
-  return net::has_token(request.headers.get("Connection"), "upgrade");
-}
-
-/// What the client is told in place of an answer that must not reach him; nothing where it may. A
-/// client that follows a redirect would show its credentials to whomever the extension names, and
-/// behind a change of protocols that he did not ask for requests of others would be hidden.
-std::optional<net::Response> not_permitted(const net::Request& request, const net::Response& head) {
-  if (head.status == 101) {
-    const std::string_view wanted =
-        asks_to_upgrade(request) ? request.headers.get("Upgrade") : std::string_view();
-    const std::string_view given = head.headers.get("Upgrade");
-    if (!wanted.empty() && equals_ignoring_case(wanted, given)) return std::nullopt;
-    return text(503, cat("backend tried to switch protocol ", quoted(given), " when ",
-                         quoted(wanted), " was requested"));
-  }
-  if (asks_to_upgrade(request) && head.status < 400)
-    return text(503, cat("invalid upgrade response: status code ", head.status));
-  if (head.status / 100 == 3 && !head.headers.get("Location").empty()) {
-    return text_response(502,
-                         "the backend attempted to redirect this request, which is not permitted");
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 struct Aggregator::Entry {
@@ -154,79 +95,6 @@ struct Aggregator::Entry {
   std::size_t waits = 0;  // ticks until it is asked again
   Duration asked = Duration::min();
 };
-
-net::Request in_name_of(const auth::UserInfo& user, const net::Request& request) {
-  net::Request out = passed_on(request, request.target);
-  net::Headers headers;
-  for (const auto& [name, value] : out.headers.fields()) {
-    if (!to_lower(name).starts_with("x-remote-")) headers.add(name, value);
-  }
-  headers.add("X-Remote-User", user.name);
-  if (!user.uid.empty()) headers.add("X-Remote-Uid", user.uid);
-  for (const std::string& group : user.groups) headers.add("X-Remote-Group", group);
-  for (const auto& [key, values] : user.extra) {
-    for (const std::string& value : values) {
-      headers.add(cat("X-Remote-Extra-", escaped_key(key)), value);
-    }
-  }
-  out.headers = std::move(headers);
-  return out;
-}
-
-Availability locate(const Value& api_service, const Value& service,
-                    const std::vector<Value>& slices,
-                    const std::function<Value(std::string_view)>& node_named) {
-  const Value& wanted = api_service["spec"]["service"];
-  const std::string name = wanted["name"].str();
-  const std::string name_space = wanted["namespace"].str();
-  const std::int64_t port = wanted["port"].as_int(443);
-  const auto missing = [](std::string_view reason, std::string message) {
-    return Availability{"False", std::string(reason), std::move(message)};
-  };
-  const std::string shown = cat("service/", name, " in ", quoted(name_space));
-  if (service.is_null()) return missing("ServiceNotFound", cat(shown, " is not present"));
-  ExtensionPlace place;
-  place.name = cat(name, ".", name_space, ".svc");
-  place.unchecked = api_service["spec"]["insecureSkipTLSVerify"].as_bool();
-  (void)base64_decode(api_service["spec"]["caBundle"].as_string(), place.ca_pem);
-  Availability out{"True", "", ""};
-  const Value& spec = service["spec"];
-  if (spec["type"].as_string() == "ExternalName") {
-    place.host = spec["externalName"].str();
-    place.port = static_cast<std::uint16_t>(port);
-    out.places.push_back(std::move(place));
-    return out;
-  }
-  const auto ports = spec["ports"].items();
-  const auto found = std::find_if(ports.begin(), ports.end(),
-                                  [&](const Value& one) { return one["port"].as_int() == port; });
-  if (found == ports.end()) {
-    return missing("ServicePortError", cat(shown, " is not listening on port ", port));
-  }
-  const std::string_view port_name = (*found)["name"].as_string();
-  bool any = false;
-  for (const Value& slice : slices) {
-    if (slice["metadata"]["labels"]["kubernetes.io/service-name"].as_string() != name) continue;
-    any = true;
-    for (const Value& one : slice["ports"].items()) {
-      if (one["name"].as_string() != port_name || one["port"].is_null()) continue;
-      place.port = static_cast<std::uint16_t>(one["port"].as_int());
-      for (const Value& endpoint : slice["endpoints"].items()) {
-        if (!is_ready(endpoint) || endpoint["addresses"].empty()) continue;
-        place.host = endpoint["addresses"][0].str();
-        place.reach = reach_of(place.host, node_named(endpoint["nodeName"].as_string()));
-        out.places.push_back(place);
-      }
-    }
-  }
-  if (!any) return missing("EndpointsNotFound", cat("cannot find endpointslices for ", shown));
-  if (out.places.empty()) {
-    return missing(
-        "MissingEndpoints",
-        cat("endpointslices for ", shown, " have no addresses with port name ", quoted(port_name)));
-  }
-  return out;
-}
 
 Aggregator::Aggregator(runtime::Runtime& runtime, Objects& objects, ResourceTable& resources,
                        std::shared_ptr<ExtensionTransport> transport)
@@ -445,42 +313,6 @@ void Aggregator::check(const std::string& key) {
   }
 }
 
-std::vector<Value> Aggregator::list(std::string_view group, std::string_view plural,
-                                    std::string_view name_space) const {
-  std::vector<Value> out;
-  const auto resource = resources_.get()->find_plural(group, plural);
-  if (!resource) return out;
-  store::RangeQuery query;
-  query.prefix = resource->namespace_prefix(name_space);
-  auto listing = objects_.store().range(query);
-  if (!listing.ok()) return out;
-  for (const auto& record : listing->records) {
-    if (auto object = decode_stored(*record); object.ok()) out.push_back(std::move(object).value());
-  }
-  return out;
-}
-
-Availability Aggregator::find_places(const Value& api_service) const {
-  const Value& wanted = api_service["spec"]["service"];
-  const auto services = resources_.get()->find("", "v1", "services");
-  Value service;
-  if (services) {
-    auto object =
-        objects_.get(*services, wanted["namespace"].as_string(), wanted["name"].as_string());
-    if (object.ok()) service = std::move(object).value();
-  }
-  const auto nodes = resources_.get()->find("", "v1", "nodes");
-  return locate(api_service, service,
-                service.is_null()
-                    ? std::vector<Value>()
-                    : list("discovery.k8s.io", "endpointslices", wanted["namespace"].as_string()),
-                [&](std::string_view name) {
-                  if (!nodes || name.empty()) return Value();
-                  auto node = objects_.get(*nodes, "", name);
-                  return node.ok() ? std::move(node).value() : Value();
-                });
-}
-
 /// Blocks while somebody is asked.
 Availability Aggregator::judge(const Value& api_service, Entry& found) {
   Availability out = find_places(api_service);
@@ -630,45 +462,6 @@ void Aggregator::register_definitions() {
     Write write(context, *resource_, Verb::remove);
     (void)objects_.run(write).ok();
   }
-}
-
-void Aggregator::pass_on(const std::shared_ptr<Context>& context,
-                         const std::shared_ptr<calls::Exchange>& exchange,
-                         const Extension& extension, Over over) {
-  const auto refuse = [exchange, over](net::Response refusal) {
-    over(refusal);
-    exchange->respond(std::move(refusal));
-  };
-  context->request.write_body();
-  const ExtensionPlace place = extension.places[runtime_.random.below(extension.places.size())];
-  net::Request request = in_name_of(context->user, context->request);
-  request.headers.remove("Accept-Encoding");
-  if (!asks_to_upgrade(context->request)) request.headers.remove("Connection");
-  // Both servers tell of it under one name.
-  if (context->audit) request.headers.set("Audit-Id", context->audit->id());
-  transport_->open(place, request, *exchange,
-                   [context, exchange, refuse, over](Result<net::StreamAnswer> answer) {
-                     if (!answer.ok()) {
-                       return refuse(text(
-                           503, cat("error trying to reach service: ", answer.error().message())));
-                     }
-                     if (auto refusal = not_permitted(context->request, answer->head)) {
-                       if (answer->upgraded != nullptr) answer->upgraded->close();
-                       return refuse(std::move(*refusal));
-                     }
-                     net::Response head = std::move(answer->head);
-                     over(head);
-                     if (answer->upgraded != nullptr) {
-                       return exchange->upgrade_to(
-                           std::move(head),
-                           [server = answer->upgraded](std::shared_ptr<net::ByteStream> client) {
-                             if (client == nullptr) return server->close();
-                             net::splice(std::move(client), server);
-                           });
-                     }
-                     head.headers.remove("Connection");
-                     relay(std::move(answer->body), exchange->stream(std::move(head)));
-                   });
 }
 
 }  // namespace dibs::server
