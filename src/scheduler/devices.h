@@ -206,6 +206,7 @@ class Devices {
   /// A class serves the extended resource.
   bool serves(std::string_view resource) const { return !extended_.class_of(resource).empty(); }
 
+  // The claims of one pod, and nodes asked for them (devices_run.cc).
   /// A claim that the pod needs.
   struct Named {
     std::string key;
@@ -298,6 +299,8 @@ class Devices {
 };
 
 std::uint64_t revision_of(const json::Value& object);
+
+bool is_allocated(const json::Value& claim);
 
 bool is_owned_by(const json::Value& object, std::string_view uid);
 
