@@ -37,6 +37,8 @@ inline const client::Gvr kClassicClaims = {"resource.k8s.io", "v1alpha2", "resou
 
 /// Where a claim of its model is written.
 const client::Gvr& claims_of(const json::Value& claim);
+/// How the scheduler writes a status.
+client::WriteOptions status_write();
 /// The server has, or may have, done what it was asked.
 bool is_unknown(const Error& error);
 

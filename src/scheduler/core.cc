@@ -20,13 +20,6 @@ constexpr std::size_t kMostExplained = 200;
 /// is told at a later attempt.
 constexpr int kMostExplanations = 50;
 
-client::WriteOptions status_write() {
-  client::WriteOptions options;
-  options.subresource = "status";
-  options.field_manager = "dibs-scheduler";
-  return options;
-}
-
 const Value& condition_of(const Value& pod, std::string_view type) {
   for (const Value& condition : pod["status"]["conditions"].items()) {
     if (condition["type"].as_string() == type) return condition;

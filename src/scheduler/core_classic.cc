@@ -10,7 +10,7 @@ namespace {
 
 using json::Value;
 
-client::WriteOptions status_write() {
+client::WriteOptions write_as_upstream() {
   client::WriteOptions options;
   options.subresource = "status";
   options.field_manager = "kube-scheduler";
@@ -80,7 +80,7 @@ bool Scheduler::Core::free_classic(const PodPtr& pod, const PodClaim& claim) {
     freed.mut("status").set("deallocationRequested", true);
   }
   const auto free = [this, freed, name_space = std::string(pod->name_space)] {
-    send(client::update_request(kClassicClaims, name_space, freed, status_write()),
+    send(client::update_request(kClassicClaims, name_space, freed, write_as_upstream()),
          "claim cannot be deallocated");
   };
   Proposal standing = devices.proposal(pod->key);
