@@ -16,7 +16,7 @@
 
 #include "base/strings.h"
 #include "json/parse.h"
-#include "net/tls_impl.h"
+#include "net/openssl_objects.h"
 
 namespace dibs::net {
 namespace {
@@ -52,8 +52,6 @@ const Algorithm* find_algorithm(std::string_view name) {
 // Longer than any token of a cluster; keeps garbage from costing a parse.
 constexpr std::size_t kMaxToken = 64 * 1024;
 
-int no_passphrase(char*, int, int, void*) { return 0; }
-
 std::shared_ptr<void> own(EVP_PKEY* key) {
   if (key == nullptr) return nullptr;
   return std::shared_ptr<void>(key, [](void* p) { EVP_PKEY_free(static_cast<EVP_PKEY*>(p)); });
@@ -62,25 +60,18 @@ std::shared_ptr<void> own(EVP_PKEY* key) {
 EVP_PKEY* raw(const std::shared_ptr<void>& key) { return static_cast<EVP_PKEY*>(key.get()); }
 
 std::shared_ptr<void> read_private(std::string_view pem) {
-  BIO* bio = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
-  auto key = own(PEM_read_bio_PrivateKey(bio, nullptr, no_passphrase, nullptr));
-  BIO_free(bio);
+  auto key = own(PEM_read_bio_PrivateKey(reader(pem).get(), nullptr, no_passphrase, nullptr));
   ERR_clear_error();
   return key;
 }
 
 std::shared_ptr<void> read_any(std::string_view pem) {
   if (auto key = read_private(pem)) return key;
-  BIO* bio = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
-  auto key = own(PEM_read_bio_PUBKEY(bio, nullptr, no_passphrase, nullptr));
-  BIO_free(bio);
+  auto key = own(PEM_read_bio_PUBKEY(reader(pem).get(), nullptr, no_passphrase, nullptr));
   if (!key) {
-    bio = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
-    if (X509* certificate = PEM_read_bio_X509(bio, nullptr, no_passphrase, nullptr)) {
-      key = own(X509_get_pubkey(certificate));
-      X509_free(certificate);
-    }
-    BIO_free(bio);
+    const Certificate certificate(
+        PEM_read_bio_X509(reader(pem).get(), nullptr, no_passphrase, nullptr));
+    if (certificate) key = own(X509_get_pubkey(certificate.get()));
   }
   ERR_clear_error();
   return key;

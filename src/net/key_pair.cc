@@ -6,24 +6,11 @@
 #include <openssl/rsa.h>
 #include <openssl/x509.h>
 
-#include <memory>
-
 #include "base/strings.h"
-#include "net/tls_impl.h"
+#include "net/openssl_objects.h"
 
 namespace dibs::net {
 namespace {
-
-template <auto free_function>
-struct Freed {
-  template <typename T>
-  void operator()(T* pointer) const {
-    free_function(pointer);
-  }
-};
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
-using Request = std::unique_ptr<X509_REQ, Freed<X509_REQ_free>>;
-using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
 
 /// How a key of the type is made, and what it signs the digest of.
 struct Kind {
@@ -40,23 +27,15 @@ constexpr Kind kKinds[] = {
     {"ED25519", [] { return EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"); }, nullptr},
 };
 
-Error failed(std::string_view doing) { return Error::internal(cat(doing, ": ", openssl_error())); }
-
-std::string contents(const Bio& bio) {
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio.get(), &data);
-  return {data, static_cast<std::size_t>(size)};
-}
-
 Result<std::string> empty_request(EVP_PKEY* key, const EVP_MD* digest) {
-  const Request request(X509_REQ_new());
+  const CertificateRequest request(X509_REQ_new());
   const bool good = request != nullptr && X509_REQ_set_version(request.get(), 0) == 1 &&
                     X509_REQ_set_pubkey(request.get(), key) == 1 &&
                     X509_REQ_sign(request.get(), key, digest) > 0;
-  if (!good) return failed("sign request");
+  if (!good) return openssl_failed("sign request");
   unsigned char* der = nullptr;
   const int size = i2d_X509_REQ(request.get(), &der);
-  if (size <= 0) return failed("write request");
+  if (size <= 0) return openssl_failed("write request");
   std::string out(reinterpret_cast<char*>(der), static_cast<std::size_t>(size));
   OPENSSL_free(der);
   return out;
@@ -68,11 +47,11 @@ Result<KeyAndProof> make_key_and_proof(std::string_view type) {
   for (const Kind& kind : kKinds) {
     if (kind.type != type) continue;
     const Key key(kind.make());
-    if (key == nullptr) return failed("generate key");
+    if (key == nullptr) return openssl_failed("generate key");
     const Bio pem(BIO_new(BIO_s_mem()));
     if (PEM_write_bio_PKCS8PrivateKey(pem.get(), key.get(), nullptr, nullptr, 0, nullptr,
                                       nullptr) != 1) {
-      return failed("write key");
+      return openssl_failed("write key");
     }
     KeyAndProof out;
     out.key_pem = contents(pem);
@@ -84,7 +63,7 @@ Result<KeyAndProof> make_key_and_proof(std::string_view type) {
 }
 
 std::string clean_certificate_chain(std::string_view pem) {
-  const Bio in(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  const Bio in = reader(pem);
   const Bio out(BIO_new(BIO_s_mem()));
   char* type = nullptr;
   char* headers = nullptr;

@@ -15,18 +15,6 @@
 namespace dibs::net {
 namespace {
 
-struct BioFree {
-  void operator()(BIO* bio) const { BIO_free(bio); }
-};
-using Bio = std::unique_ptr<BIO, BioFree>;
-
-Bio reader(std::string_view text) {
-  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
-// Never asks a terminal for a passphrase.
-int no_passphrase(char*, int, int, void*) { return 0; }
-
 Result<std::unique_ptr<TlsKeyPair>> read_pair(const std::string& certificate,
                                               const std::string& key) {
   auto out = std::make_unique<TlsKeyPair>();
@@ -183,14 +171,6 @@ void set_common(SSL_CTX* context) {
 }
 
 }  // namespace
-
-std::string openssl_error() {
-  const unsigned long code = ERR_peek_last_error();
-  ERR_clear_error();
-  if (code == 0) return "unknown error";
-  const char* reason = ERR_reason_error_string(code);
-  return reason != nullptr ? reason : cat("error ", code);
-}
 
 TlsContext::TlsContext() : impl_(std::make_unique<Impl>()) {}
 TlsContext::~TlsContext() = default;

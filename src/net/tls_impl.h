@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "net/openssl_objects.h"
 #include "net/tls.h"
 
 namespace dibs::net {
@@ -29,17 +30,10 @@ constexpr int verdict_on(bool client, bool front_proxy, int error) {
   return vouches ? X509_V_ERR_CERT_REJECTED : error;
 }
 
-struct CertificateFree {
-  void operator()(X509* certificate) const { X509_free(certificate); }
-};
-struct KeyFree {
-  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-};
-
 /// A certificate with its key, as a handshake needs it.
 struct TlsKeyPair {
-  std::unique_ptr<X509, CertificateFree> certificate;
-  std::unique_ptr<EVP_PKEY, KeyFree> key;
+  Certificate certificate;
+  Key key;
   STACK_OF(X509) * chain = nullptr;
   std::vector<std::string> names;  // in lower case
 
@@ -69,8 +63,5 @@ struct TlsContext::Impl {
     if (context != nullptr) SSL_CTX_free(context);
   }
 };
-
-/// The newest entry of OpenSSL's error queue, which is then empty.
-std::string openssl_error();
 
 }  // namespace dibs::net

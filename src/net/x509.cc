@@ -17,36 +17,10 @@
 
 #include "base/pem.h"
 #include "base/strings.h"
-#include "net/tls_impl.h"
+#include "net/openssl_objects.h"
 
 namespace dibs::net {
 namespace {
-
-template <auto free_function>
-struct Freed {
-  template <typename T>
-  void operator()(T* pointer) const {
-    free_function(pointer);
-  }
-};
-using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
-using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
-using SigningReq = std::unique_ptr<X509_REQ, Freed<X509_REQ_free>>;
-
-Error failed(std::string_view doing) { return Error::internal(cat(doing, ": ", openssl_error())); }
-
-Bio reader(std::string_view text) {
-  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
-std::string contents(const Bio& bio) {
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio.get(), &data);
-  return std::string(data, static_cast<std::size_t>(size));
-}
-
-int no_passphrase(char*, int, int, void*) { return 0; }
 
 Certificate read_certificate(std::string_view pem) {
   Certificate out(PEM_read_bio_X509(reader(pem).get(), nullptr, no_passphrase, nullptr));
@@ -62,14 +36,14 @@ Key read_key(std::string_view pem) {
 
 Result<std::string> certificate_pem(X509* certificate) {
   Bio bio(BIO_new(BIO_s_mem()));
-  if (PEM_write_bio_X509(bio.get(), certificate) != 1) return failed("write certificate");
+  if (PEM_write_bio_X509(bio.get(), certificate) != 1) return openssl_failed("write certificate");
   return contents(bio);
 }
 
 Result<std::string> key_pem(EVP_PKEY* key) {
   Bio bio(BIO_new(BIO_s_mem()));
   if (PEM_write_bio_PrivateKey(bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1) {
-    return failed("write key");
+    return openssl_failed("write key");
   }
   return contents(bio);
 }
@@ -151,8 +125,7 @@ std::vector<std::string> entries(const X509_NAME* name, int nid) {
 }
 
 std::vector<std::string> user_ids_of(const X509_NAME* name) {
-  const std::unique_ptr<ASN1_OBJECT, Freed<ASN1_OBJECT_free>> type(
-      OBJ_txt2obj("1.3.6.1.4.1.57683.2", 1));
+  const Owned<ASN1_OBJECT, ASN1_OBJECT_free> type(OBJ_txt2obj("1.3.6.1.4.1.57683.2", 1));
   return entries(name, type.get());
 }
 
@@ -192,7 +165,7 @@ Result<Certificate> make_certificate(const Plan& plan, EVP_PKEY* key, X509* ca, 
   X509_set_version(certificate, 2);
 
   unsigned char serial[16];
-  if (RAND_bytes(serial, sizeof serial) != 1) return failed("random serial");
+  if (RAND_bytes(serial, sizeof serial) != 1) return openssl_failed("random serial");
   serial[0] &= 0x7f;
   BIGNUM* number = BN_bin2bn(serial, sizeof serial, nullptr);
   BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate));
@@ -239,9 +212,9 @@ Result<Certificate> make_certificate(const Plan& plan, EVP_PKEY* key, X509* ca, 
     good =
         good && X509_add1_ext_i2d(certificate, NID_subject_alt_name, plan.alternatives, 0, 0) == 1;
   }
-  if (!good) return failed("certificate extension");
+  if (!good) return openssl_failed("certificate extension");
   if (X509_sign(certificate, ca_key != nullptr ? ca_key : key, EVP_sha256()) == 0) {
-    return failed("sign certificate");
+    return openssl_failed("sign certificate");
   }
   return out;
 }
@@ -265,7 +238,7 @@ Result<Authority> read_authority(const Credential& ca) {
 Result<Credential> issue(const Credential& ca, const Plan& plan) {
   DIBS_TRY(auto authority, read_authority(ca));
   Key key(EVP_EC_gen("P-256"));
-  if (key == nullptr) return failed("generate key");
+  if (key == nullptr) return openssl_failed("generate key");
   DIBS_TRY(auto certificate,
            make_certificate(plan, key.get(), authority.certificate.get(), authority.key.get()));
   Credential out;
@@ -317,10 +290,7 @@ void read_names(GENERAL_NAMES* all, std::vector<std::string>& dns, std::vector<s
   }
 }
 
-struct NamesFree {
-  void operator()(GENERAL_NAMES* names) const { GENERAL_NAMES_free(names); }
-};
-using Names = std::unique_ptr<GENERAL_NAMES, NamesFree>;
+using Names = Owned<GENERAL_NAMES, GENERAL_NAMES_free>;
 
 /// The alternative names of a request; null where it has none.
 Names names_of(X509_REQ* request) {
@@ -383,14 +353,14 @@ bool add_usage(const Usage (&table)[N], std::string_view name, std::vector<std::
 
 // Not by OpenSSL's reader of PEM, which finds another request than the one that was validated
 // where a block is damaged.
-Result<SigningReq> read_request(std::string_view pem) {
+Result<CertificateRequest> read_request(std::string_view pem) {
   const auto block = next_pem_block(pem);
   if (!block || block->type != "CERTIFICATE REQUEST") {
     return Error::invalid("PEM block type must be CERTIFICATE REQUEST");
   }
   const auto* data = reinterpret_cast<const unsigned char*>(block->bytes.data());
   const auto* end = data + block->bytes.size();
-  SigningReq request(d2i_X509_REQ(nullptr, &data, end - data));
+  CertificateRequest request(d2i_X509_REQ(nullptr, &data, end - data));
   ERR_clear_error();
   if (request == nullptr || data != end) {
     return Error::invalid("the PEM block is not a certificate request");
@@ -424,13 +394,13 @@ bool is_private_key(std::string_view pem) { return read_key(pem) != nullptr; }
 
 Result<std::string> make_private_key() {
   Key key(EVP_EC_gen("P-256"));
-  if (key == nullptr) return failed("generate key");
+  if (key == nullptr) return openssl_failed("generate key");
   return key_pem(key.get());
 }
 
 Result<Credential> make_ca(std::string_view common_name, Validity validity) {
   Key key(EVP_EC_gen("P-256"));
-  if (key == nullptr) return failed("generate key");
+  if (key == nullptr) return openssl_failed("generate key");
   Plan plan;
   plan.common_name = common_name;
   plan.basic_constraints = "critical,CA:TRUE";
@@ -482,8 +452,8 @@ Result<std::string> make_signing_request(std::string_view key_pem, std::string_v
                                          const std::vector<std::string>& organizations) {
   const Key key = read_key(key_pem);
   if (key == nullptr) return Error::invalid("key: not a private key as PEM");
-  const SigningReq request(X509_REQ_new());
-  const std::unique_ptr<X509_NAME, Freed<X509_NAME_free>> subject(X509_NAME_new());
+  const CertificateRequest request(X509_REQ_new());
+  const Owned<X509_NAME, X509_NAME_free> subject(X509_NAME_new());
   bool good = request != nullptr && subject != nullptr;
   for (const std::string& organization : organizations) {
     good = good && add_entry(subject.get(), NID_organizationName, organization);
@@ -495,7 +465,7 @@ Result<std::string> make_signing_request(std::string_view key_pem, std::string_v
          X509_REQ_sign(request.get(), key.get(), EVP_sha256()) != 0;
   const Bio out(BIO_new(BIO_s_mem()));
   if (!good || PEM_write_bio_X509_REQ(out.get(), request.get()) != 1) {
-    return failed("certificate request");
+    return openssl_failed("certificate request");
   }
   return contents(out);
 }
@@ -583,13 +553,13 @@ Result<std::string> public_key_hash(std::string_view certificate_pem) {
   if (certificate == nullptr) return Error::invalid("not a certificate as PEM");
   unsigned char* der = nullptr;
   const int size = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate.get()), &der);
-  if (size <= 0) return failed("public key");
+  if (size <= 0) return openssl_failed("public key");
   unsigned char hash[EVP_MAX_MD_SIZE];
   unsigned length = 0;
   const bool good =
       EVP_Digest(der, static_cast<std::size_t>(size), hash, &length, EVP_sha256(), nullptr) == 1;
   OPENSSL_free(der);
-  if (!good) return failed("digest");
+  if (!good) return openssl_failed("digest");
   return cat("sha256:", hex_encode(std::string_view(reinterpret_cast<const char*>(hash), length)));
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "api/schema/field_error.h"
+#include "base/owned.h"
 #include "base/strings.h"
 #include "json/yaml.h"
 #include "server/secretbox.h"
@@ -22,8 +23,8 @@ constexpr std::size_t kVector = 16;
 constexpr std::size_t kNonce = 12;
 constexpr std::size_t kTag = 16;
 
-using Cipher = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
-Cipher new_cipher() { return {EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_free}; }
+using Cipher = Owned<EVP_CIPHER_CTX, EVP_CIPHER_CTX_free>;
+Cipher new_cipher() { return Cipher(EVP_CIPHER_CTX_new()); }
 
 const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());

@@ -7,7 +7,8 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <memory>
+
+#include "base/owned.h"
 
 namespace dibs::server {
 namespace {
@@ -97,11 +98,9 @@ std::string with_stream(std::string_view bytes, std::string_view stream) {
 }
 
 std::optional<std::string> tag_of(std::string_view bytes, std::string_view key) {
-  const std::unique_ptr<EVP_MAC, decltype(&EVP_MAC_free)> mac(
-      EVP_MAC_fetch(nullptr, "POLY1305", nullptr), EVP_MAC_free);
+  const Owned<EVP_MAC, EVP_MAC_free> mac(EVP_MAC_fetch(nullptr, "POLY1305", nullptr));
   if (!mac) return std::nullopt;
-  const std::unique_ptr<EVP_MAC_CTX, decltype(&EVP_MAC_CTX_free)> context(
-      EVP_MAC_CTX_new(mac.get()), EVP_MAC_CTX_free);
+  const Owned<EVP_MAC_CTX, EVP_MAC_CTX_free> context(EVP_MAC_CTX_new(mac.get()));
   std::string tag(kTag, '\0');
   std::size_t size = 0;
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());

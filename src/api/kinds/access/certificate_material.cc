@@ -9,22 +9,16 @@
 #include <algorithm>
 #include <ctime>
 #include <limits>
-#include <memory>
+
+#include "base/owned.h"
 
 namespace dibs::api {
 namespace {
 
-template <auto free_function>
-struct Freed {
-  template <typename T>
-  void operator()(T* pointer) const {
-    free_function(pointer);
-  }
-};
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
-using Request = std::unique_ptr<X509_REQ, Freed<X509_REQ_free>>;
-using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
-using Digest = std::unique_ptr<EVP_MD_CTX, Freed<EVP_MD_CTX_free>>;
+using Key = Owned<EVP_PKEY, EVP_PKEY_free>;
+using Request = Owned<X509_REQ, X509_REQ_free>;
+using Certificate = Owned<X509, X509_free>;
+using Digest = Owned<EVP_MD_CTX, EVP_MD_CTX_free>;
 
 const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
@@ -143,7 +137,7 @@ std::optional<IssuedCertificate> read_issued_certificate(std::string_view der) {
   out.key = std::move(*key);
   out.not_before = time_of(X509_get0_notBefore(certificate.get()));
   out.not_after = time_of(X509_get0_notAfter(certificate.get()));
-  const std::unique_ptr<GENERAL_NAMES, Freed<GENERAL_NAMES_free>> names(static_cast<GENERAL_NAMES*>(
+  const Owned<GENERAL_NAMES, GENERAL_NAMES_free> names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate.get(), NID_subject_alt_name, nullptr, nullptr)));
   for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get()); ++i) {
     const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);

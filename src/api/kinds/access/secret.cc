@@ -4,11 +4,10 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include <memory>
-
 #include "api/kinds/checks.h"
 #include "api/kinds/metadata.h"
 #include "api/kinds/names.h"
+#include "base/owned.h"
 #include "base/strings.h"
 #include "json/parse.h"
 
@@ -101,10 +100,10 @@ void validate_secret_update(const Value& secret, const Value& old, FieldErrors& 
   validate_secret(secret, errors);
 }
 
-using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
+using Bio = Owned<BIO, BIO_free>;
 
 Bio memory(const std::string& text) {
-  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), BIO_free);
+  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
 bool has_pem(const std::string& text, std::string_view title) {
@@ -128,12 +127,12 @@ std::string key_pair_fault(const std::string& certificate, const std::string& ke
                : "tls: failed to find PEM block with type ending in \"PRIVATE KEY\" in key input";
   }
   Bio certificate_text = memory(certificate);
-  std::unique_ptr<X509, decltype(&X509_free)> parsed(
-      PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr), X509_free);
+  const Owned<X509, X509_free> parsed(
+      PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr));
   if (parsed == nullptr) return "x509: malformed certificate";
   Bio key_text = memory(key);
-  std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> private_key(
-      PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
+  const Owned<EVP_PKEY, EVP_PKEY_free> private_key(
+      PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr));
   if (private_key == nullptr) return "tls: failed to parse private key";
   if (X509_check_private_key(parsed.get(), private_key.get()) != 1) {
     return "tls: private key does not match public key";

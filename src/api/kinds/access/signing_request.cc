@@ -4,11 +4,11 @@
 #include <openssl/x509.h>
 
 #include <algorithm>
-#include <memory>
 #include <set>
 
 #include "api/kinds/checks.h"
 #include "api/kinds/names.h"
+#include "base/owned.h"
 #include "base/pem.h"
 #include "base/strings.h"
 #include "base/time.h"
@@ -54,8 +54,7 @@ std::string request_fault(const Value& request) {
   }
   const auto* data = reinterpret_cast<const unsigned char*>(block->bytes.data());
   const auto* end = data + block->bytes.size();
-  std::unique_ptr<X509_REQ, decltype(&X509_REQ_free)> parsed(
-      d2i_X509_REQ(nullptr, &data, end - data), X509_REQ_free);
+  const Owned<X509_REQ, X509_REQ_free> parsed(d2i_X509_REQ(nullptr, &data, end - data));
   std::string fault;
   if (!parsed) {
     fault = "asn1: syntax error: not a certificate request";
@@ -88,8 +87,7 @@ std::string certificate_fault(const Value& certificate) {
     ++count;
     const auto* data = reinterpret_cast<const unsigned char*>(block->bytes.data());
     const auto* end = data + block->bytes.size();
-    std::unique_ptr<X509, decltype(&X509_free)> parsed(d2i_X509(nullptr, &data, end - data),
-                                                       X509_free);
+    const Owned<X509, X509_free> parsed(d2i_X509(nullptr, &data, end - data));
     ERR_clear_error();
     if (!parsed) return "x509: malformed certificate";
     if (data != end) return "x509: trailing data";

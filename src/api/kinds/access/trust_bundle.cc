@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 
 #include "api/kinds/access/signing_request.h"
 #include "api/kinds/checks.h"
 #include "api/kinds/metadata.h"
 #include "api/kinds/names.h"
+#include "base/owned.h"
 #include "base/pem.h"
 #include "base/strings.h"
 
@@ -26,8 +26,7 @@ std::string fault_of(const PemBlock& block) {
   if (block.has_headers) return "has PEM block headers";
   const auto* at = reinterpret_cast<const unsigned char*>(block.bytes.data());
   const auto* end = at + block.bytes.size();
-  const std::unique_ptr<X509, decltype(&X509_free)> certificate(d2i_X509(nullptr, &at, end - at),
-                                                                X509_free);
+  const Owned<X509, X509_free> certificate(d2i_X509(nullptr, &at, end - at));
   ERR_clear_error();
   if (!certificate || at != end) return "does not parse as X.509";
   const auto flags = X509_get_extension_flags(certificate.get());
