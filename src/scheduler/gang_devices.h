@@ -1,5 +1,6 @@
 #pragma once
-// Devices for the pods of a gang, as the search of gang.cc puts pods to nodes and takes them back.
+// Devices for the pods of a gang, as the search (gang_search.h) puts pods to nodes and takes them
+// back.
 //
 // Claims of pods on one node are searched for together: who comes later may move the devices of
 // those that are there already. What a pod has changed is kept until it is taken back, which has to

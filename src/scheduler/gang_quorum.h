@@ -1,6 +1,6 @@
 #pragma once
 // Who has to be placed for a tree of groups to be placed, and where its parts may be. Of the search
-// in gang.cc alone, which counts its pods here.
+// (gang_search.h) alone, which counts its pods here.
 
 #include <string>
 #include <vector>
