@@ -7,138 +7,23 @@
 #include <fstream>
 #include <set>
 
-#include "base/log.h"
-#include "cdi/spec.h"
-#include "driver/test_world.h"
-#include "drivers/nvidia/machine_for_test.h"
-#include "drivers/nvidia/nvidia_fakes.h"
-#include "json/parse.h"
+#include "drivers/nvidia/nvidia_driver_for_test.h"
 
 namespace dibs::drivers::nvidia {
 namespace {
 
 using driver::ClaimName;
 using driver::test::DyingFiles;
-using driver::test::from_text;
 using driver::test::TestWorld;
 using json::Value;
-using test::Machine;
-using testing::AnyOf;
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 using testing::StartsWith;
 
 const client::Gvr kClasses = {"resource.k8s.io", "v1", "deviceclasses"};
-constexpr const char* kLedger = "/node/plugins/gpu.nvidia.com/gpus.json";
-constexpr const char* kSmall0 = "gpu-0-mig-1g18gb-19-0";
-constexpr const char* kSmall4 = "gpu-0-mig-1g18gb-19-4";
-constexpr const char* kLarge4 = "gpu-0-mig-3g71gb-9-4";
-
-class NvidiaDriver : public testing::Test {
- protected:
-  explicit NvidiaDriver(const std::string& name = "h200") : machine(name) {
-    log::set_sink([](std::string_view) {});
-    options = options_for_node("node-0", "/node");
-    options.driver_root = machine.root();
-    options.run = programs.runner();
-  }
-  ~NvidiaDriver() override {
-    running = {};
-    log::set_sink({});
-  }
-
-  void start() {
-    auto started = start_nvidia_driver(world.environment(), options);
-    ASSERT_TRUE(started.ok()) << started.error().message();
-    running = std::move(started).value();
-    world.settle();
-  }
-  void restart() {
-    running = {};
-    start();
-  }
-  /// Until GPUs were counted again.
-  void wait() { world.settle(std::chrono::seconds(11)); }
-
-  ClaimName claim(const std::string& name, const std::vector<std::string>& devices,
-                  const std::string& config = "[]", const std::string& more = "") {
-    std::string results;
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-      append(results, i > 0 ? ", " : "",
-             "{'request': 'r', 'driver': 'gpu.nvidia.com', 'pool': 'node-0', 'device': '",
-             devices[i], "'", more, "}");
-    }
-    return TestWorld::name_of(world.make_claim(
-        name, cat("{'devices': {'results': [", results, "], 'config': ", config, "}}")));
-  }
-  /// As if it had been deleted while the node did not look.
-  void forget(const std::string& name) { world.remove(driver::test::kClaims, "default", name); }
-  static std::string opaque(const std::string& parameters, const std::string& requests = "[]") {
-    return cat("{'source': 'FromClaim', 'requests': ", requests,
-               ", 'opaque': {'driver': 'gpu.nvidia.com', 'parameters': ", parameters, "}}");
-  }
-  static std::string sharing(const std::string& kind, const std::string& what) {
-    return opaque(cat("{'apiVersion': 'resource.nvidia.com/v1beta1', 'kind': '", kind,
-                      "', 'sharing': ", what, "}"));
-  }
-
-  /// "", or the error.
-  std::string prepare(const ClaimName& name) {
-    const auto response = world.prepare(*running.plugin, {name});
-    return world.status.ok() ? response.claims().at(name.uid).error() : world.status.message;
-  }
-  std::string unprepare(const ClaimName& name) {
-    const auto response = world.unprepare(*running.plugin, {name});
-    return world.status.ok() ? response.claims().at(name.uid).error() : world.status.message;
-  }
-
-  cdi::Spec cdi_of(const ClaimName& name) {
-    const auto text =
-        world.files->read(cat("/node/cdi/k8s.gpu.nvidia.com-claim_", name.uid, ".yaml"));
-    EXPECT_TRUE(text.ok()) << "no CDI file";
-    if (!text) return {};
-    auto spec = cdi::parse_spec(*text);
-    EXPECT_TRUE(spec.ok());
-    return spec ? *spec : cdi::Spec();
-  }
-  static std::vector<std::string> nodes(const cdi::Device& device) {
-    std::vector<std::string> out;
-    for (const auto& node : device.edits.device_nodes) out.push_back(node.path);
-    return out;
-  }
-
-  std::map<std::string, Value> devices() {
-    std::map<std::string, Value> out;
-    for (const auto& slice : world.slices()) {
-      for (const auto& device : slice["spec"]["devices"].items())
-        out[device["name"].str()] = device;
-    }
-    return out;
-  }
-  /// "key=value:effect" of each.
-  std::vector<std::string> taints(const std::string& device) {
-    std::vector<std::string> out;
-    for (const auto& taint : devices()[device]["taints"].items()) {
-      out.push_back(cat(taint["key"].as_string(), "=", taint["value"].as_string(), ":",
-                        taint["effect"].as_string()));
-    }
-    return out;
-  }
-  Value ledger() {
-    const auto text = world.files->read(kLedger);
-    return text ? *json::parse(*text) : Value();
-  }
-
-  Machine machine;
-  test::Programs programs;
-  TestWorld world;
-  NvidiaDriverOptions options;
-  driver::Running running;
-};
 
 TEST_F(NvidiaDriver, publishes_what_can_be_had) {
   start();
@@ -290,30 +175,6 @@ TEST_F(NvidiaDriver, sees_instances_that_others_make_meanwhile) {
   EXPECT_TRUE(devices().at(kSmall4)["attributes"].contains("uuid"));
 }
 
-TEST_F(NvidiaDriver, gives_nothing_of_others_away_when_they_take_its_number) {
-  start();
-  const ClaimName small = claim("a", {kSmall4});
-  EXPECT_EQ(prepare(small), "");
-  // A reset took it, and somebody made another one there.
-  machine.reset();
-  ASSERT_TRUE(machine.others().create_mig(machine.uuid(), 20, {4, 1}).ok());
-  EXPECT_EQ(unprepare(small), "");
-  EXPECT_THAT(machine.instances(), ElementsAre("20@4"));
-}
-
-TEST_F(NvidiaDriver, makes_anew_what_a_reset_took) {
-  start();
-  const ClaimName small = claim("a", {kSmall4});
-  EXPECT_EQ(prepare(small), "");
-  machine.reset();
-  EXPECT_THAT(machine.instances(), IsEmpty());
-  restart();
-  EXPECT_EQ(prepare(small), "");
-  EXPECT_THAT(machine.instances(), ElementsAre("19@4"));
-  EXPECT_THAT(nodes(cdi_of(small).devices.at(0)),
-              Contains(StartsWith("/dev/nvidia-caps/nvidia-cap")));
-}
-
 /// The machine is as it was, whatever write was the last one.
 TEST_F(NvidiaDriver, may_be_killed_between_any_two_writes) {
   const ClaimName two = claim("a", {kSmall0, kLarge4});
@@ -365,19 +226,6 @@ TEST_F(NvidiaDriver, that_was_killed_while_preparing_takes_back_what_it_made) {
     EXPECT_FALSE(machine.mig_enabled());
     if (!died) break;
   }
-}
-
-TEST_F(NvidiaDriver, keeps_a_claim_whose_instance_is_in_use) {
-  start();
-  const ClaimName small = claim("a", {kSmall4});
-  EXPECT_EQ(prepare(small), "");
-  const std::string uuid = machine.others().mig_instances(machine.uuid())->at(0).uuid;
-  machine.set_faults(cat("instances: [{uuid: ", uuid, "}]"));
-  EXPECT_THAT(unprepare(small), HasSubstr(cat("error deleting MIG device ", kSmall4)));
-  EXPECT_THAT(machine.instances(), ElementsAre("19@4"));
-  machine.set_faults("");
-  EXPECT_EQ(unprepare(small), "");
-  EXPECT_THAT(machine.instances(), IsEmpty());
 }
 
 TEST_F(NvidiaDriver, unprepares_what_it_never_saw) {
@@ -433,182 +281,6 @@ TEST_F(NvidiaDriver, lets_administrators_look_on) {
   EXPECT_THAT(prepare(claim("d", {kSmall4}, "[]", admin)), HasSubstr("is not there"));
 }
 
-TEST_F(NvidiaDriver, sets_time_slices_and_resets_them) {
-  start();
-  const ClaimName shared = claim("a", {"gpu-0"},
-                                 cat("[",
-                                     sharing("GpuConfig",
-                                             "{'strategy': 'TimeSlicing', 'timeSlicingConfig': "
-                                             "{'interval': 'Long'}}"),
-                                     "]"));
-  EXPECT_EQ(prepare(shared), "");
-  const std::string set = cat("nvidia-smi compute-policy -i ", machine.uuid(), " --set-timeslice ");
-  EXPECT_THAT(programs.lines(), ElementsAre(set + "3"));
-  programs.broken = {"nvidia-smi"};
-  EXPECT_THAT(unprepare(shared), HasSubstr("nvidia-smi failed"));
-  programs.broken.clear();
-  restart();
-  EXPECT_EQ(unprepare(shared), "");
-  ASSERT_FALSE(programs.lines().empty());
-  EXPECT_EQ(programs.lines().back(), set + "0");
-}
-
-TEST_F(NvidiaDriver, runs_a_daemon_for_those_who_share_by_mps) {
-  start();
-  const ClaimName shared = claim("a", {"gpu-0"},
-                                 cat("[",
-                                     sharing("GpuConfig",
-                                             "{'strategy': 'MPS', 'mpsConfig': "
-                                             "{'defaultActiveThreadPercentage': 50}}"),
-                                     "]"));
-  EXPECT_EQ(prepare(shared), "");
-  EXPECT_EQ(*machine.others().compute_mode(machine.uuid()), nvml::ComputeMode::exclusive_process);
-  EXPECT_THAT(programs.lines(), Contains("mps < set_default_active_thread_percentage 50"));
-  EXPECT_THAT(cdi_of(shared).devices.at(0).edits.env,
-              Contains("CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps"));
-  // It is looked after.
-  programs.ran.clear();
-  wait();
-  EXPECT_THAT(programs.lines(), Contains("mps < get_server_list"));
-
-  EXPECT_EQ(unprepare(shared), "");
-  EXPECT_EQ(*machine.others().compute_mode(machine.uuid()), nvml::ComputeMode::normal);
-  EXPECT_THAT(programs.lines(), Contains("mps < quit -t 10"));
-}
-
-TEST_F(NvidiaDriver, starts_a_daemon_that_ended_and_none_beside_one_that_hangs) {
-  start();
-  const ClaimName shared =
-      claim("a", {"gpu-0"}, cat("[", sharing("GpuConfig", "{'strategy': 'MPS'}"), "]"));
-  EXPECT_EQ(prepare(shared), "");
-
-  programs.ran.clear();
-  programs.hung = {"nvidia-cuda-mps-control"};
-  wait();
-  EXPECT_THAT(programs.lines(), Each("mps < get_server_list"));
-  programs.hung.clear();
-  programs.broken = {"unshare"};
-  wait();
-  EXPECT_THAT(programs.lines(), Contains(StartsWith("mps -d ")));
-
-  programs.broken.clear();
-  EXPECT_EQ(unprepare(shared), "");
-  programs.ran.clear();
-  wait();
-  EXPECT_THAT(programs.lines(), IsEmpty());
-}
-
-TEST_F(NvidiaDriver, lets_instances_be_shared_by_mps_too) {
-  start();
-  const ClaimName shared =
-      claim("a", {kSmall0}, cat("[", sharing("MigDeviceConfig", "{'strategy': 'MPS'}"), "]"));
-  EXPECT_EQ(prepare(shared), "");
-  const std::string uuid = machine.others().mig_instances(machine.uuid())->at(0).uuid;
-  bool told = false;
-  for (const auto& program : programs.ran) {
-    for (const auto& env : program.env) told = told || env == cat("CUDA_VISIBLE_DEVICES=", uuid);
-  }
-  EXPECT_TRUE(told);
-  EXPECT_EQ(unprepare(shared), "");
-  EXPECT_THAT(machine.instances(), IsEmpty());
-}
-
-TEST_F(NvidiaDriver, takes_back_everything_where_sharing_fails) {
-  start();
-  programs.broken = {"unshare", "nvidia-cuda-mps-control"};
-  const ClaimName shared =
-      claim("a", {kSmall0}, cat("[", sharing("MigDeviceConfig", "{'strategy': 'MPS'}"), "]"));
-  EXPECT_THAT(prepare(shared), HasSubstr("error starting MPS control daemon"));
-  EXPECT_THAT(machine.instances(), IsEmpty());
-  EXPECT_TRUE(ledger()["claims"].empty());
-}
-
-TEST_F(NvidiaDriver, shows_errors_as_taints_and_health) {
-  start();
-  EXPECT_EQ(prepare(claim("a", {kSmall0})), "");
-  const unsigned instance = machine.others().mig_instances(machine.uuid())->at(0).gpu_instance;
-  machine.set_faults(
-      cat("events: [{gpu: 0, xid: 63, gpuInstance: ", instance, ", computeInstance: 0}]"));
-  world.settle(std::chrono::seconds(3));
-  EXPECT_THAT(taints(kSmall0), ElementsAre("gpu.nvidia.com/xid=63:NoSchedule"));
-  EXPECT_THAT(taints("gpu-0"), IsEmpty());
-  machine.set_faults("events: [{gpu: 0, xid: 13}]");
-  world.settle(std::chrono::seconds(3));
-  EXPECT_THAT(taints("gpu-0"), ElementsAre("gpu.nvidia.com/xid=13:None"));
-  machine.set_faults("events: [{gpu: 0, xid: 79}, {gpu: 0, doubleBitEcc: true}]");
-  world.settle(std::chrono::seconds(3));
-  EXPECT_THAT(taints("gpu-0"), ElementsAre("gpu.nvidia.com/ecc=double-bit:NoSchedule",
-                                           "gpu.nvidia.com/xid=79:NoSchedule"));
-}
-
-TEST_F(NvidiaDriver, goes_on_watching_a_gpu_whose_mode_was_switched) {
-  start();
-  world.settle(std::chrono::seconds(2));
-  // Told before it is noticed that the mode is to be another, and not lost with the event set.
-  machine.set_faults("events: [{gpu: 0, xid: 13}]");
-  EXPECT_EQ(prepare(claim("a", {kSmall0})), "");
-  world.settle(std::chrono::seconds(3));
-  EXPECT_THAT(taints("gpu-0"), ElementsAre("gpu.nvidia.com/xid=13:None"));
-  machine.set_faults("events: [{gpu: 0, xid: 79}]");
-  world.settle(std::chrono::seconds(3));
-  EXPECT_THAT(taints("gpu-0"), ElementsAre("gpu.nvidia.com/xid=79:NoSchedule"));
-}
-
-TEST_F(NvidiaDriver, leaves_no_mode_waiting_for_a_reset) {
-  start();
-  machine.set_faults("gpus: [{gpu: 0, busy: true}]");
-  EXPECT_THAT(prepare(claim("a", {kSmall0})), HasSubstr("NVML_ERROR_IN_USE"));
-  machine.set_faults("");
-  machine.reset();
-  EXPECT_FALSE(machine.mig_enabled());
-}
-
-TEST_F(NvidiaDriver, puts_a_mode_back_once_nobody_has_the_gpu_open) {
-  start();
-  const ClaimName small = claim("a", {kSmall0});
-  EXPECT_EQ(prepare(small), "");
-  machine.set_faults("gpus: [{gpu: 0, busy: true}]");
-  EXPECT_EQ(unprepare(small), "");
-  wait();
-  EXPECT_TRUE(machine.mig_enabled());
-  machine.set_faults("");
-  wait();
-  EXPECT_FALSE(machine.mig_enabled());
-  EXPECT_TRUE(ledger()["migModeBefore"].empty());
-}
-
-TEST_F(NvidiaDriver, keeps_the_mode_of_a_claim_that_came_before_it_was_put_back) {
-  start();
-  const ClaimName first = claim("a", {kSmall0});
-  EXPECT_EQ(prepare(first), "");
-  machine.set_faults("gpus: [{gpu: 0, busy: true}]");
-  EXPECT_EQ(unprepare(first), "");
-  machine.set_faults("");
-  // The mode is still on, and off is what a reset would make it.
-  EXPECT_EQ(prepare(claim("b", {kSmall4})), "");
-  machine.reset();
-  EXPECT_TRUE(machine.mig_enabled());
-}
-
-TEST_F(NvidiaDriver, tells_of_a_gpu_that_it_cannot_read_and_does_not_call_it_lost) {
-  std::vector<std::string> warnings;
-  log::set_sink([&](std::string_view line) {
-    if (line.find("cannot be read") != std::string_view::npos) warnings.emplace_back(line);
-  });
-  start();
-  EXPECT_THAT(warnings, IsEmpty());
-  machine.set_faults("calls: [{call: nvmlDeviceGetGpuInstanceProfileInfo, code: unknown}]");
-  wait();
-  EXPECT_THAT(warnings, ElementsAre(AllOf(HasSubstr(machine.uuid()), HasSubstr("UNKNOWN"))));
-  EXPECT_THAT(taints("gpu-0"), IsEmpty());
-  machine.set_faults("calls: [{call: nvmlDeviceGetHandleByIndex_v2, code: no_permission}]");
-  wait();
-  wait();
-  EXPECT_EQ(warnings.size(), 2u);
-  EXPECT_THAT(taints("gpu-0"), Not(Contains(HasSubstr("gpu-lost"))));
-  log::set_sink([](std::string_view) {});
-}
-
 TEST_F(NvidiaDriver, publishes_a_gpu_whose_profiles_have_no_places) {
   machine.set_faults(
       "calls: [{call: nvmlDeviceGetGpuInstancePossiblePlacements_v2, code: not_supported}]");
@@ -637,43 +309,6 @@ TEST_F(NvidiaDriver, loads_the_module_that_containers_cannot_load) {
   std::ofstream(machine.root() + "/usr/bin/nvidia-modprobe") << "";
   EXPECT_EQ(prepare(whole), "");
   EXPECT_THAT(programs.lines(), ElementsAre("nvidia-modprobe -u -c 0"));
-}
-
-TEST_F(NvidiaDriver, follows_rows_of_memory) {
-  machine.set_faults("gpus: [{gpu: 0, rows: {pending: true}}]");
-  start();
-  EXPECT_THAT(taints("gpu-0"), ElementsAre("gpu.nvidia.com/row-remap=pending:NoSchedule"));
-  machine.set_faults("");
-  wait();
-  EXPECT_THAT(taints("gpu-0"), IsEmpty());
-}
-
-TEST_F(NvidiaDriver, outlives_a_gpu_that_is_lost_and_comes_back) {
-  start();
-  const ClaimName small = claim("a", {kSmall4});
-  EXPECT_EQ(prepare(small), "");
-  for (const char* how : {"lost", "gone"}) {
-    machine.set_faults(cat("gpus: [{gpu: 0, ", how, ": true}]"));
-    wait();
-    EXPECT_THAT(taints("gpu-0"), ElementsAre("gpu.nvidia.com/gpu-lost=:NoSchedule")) << how;
-    EXPECT_THAT(prepare(claim(cat("b-", how), {kSmall0})), HasSubstr("is lost"));
-    forget(cat("b-", how));
-    // A pod that has it can end.
-    EXPECT_EQ(unprepare(small), "") << how;
-    machine.set_faults("");
-    wait();
-    EXPECT_THAT(taints("gpu-0"), IsEmpty()) << how;
-    EXPECT_THAT(machine.instances(), ElementsAre("19@4"));
-    // What could not be destroyed then is destroyed before the next one is made.
-    EXPECT_EQ(prepare(claim(cat("c-", how), {kSmall0})), "") << how;
-    EXPECT_THAT(machine.instances(), ElementsAre("19@0")) << how;
-    unprepare(
-        TestWorld::name_of(*world.api->get(driver::test::kClaims, "default", cat("c-", how))));
-    forget(cat("c-", how));
-    if (std::string(how) == "lost") {
-      EXPECT_EQ(prepare(small), "");
-    }
-  }
 }
 
 TEST_F(NvidiaDriver, tells_how_much_is_used) {
