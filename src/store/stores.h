@@ -1,6 +1,6 @@
 #pragma once
-// The stores that a cluster can be kept in: one line in the table of stores.cc each. The suite of
-// contract_test.cc runs over all of them.
+// The stores that a cluster can be kept in: one line in the table of stores.cc each. The suites of
+// contract_test.cc and watch_contract_test.cc run over all of them.
 
 #include <memory>
 #include <span>
