@@ -31,11 +31,10 @@ std::unique_ptr<calls::Exchange> labelled(std::unique_ptr<calls::Exchange> excha
 
 FlowControl::FlowControl(runtime::Runtime& runtime, store::Store& store, ResourceTable& resources,
                          Fairness& fairness)
-    : runtime_(runtime), store_(store), resources_(resources), fairness_(fairness) {
-  {
-    const MutexLock lock(wakes_->mutex);
-    wakes_->owner = this;
-  }
+    : runtime_(runtime), store_(store), resources_(resources), fairness_(fairness), wakes_([this] {
+        look(false);
+      }) {
+  wakes_.begin();
   look(true);
   schedule();
 }
@@ -53,11 +52,7 @@ void FlowControl::stop() {
   runtime::TimerId timer = 0;
   Objects schemas;
   Objects levels;
-  {
-    MutexLock lock(wakes_->mutex);
-    wakes_->owner = nullptr;
-    wakes_->idle.wait(lock, [this]() DIBS_REQUIRES(wakes_->mutex) { return wakes_->looking == 0; });
-  }
+  wakes_.end();
   {
     const MutexLock lock(mutex_);
     if (std::exchange(stopped_, true)) return;
@@ -70,22 +65,7 @@ void FlowControl::stop() {
 }
 
 void FlowControl::wake() {
-  const MutexLock lock(wakes_->mutex);
-  if (wakes_->owner == nullptr || std::exchange(wakes_->posted, true)) return;
-  runtime_.executor.post([wakes = wakes_] {
-    FlowControl* owner = nullptr;
-    {
-      const MutexLock held(wakes->mutex);
-      wakes->posted = false;
-      owner = wakes->owner;
-      if (owner == nullptr) return;
-      ++wakes->looking;
-    }
-    owner->look(false);
-    const MutexLock held(wakes->mutex);
-    --wakes->looking;
-    wakes->idle.notify_all();
-  });
+  wakes_.wake([this](std::function<void()> task) { runtime_.executor.post(std::move(task)); });
 }
 
 bool FlowControl::catch_up(Objects& objects) {

@@ -15,6 +15,7 @@
 #include "server/fairness.h"
 #include "server/plugins/store_follower.h"
 #include "server/resource.h"
+#include "server/wakes.h"
 #include "store/store.h"
 
 namespace dibs::server {
@@ -52,15 +53,7 @@ class FlowControl {
   store::Store& store_;
   ResourceTable& resources_;
   Fairness& fairness_;
-  /// Outlives this: a watch may wake it from any thread.
-  struct Wakes {
-    Mutex mutex;
-    FlowControl* owner DIBS_GUARDED_BY(mutex) = nullptr;
-    bool posted DIBS_GUARDED_BY(mutex) = false;
-    int looking DIBS_GUARDED_BY(mutex) = 0;
-    CondVar idle;
-  };
-  const std::shared_ptr<Wakes> wakes_ = std::make_shared<Wakes>();
+  Wakes wakes_;
   Mutex mutex_;
   runtime::TimerId timer_ DIBS_GUARDED_BY(mutex_) = 0;
   bool stopped_ DIBS_GUARDED_BY(mutex_) = false;

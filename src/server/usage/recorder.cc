@@ -34,13 +34,14 @@ std::int64_t allocated_at(const Value& claim, std::int64_t otherwise) {
 
 UsageRecorder::UsageRecorder(runtime::Runtime& runtime, store::Store& store,
                              ResourceTable& resources, std::string folder, UsageLimits limits)
-    : runtime_(runtime), store_(store), resources_(resources), log_(std::move(folder), limits) {}
+    : runtime_(runtime),
+      store_(store),
+      resources_(resources),
+      log_(std::move(folder), limits),
+      wakes_([this] { look(false); }) {}
 
 void UsageRecorder::start() {
-  {
-    const MutexLock lock(wakes_->mutex);
-    wakes_->owner = this;
-  }
+  wakes_.begin();
   {
     auto found = log_.open();
     const MutexLock lock(mutex_);
@@ -71,11 +72,7 @@ void UsageRecorder::stop() {
   runtime::TimerId timer = 0;
   std::unique_ptr<StoreFollower> claims;
   std::unique_ptr<StoreFollower> slices;
-  {
-    MutexLock lock(wakes_->mutex);
-    wakes_->owner = nullptr;
-    wakes_->idle.wait(lock, [this]() DIBS_REQUIRES(wakes_->mutex) { return wakes_->looking == 0; });
-  }
+  wakes_.end();
   look(true);
   {
     const MutexLock lock(mutex_);
@@ -92,23 +89,12 @@ void UsageRecorder::stop() {
 std::int64_t UsageRecorder::now() const { return milliseconds(runtime_.clock.now()); }
 
 void UsageRecorder::wake() {
-  const MutexLock lock(wakes_->mutex);
-  if (!wakes_->changed) wakes_->changed = now();
-  if (wakes_->owner == nullptr || std::exchange(wakes_->waits, true)) return;
-  runtime_.timers.after(kGather, [wakes = wakes_] {
-    UsageRecorder* owner = nullptr;
-    {
-      const MutexLock held(wakes->mutex);
-      wakes->waits = false;
-      owner = wakes->owner;
-      if (owner == nullptr) return;
-      ++wakes->looking;
-    }
-    owner->look(false);
-    const MutexLock held(wakes->mutex);
-    --wakes->looking;
-    wakes->idle.notify_all();
-  });
+  {
+    const MutexLock lock(woken_mutex_);
+    if (!woken_) woken_ = now();
+  }
+  wakes_.wake(
+      [this](std::function<void()> task) { runtime_.timers.after(kGather, std::move(task)); });
 }
 
 void UsageRecorder::follow(std::string_view plural, std::unique_ptr<StoreFollower>& follower) {
@@ -122,8 +108,8 @@ void UsageRecorder::follow(std::string_view plural, std::unique_ptr<StoreFollowe
 Result<> UsageRecorder::catch_up() {
   if (!usable_.ok()) return usable_;
   {
-    const MutexLock lock(wakes_->mutex);
-    changed_ = std::exchange(wakes_->changed, std::nullopt).value_or(now());
+    const MutexLock lock(woken_mutex_);
+    changed_ = std::exchange(woken_, std::nullopt).value_or(now());
   }
   follow("resourceslices", slices_);
   follow("resourceclaims", claims_);

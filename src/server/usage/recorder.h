@@ -21,6 +21,7 @@
 #include "server/resource.h"
 #include "server/usage/log.h"
 #include "server/usage/query.h"
+#include "server/wakes.h"
 #include "store/store.h"
 
 namespace dibs::server {
@@ -61,17 +62,10 @@ class UsageRecorder {
   ResourceTable& resources_;
   UsageLog log_;
 
-  /// Outlives this: a watch may wake it from any thread.
-  struct Wakes {
-    Mutex mutex;
-    UsageRecorder* owner DIBS_GUARDED_BY(mutex) = nullptr;
-    bool waits DIBS_GUARDED_BY(mutex) = false;
-    /// When the first change came that nobody has looked at.
-    std::optional<std::int64_t> changed DIBS_GUARDED_BY(mutex);
-    int looking DIBS_GUARDED_BY(mutex) = 0;
-    CondVar idle;
-  };
-  const std::shared_ptr<Wakes> wakes_ = std::make_shared<Wakes>();
+  Wakes wakes_;
+  Mutex woken_mutex_;
+  /// When the first change came that nobody has looked at.
+  std::optional<std::int64_t> woken_ DIBS_GUARDED_BY(woken_mutex_);
 
   Mutex flush_mutex_;  // of the file; before `mutex_`
   Mutex mutex_;
