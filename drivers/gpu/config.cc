@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/strings.h"
+#include "json/go_print.h"
 #include "json/parse.h"
 
 namespace dibs::drivers {
@@ -13,23 +14,6 @@ using json::Value;
 
 // Also what the largest uint64 is as a double.
 constexpr double kTwoTo64 = 18446744073709551616.0;
-
-/// What Go calls a value in an error.
-std::string_view go_kind(const Value& value) {
-  switch (value.kind()) {
-    case json::Kind::boolean:
-      return "bool";
-    case json::Kind::integer:
-    case json::Kind::number:
-      return "number";
-    case json::Kind::string:
-      return "string";
-    case json::Kind::array:
-      return "array";
-    default:
-      return "object";
-  }
-}
 
 Error wrong_kind(std::string_view value, std::string_view owner, std::string_view path,
                  std::string_view type) {
@@ -45,12 +29,12 @@ struct Field {
 
 Result<> expect_string(const Value& value, const Field& field) {
   if (value.is_null() || value.is_string()) return success();
-  return wrong_kind(go_kind(value), field.owner, field.path, field.type);
+  return wrong_kind(json::go_kind(value), field.owner, field.path, field.type);
 }
 
 Result<> expect_object(const Value& value, const Field& field) {
   if (value.is_null() || value.is_object()) return success();
-  return wrong_kind(go_kind(value), field.owner, field.path, field.type);
+  return wrong_kind(json::go_kind(value), field.owner, field.path, field.type);
 }
 
 Result<> expect_integer(const Value& value, const Field& field, bool is_signed) {
@@ -62,18 +46,19 @@ Result<> expect_integer(const Value& value, const Field& field, bool is_signed) 
     return success();
   }
   const std::string shown =
-      value.is_number() ? cat("number ", json::write(value)) : std::string(go_kind(value));
+      value.is_number() ? cat("number ", json::write(value)) : std::string(json::go_kind(value));
   return wrong_kind(shown, field.owner, field.path, field.type);
 }
 
 /// apiVersion and kind, as the serializer of Kubernetes looks for them.
 Result<> check_type(const Value& parameters, std::string_view group, std::string_view kind) {
   if (!parameters.is_object()) {
-    return Error::invalid(cat(
-        "couldn't get version/kind; json parse error: json: cannot unmarshal ", go_kind(parameters),
-        " into Go value of type struct { APIVersion string "
-        "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
-        "\"json:\\\"kind,omitempty\\\"\" }"));
+    return Error::invalid(
+        cat("couldn't get version/kind; json parse error: json: cannot unmarshal ",
+            json::go_kind(parameters),
+            " into Go value of type struct { APIVersion string "
+            "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string "
+            "\"json:\\\"kind,omitempty\\\"\" }"));
   }
   const auto given_kind = parameters["kind"].as_string();
   const auto version = parameters["apiVersion"].as_string();

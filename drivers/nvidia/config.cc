@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "json/go_print.h"
 #include "json/parse.h"
 
 namespace dibs::drivers::nvidia {
@@ -15,22 +16,6 @@ using json::Value;
 constexpr std::string_view kVersion = "resource.nvidia.com/v1beta1";
 constexpr std::int64_t kMebibyte = 1024 * 1024;
 
-std::string_view kind_name(const Value& value) {
-  switch (value.kind()) {
-    case json::Kind::boolean:
-      return "bool";
-    case json::Kind::integer:
-    case json::Kind::number:
-      return "number";
-    case json::Kind::string:
-      return "string";
-    case json::Kind::array:
-      return "array";
-    default:
-      return "object";
-  }
-}
-
 /// Reads the members of an object by name, each at most once, and tells those that nobody asked
 /// for.
 class Fields {
@@ -38,7 +23,7 @@ class Fields {
   /// `path` is "" for the object as a whole.
   static Result<Fields> open(const Value& object, const std::string& path) {
     if (!object.is_object() && !object.is_null()) {
-      return Error::invalid(cat("json: cannot unmarshal ", kind_name(object),
+      return Error::invalid(cat("json: cannot unmarshal ", json::go_kind(object),
                                 " into Go struct field ", path, " of type object"));
     }
     return Fields(object, path);
@@ -79,8 +64,8 @@ class Fields {
   Fields(const Value& object, std::string path) : object_(object), path_(std::move(path)) {}
 
   Error wrong(const Value& value, std::string_view name, std::string_view type) const {
-    return Error::invalid(cat("json: cannot unmarshal ", kind_name(value), " into Go struct field ",
-                              path_of(name), " of type ", type));
+    return Error::invalid(cat("json: cannot unmarshal ", json::go_kind(value),
+                              " into Go struct field ", path_of(name), " of type ", type));
   }
 
   Value object_;
@@ -91,7 +76,7 @@ class Fields {
 Result<std::string> kind_of(const Value& parameters) {
   if (!parameters.is_object()) {
     return Error::invalid(cat("couldn't get version/kind; json parse error: cannot unmarshal ",
-                              kind_name(parameters), " into an object"));
+                              json::go_kind(parameters), " into an object"));
   }
   const auto kind = parameters["kind"].as_string();
   const auto version = parameters["apiVersion"].as_string();
@@ -119,8 +104,8 @@ Result<std::string> kind_of(const Value& parameters) {
 
 Result<Quantity> quantity_of(const Value& value, const std::string& path) {
   if (!value.is_string() && !value.is_number()) {
-    return Error::invalid(cat("json: cannot unmarshal ", kind_name(value), " into Go struct field ",
-                              path, " of type Quantity"));
+    return Error::invalid(cat("json: cannot unmarshal ", json::go_kind(value),
+                              " into Go struct field ", path, " of type Quantity"));
   }
   auto parsed = Quantity::parse(value.is_string() ? value.str() : json::write(value));
   if (!parsed) return Error::invalid(parsed.error().message()).within(path);
@@ -138,7 +123,7 @@ Result<MpsSettings> decode_mps(const Value& given, const std::string& path) {
   const std::string limits = "defaultPerDevicePinnedMemoryLimit";
   const Value& by_device = fields.get(limits);
   if (!by_device.is_object() && !by_device.is_null()) {
-    return Error::invalid(cat("json: cannot unmarshal ", kind_name(by_device),
+    return Error::invalid(cat("json: cannot unmarshal ", json::go_kind(by_device),
                               " into Go struct field ", fields.path_of(limits), " of type map"));
   }
   for (const auto& [device, limit] : by_device.members()) {
