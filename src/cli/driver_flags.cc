@@ -19,6 +19,42 @@ Flags with_variables(Flags flags) {
   return flags;
 }
 
+// Those of several drivers.
+
+Flag registry(std::string& folder) {
+  return {"--kubelet-registrar-directory-path", &folder, "Where the node's agent finds plugins"};
+}
+
+Flag plugins(std::string& folder) {
+  return {"--kubelet-plugins-directory-path", &folder, "Folder for folders of plugins"};
+}
+
+Flag cdi_root(std::string& folder) { return {"--cdi-root", &folder, "Folder for CDI files"}; }
+
+Flag pod_uid(std::string& uid) {
+  return {"--pod-uid", &uid, "Uid of the driver's pod, for rolling updates"};
+}
+
+Flag healthcheck_port(int& port) {
+  return {"--healthcheck-port", &port, "Port of the gRPC health service; below 0: none",
+          between(-1, 65535)};
+}
+
+Flag metrics_port(int& port) {
+  return {"--metrics-port", &port, "Port of /metrics; below 0: none", between(-1, 65535)};
+}
+
+Flag device_metadata(bool& on) {
+  return {"--device-metadata", &on,
+          "Let containers read what their devices are, from files that the API names"};
+}
+
+Flag faults(bool& on) {
+  return {"--faults", &on,
+          "Let `dibs device` give devices faults (docs/device-faults.md); wants to watch nodes",
+          kHasValue};
+}
+
 }  // namespace
 
 Flags driver_flags(DriverFlags& flags) {
@@ -45,24 +81,19 @@ Flags driver_flags(DriverFlags& flags) {
            "Let claims share a GPU by memory and compute"},
           {"--gpu-device-status", &driver.gpu_device_status,
            "Write uuid, model and driver version into the status of claims"},
-          {"--device-metadata", &driver.device_metadata,
-           "Let containers read what their devices are, from files that the API names"},
+          device_metadata(driver.device_metadata),
           {"--binding-conditions", &driver.binding_conditions,
            "Pods wait until their device says that it can be bound"},
           {"--cpu-numa-nodes", &driver.cpu_numa_nodes, "NUMA nodes of the cpu profile",
            between(0, 128)},
           {"--cpus-per-numa-node", &driver.cpus_per_numa_node, "CPUs of each of them",
            between(0, 100'000)},
-          {"--kubelet-registrar-directory-path", &driver.registry_dir,
-           "Where the node's agent finds plugins"},
-          {"--kubelet-plugins-directory-path", &driver.plugins_dir,
-           "Folder for folders of plugins"},
-          {"--cdi-root", &driver.cdi_root, "Folder for CDI files"},
-          {"--pod-uid", &driver.pod_uid, "Uid of the driver's pod, for rolling updates"},
-          {"--healthcheck-port", &process.healthcheck_port,
-           "Port of the gRPC health service; below 0: none", between(-1, 65535)},
-          {"--metrics-port", &process.metrics_port, "Port of /metrics; below 0: none",
-           between(-1, 65535)},
+          registry(driver.registry_dir),
+          plugins(driver.plugins_dir),
+          cdi_root(driver.cdi_root),
+          pod_uid(driver.pod_uid),
+          healthcheck_port(process.healthcheck_port),
+          metrics_port(process.metrics_port),
       }),
       {
           kubeconfig(process.kubeconfig),
@@ -71,9 +102,7 @@ Flags driver_flags(DriverFlags& flags) {
            "With --binding-conditions: let this process say so", kHasValue},
           {"--create-class", &driver.create_class, "Make the driver's class where there is none",
            kHasValue},
-          {"--faults", &driver.faults,
-           "Let `dibs device` give devices faults (docs/device-faults.md); wants to watch nodes",
-           kHasValue},
+          faults(driver.faults),
           {"--named-resources", &driver.named_resources,
            "Let the node's agent publish the devices, as in release 1.30 (v1alpha2)"},
           {"--old-agents", &driver.old_agents,
@@ -92,10 +121,9 @@ Flags net_driver_flags(NetDriverFlags& flags) {
   return both(
       with_variables({
           {"--node-name", &node.node_name, "Node whose interfaces these are (needed for a node)"},
-          {"--kubelet-registrar-directory-path", &node.registry_dir,
-           "Where the node's agent finds plugins"},
-          {"--kubelet-plugins-directory-path", &node.plugins_dir, "Folder for folders of plugins"},
-          {"--cdi-root", &node.cdi_root, "Folder for CDI files"},
+          registry(node.registry_dir),
+          plugins(node.plugins_dir),
+          cdi_root(node.cdi_root),
           {"--host-device-path", &node.host_device_path,
            "Library that containers get for rdmaAcc (default: none)"},
           {"--ipam-socket", &node.ipam_socket, "Where CNI plugins of the node ask for addresses"},
@@ -111,15 +139,13 @@ Flags net_driver_flags(NetDriverFlags& flags) {
            "Patterns of interfaces that count although they look like those of pods", kCommas},
           {"--exclude-interfaces", &node.exclude_interfaces,
            "Patterns of interfaces that do not count", kCommas},
-          {"--pod-uid", &node.pod_uid, "Uid of the driver's pod, for rolling updates"},
+          pod_uid(node.pod_uid),
           {"--leader-election", &control.election.leader_election,
            "With --controller: several instances may run, one of them works"},
           {"--leader-election-namespace", &control.election.lease_namespace,
            "Where their lease is"},
-          {"--healthcheck-port", &process.healthcheck_port,
-           "Port of the gRPC health service; below 0: none", between(-1, 65535)},
-          {"--metrics-port", &process.metrics_port, "Port of /metrics; below 0: none",
-           between(-1, 65535)},
+          healthcheck_port(process.healthcheck_port),
+          metrics_port(process.metrics_port),
       }),
       {
           {"--install-namespace", &selection.install_namespace,
@@ -174,20 +200,15 @@ Flags nvidia_driver_flags(NvidiaDriverFlags& flags) {
            "NAME=VALUE that containers with a GPU get, too; may be repeated"},
           {"--container-mounts", &driver.container_mounts,
            "Files or folders of the machine that they get at the same path, to read", kCommas},
-          {"--device-metadata", &driver.device_metadata,
-           "Let containers read what their devices are, from files that the API names"},
+          device_metadata(driver.device_metadata),
           {"--usage-every", &driver.usage_every,
            "How often memory and utilization are looked at, for `dibs top devices`; 0s: never"},
-          {"--kubelet-registrar-directory-path", &driver.registry_dir,
-           "Where the node's agent finds plugins"},
-          {"--kubelet-plugins-directory-path", &driver.plugins_dir,
-           "Folder for folders of plugins"},
-          {"--cdi-root", &driver.cdi_root, "Folder for CDI files"},
-          {"--pod-uid", &driver.pod_uid, "Uid of the driver's pod, for rolling updates"},
-          {"--healthcheck-port", &process.healthcheck_port,
-           "Port of the gRPC health service; below 0: none", between(-1, 65535)},
-          {"--metrics-port", &process.metrics_port, "Port of /metrics; below 0: none",
-           between(-1, 65535)},
+          registry(driver.registry_dir),
+          plugins(driver.plugins_dir),
+          cdi_root(driver.cdi_root),
+          pod_uid(driver.pod_uid),
+          healthcheck_port(process.healthcheck_port),
+          metrics_port(process.metrics_port),
       }),
       {
           kubeconfig(process.kubeconfig),
@@ -196,9 +217,7 @@ Flags nvidia_driver_flags(NvidiaDriverFlags& flags) {
            "Make the classes gpu.nvidia.com and mig.nvidia.com where they are not", kHasValue},
           {"--extended-resource", &driver.extended_resource,
            "Extended resource that pods may ask for instead of a claim on a whole GPU"},
-          {"--faults", &driver.faults,
-           "Let `dibs device` give devices faults (docs/device-faults.md); wants to watch nodes",
-           kHasValue},
+          faults(driver.faults),
           log_level(process.log_level),
       });
 }
