@@ -3,43 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/rtnetlink.h>
-#include <sched.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <functional>
-#include <thread>
 
 #include "base/strings.h"
 #include "net/client_connection.h"
-#include "runtime/processes.h"
+#include "net/testing/own_network.h"
 
 namespace dibs::net {
 namespace {
 
 using testing::HasSubstr;
-
-/// Runs it in a network of its own. "": it ran; else why not.
-std::string in_own_network(const std::function<void()>& what) {
-  if (::geteuid() != 0) return "not root";
-  if (runtime::find_program("ip").empty()) return "no ip";
-  std::string skipped;
-  std::thread([&] {
-    if (::unshare(CLONE_NEWNET) != 0) {
-      skipped = "no network namespaces";
-    } else {
-      what();
-    }
-  }).join();
-  return skipped;
-}
-
-void ip(const std::string& arguments) {
-  const auto done = runtime::run({.argv = {"sh", "-c", cat("ip ", arguments)}});
-  ASSERT_TRUE(done.ok());
-  ASSERT_EQ(done->status.code, 0) << arguments << ": " << done->err;
-}
 
 std::string asked(const std::string& address) {
   const auto found = is_by_default_route(address);
@@ -97,7 +72,7 @@ TEST(Route, tells_no_route_from_no_answer) {
 }
 
 TEST(Route, is_asked_from_the_kernel) {
-  const std::string skipped = in_own_network([] {
+  const std::string skipped = in_own_network(missing_ip(), [] {
     EXPECT_EQ(asked("10.96.0.1"), "own");  // nowhere
     ip("link set lo up");
     ip("link add way type veth peer name far && ip link set way up && ip link set far up");
@@ -122,7 +97,7 @@ TEST(Route, is_asked_from_the_kernel) {
 }
 
 TEST(Route, of_a_clusters_own_address_is_looked_at_before_it_is_dialled) {
-  const std::string skipped = in_own_network([] {
+  const std::string skipped = in_own_network(missing_ip(), [] {
     ip("link set lo up");
     ip("link add way type veth peer name far && ip link set way up && ip link set far up");
     ip("addr add 192.0.2.1/24 dev way && ip route add default via 192.0.2.254");

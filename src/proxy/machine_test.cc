@@ -3,11 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <unistd.h>
 
-#include <thread>
-
+#include "net/testing/own_network.h"
 #include "proxy/ruleset.h"
 #include "proxy/test_world.h"
 #include "runtime/processes.h"
@@ -15,19 +12,8 @@
 namespace dibs::proxy {
 namespace {
 
-/// Runs it in a network of its own. "": it ran; else why not.
 std::string in_own_network(const std::function<void()>& what) {
-  if (::geteuid() != 0) return "not root";
-  if (const std::string missing = missing_for_proxy(); !missing.empty()) return missing;
-  std::string skipped;
-  std::thread([&] {
-    if (::unshare(CLONE_NEWNET) != 0) {
-      skipped = "no network namespaces";
-    } else {
-      what();
-    }
-  }).join();
-  return skipped;
+  return net::in_own_network(missing_for_proxy(), what);
 }
 
 /// Its lines in an order of their own: that of chains and elements is the kernel's.
@@ -110,16 +96,11 @@ TEST(MachineApplier, takes_the_longest_names_of_nodes_and_services) {
 
 TEST(MachineApplier, keeps_routes_and_takes_away_what_another_left) {
   const std::string skipped = in_own_network([] {
-    const auto ip = [](std::vector<std::string> arguments) {
-      arguments.insert(arguments.begin(), "ip");
-      return runtime::run({.argv = std::move(arguments)})->out;
-    };
-    const auto routes = [&] {
-      return parse_routes(ip({"-j", "route", "show", "dev", "dibs-1"}), 65537).value();
-    };
-    ip({"link", "add", "dibs-1", "type", "bridge"});
-    ip({"link", "set", "dibs-1", "up"});
-    ip({"route", "add", "10.0.0.0/24", "dev", "dibs-1", "metric", "7"});
+    using net::ip;
+    const auto routes = [&] { return parse_routes(ip("-j route show dev dibs-1"), 65537).value(); };
+    ip("link add dibs-1 type bridge");
+    ip("link set dibs-1 up");
+    ip("route add 10.0.0.0/24 dev dibs-1 metric 7");
     using testing::ElementsAre;
     ASSERT_TRUE(make_machine_applier()->keep_routes("dibs-1", {"10.7.0.0/24", "10.8.0.1/32"}).ok());
     EXPECT_THAT(routes(), ElementsAre("10.7.0.0/24", "10.8.0.1/32"));
@@ -128,10 +109,10 @@ TEST(MachineApplier, keeps_routes_and_takes_away_what_another_left) {
     ASSERT_TRUE(next->keep_routes("dibs-1", {"10.9.0.0/24"}).ok());
     EXPECT_THAT(routes(), ElementsAre("10.9.0.0/24"));
     // One that is gone already is no fault.
-    ip({"route", "del", "10.9.0.0/24", "dev", "dibs-1", "metric", "65537"});
+    ip("route del 10.9.0.0/24 dev dibs-1 metric 65537");
     const auto gone = next->keep_routes("dibs-1", {});
     EXPECT_TRUE(gone.ok()) << gone.error().message();
-    EXPECT_THAT(ip({"route", "show"}), testing::HasSubstr("10.0.0.0/24"));
+    EXPECT_THAT(ip("route show"), testing::HasSubstr("10.0.0.0/24"));
   });
   if (!skipped.empty()) GTEST_SKIP() << skipped;
 }

@@ -2,15 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "base/strings.h"
+#include "net/testing/own_network.h"
 #include "runtime/files.h"
 #include "runtime/processes.h"
 
@@ -149,18 +147,14 @@ TEST_F(MachineNetworkTest, tells_whose_a_range_is) {
 TEST_F(MachineNetworkTest, tells_whose_an_added_range_is) {
   const auto one = claim_ranges(cluster("one"), {});
   ASSERT_TRUE(one.ok()) << one.error().message();
-  std::string skipped;
+  std::string failed;
   std::string owner;
-  std::thread([&] {
-    if (::geteuid() != 0 || ::unshare(CLONE_NEWNET) != 0) {
-      skipped = "needs a network namespace of its own";
-      return;
-    }
-    if (auto made = make_bridge(*one); !made.ok()) skipped = made.error().message();
+  const std::string skipped = net::in_own_network("", [&] {
+    if (auto made = make_bridge(*one); !made.ok()) failed = made.error().message();
     (void)runtime::run({.argv = {"ip", "route", "add", "198.18.7.0/24", "dev", one->bridge}});
     owner = other_owner_of(cluster("two"), *Ipv4Range::parse("198.18.0.0/16"));
-  }).join();
-  if (!skipped.empty()) GTEST_SKIP() << skipped;
+  });
+  if (!cat(skipped, failed).empty()) GTEST_SKIP() << skipped << failed;
   EXPECT_THAT(owner, HasSubstr("another cluster on this machine, 198.18.7.0/24"));
 }
 
@@ -175,22 +169,17 @@ TEST_F(MachineNetworkTest, the_claim_of_a_folder_that_is_gone_is_free_again) {
 }
 
 TEST_F(MachineNetworkTest, the_bridge_is_up_with_its_address_and_the_services_route) {
-  // A thread's own network: what is made there goes with it.
-  std::string skipped;
+  std::string failed;
   std::string shown;
-  std::thread([&] {
-    if (::geteuid() != 0 || ::unshare(CLONE_NEWNET) != 0) {
-      skipped = "needs a network namespace of its own";
-      return;
-    }
+  const std::string skipped = net::in_own_network("", [&] {
     const MachineRanges ranges{"dibs-test", "10.130.0.0/16", "10.130.0.1", "10.0.0.0/24"};
     for (int i = 0; i < 2; ++i) {
-      if (auto made = make_bridge(ranges); !made.ok()) skipped = made.error().message();
+      if (auto made = make_bridge(ranges); !made.ok()) failed = made.error().message();
     }
     auto output = runtime::run({.argv = {"ip", "-4", "route", "get", "10.0.0.77"}});
     if (output.ok()) shown = output->out + output->err;
-  }).join();
-  if (!skipped.empty()) GTEST_SKIP() << skipped;
+  });
+  if (!cat(skipped, failed).empty()) GTEST_SKIP() << skipped << failed;
   EXPECT_THAT(shown, HasSubstr("10.0.0.77 dev dibs-test src 10.130.0.1"));
 }
 
