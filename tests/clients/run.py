@@ -45,6 +45,22 @@ def shell(arguments, folder, missing, environment=None):
         raise Missing(text) if missing else cluster.Failure(text)
 
 
+def find_go():
+    """Path of Go, or Missing."""
+    go = cluster.go()
+    if not go:
+        raise Missing("Go is not installed")
+    return go
+
+
+def build_go(folder, program, *flags, package="."):
+    """Builds the program of a module that is a folder beside this file; Missing where Go or what it needs cannot be had."""
+    go, source = find_go(), os.path.join(HERE, folder)
+    shell([go, "mod", "download"], source, missing=True)
+    shell([go, "build", "-mod=readonly", *flags, "-o", program, package], source, missing=False, environment={"CGO_ENABLED": "0"})
+    return program
+
+
 def on_own_machine(script, *words):
     """Runs a test again, with these arguments, on a machine of its own (support/underlay.sh); its exit status."""
     underlay = os.path.join(HERE, "..", "support", "underlay.sh")
@@ -70,15 +86,7 @@ def prepare_js():
 
 def prepare_go(name="go"):
     """In a folder of that name, since tests run side by side."""
-    go = cluster.go()
-    if not go:
-        raise Missing("Go is not installed")
-    folder = build_folder(name)
-    source = os.path.join(HERE, "go")
-    shell([go, "mod", "download"], source, missing=True)
-    shell([go, "build", "-mod=readonly", "-o", os.path.join(folder, "client"), "."], source, missing=False,
-          environment={"CGO_ENABLED": "0"})
-    return [os.path.join(folder, "client")]
+    return [build_go("go", os.path.join(build_folder(name), "client"))]
 
 
 def basics(server, program, encoding):

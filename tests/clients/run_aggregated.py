@@ -35,14 +35,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1/"
 
 
 def build():
-    go = cluster.go()
-    if not go:
-        raise run.Missing("Go is not installed")
-    source = os.path.join(HERE, "go-aggregated")
-    program = os.path.join(run.build_folder("aggregated"), "sample-apiserver")
-    run.shell([go, "mod", "download"], source, missing=True)
-    run.shell([go, "build", "-mod=readonly", "-ldflags=-s -w", "-o", program, "."], source, missing=False, environment={"CGO_ENABLED": "0"})
-    return program
+    return run.build_go("go-aggregated", os.path.join(run.build_folder("aggregated"), "sample-apiserver"), "-ldflags=-s -w")
 
 
 def own_address():

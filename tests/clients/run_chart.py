@@ -61,13 +61,6 @@ SKIPPED_SPECS = (
 )
 
 
-def find_go():
-    go = cluster.go()
-    if not go:
-        raise run.Missing("Go is not installed")
-    return go
-
-
 def source(go):
     """The folder of the module, which is the one that was meant."""
     done = subprocess.run([go, "mod", "download", "-json", MODULE], capture_output=True, text=True, cwd="/")
@@ -512,7 +505,7 @@ def main():
         print("SKIPPED: wants root and kubectl")
         return run.SKIPPED
     try:
-        go = find_go()
+        go = run.find_go()
         module = source(go)
         programs = build(go, module, sys.argv[1])
         helm = find_helm()

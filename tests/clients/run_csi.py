@@ -81,9 +81,7 @@ spec:
 
 
 def build(sources):
-    go = cluster.go()
-    if not go:
-        raise run.Missing("Go is not installed")
+    go = run.find_go()
     programs = {}
     folder = run.build_folder("csi")
     for container, (source, command) in PROGRAMS.items():

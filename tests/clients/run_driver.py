@@ -31,14 +31,7 @@ SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 
 def build(name="go-driver"):
     """In a folder of that name, since tests run side by side."""
-    go = cluster.go()
-    if not go:
-        raise run.Missing("Go is not installed")
-    source = os.path.join(HERE, "go-driver")
-    program = os.path.join(run.build_folder(name), "driver")
-    run.shell([go, "mod", "download"], source, missing=True)
-    run.shell([go, "build", "-mod=readonly", "-o", program, "."], source, missing=False, environment={"CGO_ENABLED": "0"})
-    return program
+    return run.build_go("go-driver", os.path.join(run.build_folder(name), "driver"))
 
 
 class Driver:

@@ -27,15 +27,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/%s" % NAMESPACE
 
 
 def build():
-    go = cluster.go()
-    if not go:
-        raise run.Missing("Go is not installed")
-    source = os.path.join(HERE, "go")
-    program = os.path.join(run.build_folder("operator"), "operator")
-    run.shell([go, "mod", "download"], source, missing=True)
-    run.shell([go, "build", "-mod=readonly", "-ldflags=-s -w", "-o", program, "./operator"], source, missing=False,
-              environment={"CGO_ENABLED": "0"})
-    return program
+    return run.build_go("go", os.path.join(run.build_folder("operator"), "operator"), "-ldflags=-s -w", package="./operator")
 
 
 class Story:

@@ -297,7 +297,7 @@ def main():
         print("SKIPPED: wants root and kubectl")
         return run.SKIPPED
     try:
-        go = chart.find_go()
+        go = run.find_go()
         module = chart.source(go)
         programs = build(go, module, os.path.abspath(tree))
         helm = chart.find_helm()
