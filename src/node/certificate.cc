@@ -5,8 +5,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/strings.h"
-#include "client/gate.h"
-#include "client/serial.h"
+#include "client/serial_state.h"
 
 namespace dibs::node {
 namespace {
@@ -53,18 +52,11 @@ Result<std::optional<std::string>> issued_certificate(const Value& request) {
   return std::optional(std::move(pem));
 }
 
-struct CertificateKeeper::State : std::enable_shared_from_this<CertificateKeeper::State> {
+struct CertificateKeeper::State : client::SerialState<CertificateKeeper::State> {
   State(client::Client& api, runtime::Runtime& world, Options how)
-      : client(api),
-        runtime(world),
-        options(std::move(how)),
-        serial(std::make_shared<client::Serial>(world.executor)) {}
+      : SerialState(api, world), options(std::move(how)) {}
 
-  client::Client& client;
-  runtime::Runtime& runtime;
   const Options options;
-  const std::shared_ptr<client::Serial> serial;
-  client::Gate gate;
 
   // On `serial` only.
   net::Credential credential = options.credential;
@@ -74,19 +66,6 @@ struct CertificateKeeper::State : std::enable_shared_from_this<CertificateKeeper
 
   Mutex mutex;
   std::optional<runtime::TimerId> timer DIBS_GUARDED_BY(mutex);
-
-  void post(std::function<void(State&)> task) {
-    serial->post([self = shared_from_this(), task = std::move(task)] {
-      client::GateEntry inside(self->gate);
-      if (inside) task(*self);
-    });
-  }
-
-  void call(client::Request request, void (State::*then)(const Result<Value>&)) {
-    client.call(std::move(request), [self = shared_from_this(), then](Result<Value> answer) {
-      self->post([then, answer = std::move(answer)](State& us) { (us.*then)(answer); });
-    });
-  }
 
   void after(Duration wait, void (State::*then)()) {
     if (gate.closed()) return;

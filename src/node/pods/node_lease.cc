@@ -4,8 +4,7 @@
 #include <optional>
 
 #include "base/mutex.h"
-#include "client/gate.h"
-#include "client/serial.h"
+#include "client/serial_state.h"
 
 namespace dibs::node {
 namespace {
@@ -19,21 +18,13 @@ constexpr Duration kLongestRetry = std::chrono::seconds(7);
 
 }  // namespace
 
-struct NodeLease::State : std::enable_shared_from_this<NodeLease::State> {
+struct NodeLease::State : client::SerialState<NodeLease::State> {
   State(client::Client& api, runtime::Runtime& world, NodeLeaseOptions how,
         std::function<void()> tell)
-      : client(api),
-        runtime(world),
-        options(std::move(how)),
-        recovered(std::move(tell)),
-        serial(std::make_shared<client::Serial>(world.executor)) {}
+      : SerialState(api, world), options(std::move(how)), recovered(std::move(tell)) {}
 
-  client::Client& client;
-  runtime::Runtime& runtime;
   const NodeLeaseOptions options;
   const std::function<void()> recovered;
-  const std::shared_ptr<client::Serial> serial;
-  client::Gate gate;
 
   // On `serial` only.
   Value lease;  // as last answered; null: look it up
@@ -42,19 +33,6 @@ struct NodeLease::State : std::enable_shared_from_this<NodeLease::State> {
 
   Mutex mutex;
   std::optional<runtime::TimerId> timer DIBS_GUARDED_BY(mutex);
-
-  void post(std::function<void(State&)> task) {
-    serial->post([self = shared_from_this(), task = std::move(task)] {
-      client::GateEntry inside(self->gate);
-      if (inside) task(*self);
-    });
-  }
-
-  void call(client::Request request, void (State::*then)(const Result<Value>&)) {
-    client.call(std::move(request), [self = shared_from_this(), then](Result<Value> answer) {
-      self->post([then, answer = std::move(answer)](State& state) { (state.*then)(answer); });
-    });
-  }
 
   Value renewed_lease(Value object) const {
     Value& spec = object.mut("spec");

@@ -7,9 +7,8 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/strings.h"
-#include "client/gate.h"
 #include "client/informer.h"
-#include "client/serial.h"
+#include "client/serial_state.h"
 #include "node/pods/node_lease.h"
 #include "node/pods/node_status.h"
 
@@ -29,23 +28,14 @@ constexpr Duration kLongestRetry = std::chrono::seconds(7);
 
 }  // namespace
 
-struct NodeObject::State : std::enable_shared_from_this<NodeObject::State> {
+struct NodeObject::State : client::SerialState<NodeObject::State> {
   State(client::Client& api, runtime::Runtime& world, client::EventRecorder& recorder,
         const NodeFacts& node, NodeOptions how)
-      : client(api),
-        runtime(world),
-        events(recorder),
-        facts(node),
-        options(std::move(how)),
-        serial(std::make_shared<client::Serial>(world.executor)) {}
+      : SerialState(api, world), events(recorder), facts(node), options(std::move(how)) {}
 
-  client::Client& client;
-  runtime::Runtime& runtime;
   client::EventRecorder& events;
   const NodeFacts& facts;
   const NodeOptions options;
-  const std::shared_ptr<client::Serial> serial;
-  client::Gate gate;
 
   // On `serial` only.
   NodeState state;
@@ -60,19 +50,6 @@ struct NodeObject::State : std::enable_shared_from_this<NodeObject::State> {
   std::optional<runtime::TimerId> timer DIBS_GUARDED_BY(mutex);  // the next write
   std::unique_ptr<NodeLease> lease DIBS_GUARDED_BY(mutex);
   std::unique_ptr<client::Informer> watch DIBS_GUARDED_BY(mutex);
-
-  void post(std::function<void(State&)> task) {
-    serial->post([self = shared_from_this(), task = std::move(task)] {
-      client::GateEntry inside(self->gate);
-      if (inside) task(*self);
-    });
-  }
-
-  void call(client::Request request, void (State::*then)(const Result<Value>&)) {
-    client.call(std::move(request), [self = shared_from_this(), then](Result<Value> answer) {
-      self->post([then, answer = std::move(answer)](State& us) { (us.*then)(answer); });
-    });
-  }
 
   void after(Duration wait, void (State::*then)()) {
     if (gate.closed()) return;
