@@ -28,7 +28,7 @@ RecordPtr Reader::record(const std::string& key, const etcdserverpb::KeyValue& k
     return std::make_shared<const Record>(commons_, key, value, kv.create_revision(),
                                           kv.mod_revision());
   };
-  if (OwnValue own = own_(key, kv.value()); own.value) {
+  if (OwnValue own = own_(key, kv.value(), kv.mod_revision()); own.value) {
     auto record = made(*own.value);
     if (own.attachment) record->attach(std::move(own.attachment));
     return record;
@@ -41,6 +41,10 @@ RecordPtr Reader::record(const std::string& key, const etcdserverpb::KeyValue& k
   }
   log::warn("a value on etcd cannot be read", {{"key", key}, {"error", opened.error()}});
   return made(unreadable_value({opened.error().message(), kv.value()}));
+}
+
+void Reader::take_hand(const etcdserverpb::KeyValue& kv) const {
+  (void)own_(kv.value(), kv.value(), kv.mod_revision());
 }
 
 bool Digest::fail(std::string why) {
@@ -68,8 +72,9 @@ bool Digest::add(const etcdserverpb::WatchResponse& message) {
     if (revision <= from_) continue;
     if (revision < reached_) return fail(cat("revision ", revision, " after ", reached_));
     reached_ = revision;
+    if (kv.key() == parts_.keys.hand()) parts_.reader.take_hand(kv);
     auto place = parts_.keys.in_memory(kv.key());
-    if (!place || kv.key() == parts_.keys.marker()) continue;
+    if (!place) continue;
     const bool removed = event.type() == etcdserverpb::Event::DELETE;
     // It moved to the other place, or is there as well.
     if (removed && parts_.apart.contains(place->key) != place->apart) continue;

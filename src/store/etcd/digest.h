@@ -25,7 +25,9 @@ struct OwnValue {
   AttachmentPtr attachment;
 };
 /// Of a value that this store wrote to the key in these bytes just now; null value: it did not.
-using FindOwn = std::function<OwnValue(const std::string& key, const std::string& bytes)>;
+/// The hand of a removal is its own key.
+using FindOwn =
+    std::function<OwnValue(const std::string& key, const std::string& bytes, Revision modified)>;
 
 /// Names whose object is kept apart (Keys). Thread-safe.
 class ApartNames {
@@ -51,6 +53,7 @@ class Reader {
         own_(std::move(own)),
         stale_(std::move(stale)) {}
   RecordPtr record(const std::string& key, const etcdserverpb::KeyValue& kv) const;
+  void take_hand(const etcdserverpb::KeyValue& kv) const;
 
  private:
   Commons& commons_;

@@ -1,5 +1,6 @@
 #include "store/etcd/etcd_store.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -11,7 +12,9 @@
 #include "base/strings.h"
 #include "proto/etcd.pb.h"
 #include "runtime/blocking.h"
+#include "runtime/real_runtime.h"
 #include "store/batch.h"
+#include "store/etcd/barrier.h"
 #include "store/etcd/client.h"
 #include "store/etcd/feed.h"
 #include "store/etcd/later.h"
@@ -56,43 +59,76 @@ class Waiter {
   std::optional<Result<T>> answer_ DIBS_GUARDED_BY(mutex_);
 };
 
-/// The values that writes in flight have, by key: the watch brings them back as bytes.
+/// What writes in flight put, by key: the watch brings it back as bytes, and so shows which of them
+/// were done. A removal's hand is under itself.
 class OwnValues {
  public:
   void add(const Write& write) {
     const MutexLock lock(mutex_);
     for (std::size_t i = 0; i < write.ops.size(); ++i) {
       const Op& op = write.ops[i];
-      if (op.value) values_.emplace(op.key, Entry{write.sealed[i], {op.value, op.attachment}});
+      if (!op.value) continue;
+      values_.emplace(
+          op.key,
+          Entry{&write, write.sealed[i], {op.value, op.attachment}, op.expected.value_or(0)});
     }
+    if (write.hand) values_.emplace(*write.hand, Entry{&write, write.hand, {}});
   }
   void remove(const Write& write) {
     const MutexLock lock(mutex_);
-    for (std::size_t i = 0; i < write.ops.size(); ++i) {
-      auto [at, end] = values_.equal_range(write.ops[i].key);
-      for (; at != end; ++at) {
-        if (at->second.sealed != write.sealed[i]) continue;
-        values_.erase(at);
-        break;
-      }
+    for (const Op& op : write.ops) {
+      if (op.value) values_.erase(of(write, op.key));
     }
+    if (write.hand) values_.erase(of(write, *write.hand));
   }
-  OwnValue find(const std::string& key, const std::string& bytes) const {
+  OwnValue find(const std::string& key, const std::string& bytes, Revision modified) {
     const MutexLock lock(mutex_);
-    const auto [at, end] = values_.equal_range(key);
-    for (auto each = at; each != end; ++each) {
-      if (*each->second.sealed == bytes) return each->second.own;
+    OwnValue own;
+    const auto [first, end] = values_.equal_range(key);
+    for (auto each = first; each != end; ++each) {
+      Entry& entry = each->second;
+      if (*entry.sealed != bytes) continue;
+      // It may put what was there before.
+      if (modified > entry.expected) entry.shown.push_back(modified);
+      if (!own.value) own = entry.own;
     }
-    return {};
+    return own;
+  }
+  /// The revision at which all of it was shown; 0: it was not. Of a part others may write the same.
+  Revision shown(const Write& write) const {
+    const MutexLock lock(mutex_);
+    std::optional<std::vector<Revision>> all;
+    const auto narrow = [&](const std::vector<Revision>& part) {
+      if (!all) all = part;
+      std::erase_if(*all, [&](Revision one) { return std::ranges::count(part, one) == 0; });
+    };
+    for (const Op& op : write.ops) {
+      if (op.value) narrow(of(write, op.key)->second.shown);
+    }
+    if (write.hand) narrow(of(write, *write.hand)->second.shown);
+    return all && !all->empty() ? all->front() : 0;
   }
 
  private:
   struct Entry {
+    const Write* write;
     SharedBytes sealed;
     OwnValue own;
+    Revision expected = 0;
+    std::vector<Revision> shown = {};
   };
+  using Values = std::unordered_multimap<std::string, Entry>;
+
+  /// Which must be there.
+  Values::const_iterator of(const Write& write, const std::string& key) const
+      DIBS_REQUIRES(mutex_) {
+    auto at = values_.equal_range(key).first;
+    while (at->second.write != &write) ++at;
+    return at;
+  }
+
   mutable Mutex mutex_;
-  std::unordered_multimap<std::string, Entry> values_ DIBS_GUARDED_BY(mutex_);
+  Values values_ DIBS_GUARDED_BY(mutex_);
 };
 
 /// Why nothing can be written, since a write failed and until one succeeds. Thread-safe.
@@ -133,8 +169,8 @@ class EtcdStore : public Store {
         client_(options.etcd, keys_),
         mvcc_(std::make_shared<Mvcc>(options.history)),
         feed_({client_, keys_, *mvcc_, options.at_rest,
-               [this](const std::string& key, const std::string& bytes) {
-                 return own_values_.find(key, bytes);
+               [this](const std::string& key, const std::string& bytes, Revision modified) {
+                 return own_values_.find(key, bytes, modified);
                },
                [this](const std::string& key, Revision modified) { stale_.note(key, modified); }}) {
   }
@@ -245,6 +281,7 @@ class EtcdStore : public Store {
 
  private:
   using SharedWrite = std::shared_ptr<Write>;
+  using SettleRound = std::shared_ptr<std::vector<SharedWrite>>;
   using SyncRound = std::shared_ptr<std::vector<std::function<void(const Result<>&)>>>;
 
   // --- what is in flight ---
@@ -279,6 +316,10 @@ class EtcdStore : public Store {
     if (!begin()) return done(Error::unavailable("the store is closed"));
     write->done = std::move(done);
     write->until = Clock::now() + kWrite;
+    // Of a full etcd only deletions are taken, and such a put is none.
+    if (write->removes() && write->can_be_settled() && !trouble_.is_full()) {
+      write->hand = share(cat(name_, "/", ++removals_));
+    }
     own_values_.add(*write);
     attempt(write);
   }
@@ -324,6 +365,7 @@ class EtcdStore : public Store {
       }
     }
     write->known = mvcc_->revision();
+    write->barrier = barrier_.at();
     const std::string request =
         encode(*write, keys_, options_.at_rest.get(),
                [this](const std::string& key) { return feed_.is_apart(key); });
@@ -359,10 +401,9 @@ class EtcdStore : public Store {
       feed_.drop(connection, same.error().message());
       return finish(write, same.error().within("etcd"));
     }
-    if (outcome.kind == Outcome::Kind::unknown) {
-      return feed_.reach(outcome.revision, outcome.ask, [this, write](const Result<>&) {
-        finish(write, unknown(Error::timeout("etcd: the answer to a write was lost")));
-      });
+    if (outcome.kind == Outcome::Kind::behind_barrier) {
+      barrier_.learn(outcome.barrier, outcome.answered);
+      return attempt_in_time(write, Error::unavailable("etcd: others settle lost writes"));
     }
     if (outcome.kind == Outcome::Kind::conflict) {
       return feed_.reach(outcome.revision, outcome.ask,
@@ -386,10 +427,11 @@ class EtcdStore : public Store {
     const Error error = error_of(fault, status);
     switch (fault) {
       case Fault::away:
-        if (sent) write->unsure = true;
         note_trouble(error, false);
         feed_.drop(connection, status.message);
-        return try_again(write, error);
+        if (!sent) return try_again(write, error);
+        if (!write->can_be_settled()) return finish(write, unknown(error));
+        return settle(write);
       case Fault::not_sent:
       case Fault::stale_auth:
         feed_.drop(connection, status.message);
@@ -401,14 +443,18 @@ class EtcdStore : public Store {
         return try_again(write, error);
       case Fault::no_space:
         note_trouble(error, true);
-        break;
+        if (!write->hand) break;
+        own_values_.remove(*write);
+        write->hand = nullptr;
+        own_values_.add(*write);
+        return attempt_in_time(write, error);
       case Fault::denied:
         note_trouble(error, false);
         break;
       default:
         break;
     }
-    finish(write, write->unsure ? unknown(error) : error);
+    finish(write, error);
   }
 
   static Error away() { return Error::unavailable("etcd cannot be reached"); }
@@ -416,13 +462,116 @@ class EtcdStore : public Store {
     return Error::timeout(cat(error.message(), " (the write may have been done)"));
   }
 
+  bool is_too_late(const SharedWrite& write) { return closing() || Clock::now() > write->until; }
+
+  void attempt_in_time(const SharedWrite& write, const Error& error) {
+    if (is_too_late(write)) return finish(write, error);
+    attempt(write);
+  }
+
   void try_again(const SharedWrite& write, const Error& error) {
-    if (write->unsure && !write->can_be_repeated()) return finish(write, unknown(error));
-    if (closing() || Clock::now() > write->until) {
-      return finish(write, write->unsure ? unknown(error) : error);
-    }
+    if (is_too_late(write)) return finish(write, error);
     ++write->attempts;
     later_.after(pause_before(write->attempts), [this, write] { attempt(write); });
+  }
+
+  // --- writes that may have been done ---
+
+  /// Ends with it, or tries it again, when it is known.
+  void settle(const SharedWrite& write) {
+    {
+      const MutexLock lock(settle_mutex_);
+      unsettled_.push_back(write);
+      if (std::exchange(settle_busy_, true)) return;
+    }
+    move_barrier();
+  }
+
+  /// For all that wait when it starts.
+  void move_barrier() {
+    auto round = std::make_shared<std::vector<SharedWrite>>();
+    {
+      const MutexLock lock(settle_mutex_);
+      round->swap(unsettled_);
+      settle_busy_ = !round->empty();
+    }
+    if (!round->empty()) move_barrier(round, 0);
+  }
+
+  void move_barrier(const SettleRound& round, int attempts) {
+    const ConnectionPtr connection = feed_.connection();
+    if (connection == nullptr) return move_again(round, attempts, away());
+    Revision from = 0;
+    for (const auto& write : *round) from = std::max(from, write->barrier);
+    const Revision known = mvcc_->revision();
+    connection->call("/etcdserverpb.KV/Txn", Barrier::encode_move(keys_, from), kTry,
+                     [this, round, attempts, connection, known](const rpc::Reply& reply) {
+                       if (!reply.status.ok())
+                         return cannot_move(round, attempts, connection, reply.status);
+                       const Barrier::Moved moved = Barrier::decode_move(reply.bytes);
+                       const auto same = client_.check(moved.cluster, moved.answered, known);
+                       if (!same.ok()) {
+                         feed_.drop(connection, same.error().message());
+                         return move_again(round, attempts, same.error().within("etcd"));
+                       }
+                       barrier_.learn(moved.at, moved.answered);
+                       move_barrier();
+                       feed_.reach(moved.answered, !moved.by_this,
+                                   [this, round](const Result<>& reached) {
+                                     for (const auto& write : *round) settled(write, reached);
+                                   });
+                     });
+  }
+
+  void cannot_move(const SettleRound& round, int attempts, const ConnectionPtr& connection,
+                   const rpc::Status& status) {
+    const Fault fault = fault_of(status);
+    const Error error = error_of(fault, status);
+    if (fault == Fault::busy) return move_again(round, attempts, error);
+    if (fault == Fault::away || fault == Fault::not_sent || fault == Fault::stale_auth) {
+      feed_.drop(connection, status.message);
+      return move_again(round, attempts, error);
+    }
+    note_trouble(error, fault == Fault::no_space);
+    move_barrier();
+    for (const auto& write : *round) finish(write, unknown(error));
+  }
+
+  void move_again(const SettleRound& round, int attempts, const Error& error) {
+    const auto late =
+        std::stable_partition(round->begin(), round->end(),
+                              [this](const SharedWrite& write) { return !is_too_late(write); });
+    const std::vector<SharedWrite> ended(late, round->end());
+    round->erase(late, round->end());
+    if (round->empty()) {
+      move_barrier();
+    } else {
+      later_.after(pause_before(attempts + 1),
+                   [this, round, attempts] { move_barrier(round, attempts + 1); });
+    }
+    for (const auto& write : ended) finish(write, unknown(error));
+  }
+
+  /// No earlier try can be done any more, and what was done is in memory.
+  void settled(const SharedWrite& write, const Result<>& reached) {
+    const auto done = reached.ok() ? done_at(*write) : std::nullopt;
+    if (!done)
+      return finish(write, unknown(Error::timeout("etcd: the answer to a write was lost")));
+    if (*done == 0) return attempt_in_time(write, away());
+    if (write->puts()) trouble_.end();
+    finish(write, *done);
+  }
+
+  /// 0: it was not. Nothing where nobody knows.
+  std::optional<Revision> done_at(const Write& write) const {
+    if (!feed_.has_seen_all_since(write.known)) return std::nullopt;
+    if (write.hand || (write.puts() && !write.removes())) return own_values_.shown(write);
+    for (const Op& op : write.ops) {
+      if (op.value || op.only_expects) continue;
+      const RecordPtr record = mvcc_->get(op.key);
+      if (record && record->modified == op.expected) return 0;
+    }
+    return std::nullopt;
   }
 
   // --- when nothing can be written ---
@@ -603,6 +752,9 @@ class EtcdStore : public Store {
   Client client_;
   const std::shared_ptr<Mvcc> mvcc_;
   OwnValues own_values_;
+  Barrier barrier_;
+  const std::string name_ = runtime::make_uuid(runtime::system_random());
+  std::atomic<std::uint64_t> removals_ = 0;
   StaleValues stale_;
   Leases leases_;
   Trouble trouble_;
@@ -616,6 +768,10 @@ class EtcdStore : public Store {
   Mutex sync_mutex_;
   std::vector<std::function<void(const Result<>&)>> sync_waiting_ DIBS_GUARDED_BY(sync_mutex_);
   bool sync_busy_ DIBS_GUARDED_BY(sync_mutex_) = false;
+
+  Mutex settle_mutex_;
+  std::vector<SharedWrite> unsettled_ DIBS_GUARDED_BY(settle_mutex_);
+  bool settle_busy_ DIBS_GUARDED_BY(settle_mutex_) = false;
 
   Mutex compact_mutex_;  // one at a time
   Mutex close_mutex_;

@@ -7,8 +7,9 @@
 // shows what beat the write. Revisions are etcd's, so the first of an empty store is not chosen
 // here, and other keys of the same etcd take revisions as well.
 //
-// What is lost on the way is tried again, at other members, for some seconds. A transaction without
-// expectations is not repeated once it may have been done: it ends with Code::timeout then.
+// What is lost on the way is tried again, at other members, for some seconds. Where a transaction
+// may have been done, that is found out first (write.h); one without expectations ends with
+// Code::timeout then.
 
 #include <memory>
 

@@ -202,6 +202,46 @@ TEST_F(Etcd, lists_again_where_history_went_while_it_was_away) {
   commit(*store, {put("/registry/e", "1")});
 }
 
+/// Writes under way together, by name.
+class Outcomes {
+ public:
+  explicit Outcomes(Store& store) : store_(store) {}
+
+  void commit(const std::string& name, std::vector<Op> ops) {
+    ++open_;
+    store_.commit_async(std::move(ops), [this, name](Result<Revision> outcome) {
+      {
+        const MutexLock lock(mutex_);
+        outcomes_.emplace(name, std::move(outcome));
+      }
+      ended_.release();
+    });
+  }
+  void wait() {
+    for (; open_ > 0; --open_) ended_.acquire();
+  }
+  /// Its revision; -1 with a failure where there is none.
+  Revision of(const std::string& name) const {
+    const MutexLock lock(mutex_);
+    const auto& outcome = outcomes_.at(name);
+    EXPECT_TRUE(outcome.ok()) << name << ": " << outcome.error().message();
+    return outcome.ok() ? *outcome : -1;
+  }
+  Code fault_of(const std::string& name) const {
+    const MutexLock lock(mutex_);
+    const auto& outcome = outcomes_.at(name);
+    EXPECT_FALSE(outcome.ok()) << name;
+    return outcome.ok() ? Code::internal : outcome.error().code();
+  }
+
+ private:
+  Store& store_;
+  int open_ = 0;
+  std::counting_semaphore<> ended_{0};
+  mutable Mutex mutex_;
+  std::map<std::string, Result<Revision>> outcomes_ DIBS_GUARDED_BY(mutex_);
+};
+
 TEST_F(Etcd, a_write_whose_answer_was_lost_is_known_again) {
   const EtcdCluster cluster;
   RawEtcd raw(cluster.port());
@@ -210,35 +250,105 @@ TEST_F(Etcd, a_write_whose_answer_was_lost_is_known_again) {
   const Revision before = commit(*store, {put("/registry/a", "1"), put("/registry/b", "1")});
 
   proxy.swallow_answers();
-  std::binary_semaphore ended(0);
-  std::atomic<int> open_writes = 3;
-  std::map<std::string, Result<Revision>> outcomes;
-  Mutex mutex;
-  const auto note = [&](const std::string& name) {
-    return [&, name](Result<Revision> outcome) {
-      {
-        const MutexLock lock(mutex);
-        outcomes.emplace(name, std::move(outcome));
-      }
-      if (--open_writes == 0) ended.release();
-    };
-  };
-  store->commit_async({put("/registry/new", "mine", 0), put("/registry/a", "2", before)},
-                      note("made"));
-  store->commit_async({removal("/registry/b", before)}, note("removed"));
-  store->commit_async({put("/registry/c", "1")}, note("unconditional"));
-  ended.acquire();
+  Outcomes outcomes(*store);
+  outcomes.commit("both", {put("/registry/new", "mine", 0), put("/registry/a", "2", before)});
+  outcomes.commit("made", {put("/registry/made", "mine", 0)});
+  outcomes.commit("removed", {removal("/registry/b", before)});
+  outcomes.commit("unconditional", {put("/registry/c", "1")});
+  outcomes.wait();
 
-  ASSERT_TRUE(outcomes.at("made").ok()) << outcomes.at("made").error().message();
-  EXPECT_EQ(store->get("/registry/new")->modified, *outcomes.at("made"));
+  EXPECT_EQ(store->get("/registry/new")->modified, outcomes.of("both"));
+  EXPECT_EQ(store->get("/registry/made")->modified, outcomes.of("made"));
+  EXPECT_EQ(store->get("/registry/made")->created, outcomes.of("made"));
   EXPECT_EQ(value(*store, "/registry/a"), "2");
   EXPECT_EQ(value(*store, "/registry/b"), "-");
-  // Who removed it cannot be seen: two who both tried would both be told that it was them.
-  ASSERT_FALSE(outcomes.at("removed").ok());
-  EXPECT_EQ(outcomes.at("removed").error().code(), Code::timeout);
+  EXPECT_GT(outcomes.of("removed"), before);
   // Somebody else's write in between would be lost by doing it again.
-  ASSERT_FALSE(outcomes.at("unconditional").ok());
-  EXPECT_EQ(outcomes.at("unconditional").error().code(), Code::timeout);
+  EXPECT_EQ(outcomes.fault_of("unconditional"), Code::timeout);
+  EXPECT_TRUE(store->health().ok());
+}
+
+TEST_F(Etcd, what_was_done_and_undone_by_another_was_done_and_is_not_done_again) {
+  const EtcdCluster cluster;
+  RawEtcd raw(cluster.port());
+  Proxy proxy(cluster.port());
+  const auto store = open({.endpoints = {proxy.endpoint()}});
+  const Revision before = commit(*store, {put("/registry/a", "1"), put("/registry/b", "1")});
+
+  proxy.swallow_answers();
+  Outcomes outcomes(*store);
+  outcomes.commit("made", {put("/registry/made", "mine", 0)});
+  outcomes.commit("changed", {put("/registry/a", "2", before)});
+  outcomes.commit("removed", {removal("/registry/b", before)});
+  ASSERT_TRUE(eventually([&] {
+    return raw.get("/registry/made") == "mine" && raw.get("/registry/a") == "2" &&
+           raw.get("/registry/b") == "-";
+  }));
+  const Revision after = raw.remove("/registry/made");
+  raw.put("/registry/a", "3");
+  raw.put("/registry/b", "again");
+  outcomes.wait();
+
+  for (const char* name : {"made", "changed", "removed"}) {
+    EXPECT_GT(outcomes.of(name), before);
+    EXPECT_LT(outcomes.of(name), after);
+  }
+  EXPECT_EQ(show(*store->range({})), "/registry/a=3 /registry/b=again");
+}
+
+TEST_F(Etcd, a_write_that_never_arrived_is_sent_again) {
+  const EtcdCluster cluster;
+  Proxy proxy(cluster.port());
+  const auto store = open({.endpoints = {proxy.endpoint()}});
+  const Revision before = commit(*store, {put("/registry/a", "1"), put("/registry/b", "1")});
+
+  proxy.swallow_requests();
+  Outcomes outcomes(*store);
+  outcomes.commit("made", {put("/registry/made", "mine", 0)});
+  outcomes.commit("changed", {put("/registry/a", "2", before)});
+  outcomes.commit("removed", {removal("/registry/b", before)});
+  outcomes.wait();
+
+  EXPECT_EQ(store->get("/registry/made")->modified, outcomes.of("made"));
+  EXPECT_EQ(store->get("/registry/a")->modified, outcomes.of("changed"));
+  EXPECT_GT(outcomes.of("removed"), before);
+  EXPECT_EQ(show(*store->range({})), "/registry/a=2 /registry/made=mine");
+}
+
+TEST_F(Etcd, a_write_that_never_arrived_is_beaten_by_what_came_before_it) {
+  const EtcdCluster cluster;
+  RawEtcd raw(cluster.port());
+  Proxy proxy(cluster.port());
+  const auto store = open({.endpoints = {proxy.endpoint()}});
+  const Revision before = commit(*store, {put("/registry/a", "1"), put("/registry/b", "1")});
+
+  proxy.swallow_requests();
+  Outcomes outcomes(*store);
+  outcomes.commit("made", {put("/registry/made", "mine", 0)});
+  outcomes.commit("changed", {put("/registry/a", "2", before)});
+  outcomes.commit("removed", {removal("/registry/b", before)});
+  raw.put("/registry/made", "another's");
+  raw.put("/registry/a", "another's");
+  raw.remove("/registry/b");
+  outcomes.wait();
+
+  for (const char* name : {"made", "changed", "removed"}) {
+    EXPECT_EQ(outcomes.fault_of(name), Code::conflict);
+  }
+  EXPECT_EQ(show(*store->range({})), "/registry/a=another's /registry/made=another's");
+}
+
+TEST_F(Etcd, who_settles_lost_writes_holds_up_nobody_else) {
+  const EtcdCluster cluster;
+  RawEtcd raw(cluster.port());
+  const auto store = open({.endpoints = cluster.endpoints()});
+  for (int i = 0; i < 20; ++i) {
+    raw.put("/registry.dibs/barrier", "");
+    commit(*store, {put(cat("/registry/", i), "x", 0)});
+  }
+  raw.remove("/registry.dibs/barrier");
+  commit(*store, {put("/registry/last", "x", 0)});
+  EXPECT_EQ(store->count(""), 21U) << "the barrier is nobody's object";
 }
 
 TEST_F(Etcd, another_cluster_behind_the_same_endpoint_is_refused) {
@@ -291,7 +401,7 @@ TEST_F(Etcd, loses_nothing_with_the_leader) {
         const MutexLock lock(mutex);
         if (done.ok()) {
           acknowledged[key] = *done;
-        } else if (done.error().code() != Code::timeout) {  // that says that nobody knows
+        } else {
           failed[key] = done.error().message();
         }
       }
@@ -396,10 +506,17 @@ TEST_F(Etcd, a_full_quota_takes_deletions_and_ends) {
   EXPECT_THAT(done.error().message(), HasSubstr("database space exceeded"));
   EXPECT_FALSE(store->room().ok());
   EXPECT_FALSE(store->health().ok());
-  for (int i = 0; i + 2 < written; ++i) {
+  for (int i = 0; i + 3 < written; ++i) {
     auto removed = store->commit({removal(cat("/registry/", i))});
     EXPECT_TRUE(removed.ok()) << removed.error().message();
   }
+  const auto removed = [&](Store& by, int i) {
+    const RecordPtr record = by.get(cat("/registry/", i));
+    return record && by.commit({removal(std::string(record->key), record->modified)}).ok();
+  };
+  EXPECT_TRUE(removed(*store, written - 2));
+  const auto unaware = open({.endpoints = cluster.endpoints()});
+  EXPECT_TRUE(removed(*unaware, written - 3));
 
   raw.compact(store->revision());
   ASSERT_TRUE(raw.send("Maintenance/Defragment", "").status.ok());

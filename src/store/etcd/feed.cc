@@ -264,7 +264,7 @@ Result<Revision> Feed::read_all(const Connection& connection, Revision at, const
     if (request.revision() == 0) request.set_revision(answer.header().revision());
     for (const auto& kv : answer.kvs()) {
       auto place = parts_.keys.in_memory(kv.key());
-      if (place && kv.key() != parts_.keys.marker()) visit(std::move(*place), kv);
+      if (place) visit(std::move(*place), kv);
     }
     if (!answer.more() || answer.kvs().empty()) return request.revision();
     request.set_key(answer.kvs().rbegin()->key() + '\0');
@@ -352,6 +352,7 @@ Result<> Feed::list_again(const Connection& connection) {
   }
   log::warn("etcd has forgotten history that was not read yet: everything was listed again",
             {{"revision", at}, {"changes", changes.size()}});
+  jumped_ = at;
   parts_.mvcc.jump(std::move(changes), at).fire();
   (void)serve_waiters();
   return success();

@@ -57,6 +57,8 @@ class Feed {
   /// Calls `done` when everything up to `revision` is in memory, from any thread, perhaps at once.
   /// `ask`: the revision may be of a key that is not ours. Errors: timeout.
   void reach(Revision revision, bool ask, std::function<void(Result<>)> done);
+  /// Whether all changes since then have come, one by one: none was lost with forgotten history.
+  bool has_seen_all_since(Revision revision) const { return jumped_ <= revision; }
   /// Where the object of a key lies (Keys).
   bool is_apart(const std::string& key) const { return apart_.contains(key); }
 
@@ -98,6 +100,7 @@ class Feed {
   std::shared_ptr<Inbox> inbox_ DIBS_GUARDED_BY(mutex_);  // of the watch that is open
 
   std::atomic<Revision> target_ = 0;  // etcd's when it was loaded
+  std::atomic<Revision> jumped_ = 0;  // to where everything was listed again last
   // Of the thread alone.
   bool loaded_ = false;
   Clock::time_point asked_ = {};

@@ -23,6 +23,8 @@ Keys::Keys(std::string_view prefix)
       first_(private_),
       end_(cat(std::string_view(public_).substr(0, public_.size() - 1), "0")),
       marker_(private_ + "marker"),
+      barrier_(private_ + "barrier"),
+      hand_(private_ + "hand"),
       probe_(public_ + "health") {}
 
 Result<> Keys::check(std::string_view key) {
@@ -38,6 +40,7 @@ std::string Keys::on_etcd(std::string_view key, bool apart) const {
 std::optional<Keys::Place> Keys::in_memory(std::string_view key) const {
   if (key.starts_with(public_)) return Place{cat(kPublic, key.substr(public_.size())), false};
   if (key.starts_with(apart_)) return Place{cat(kPublic, key.substr(apart_.size())), true};
+  if (key == marker_ || key == barrier_ || key == hand_) return std::nullopt;
   if (key.starts_with(private_)) return Place{cat(kPrivate, key.substr(private_.size())), false};
   return std::nullopt;
 }

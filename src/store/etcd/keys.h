@@ -29,14 +29,18 @@ class Keys {
     std::string key;  // in memory
     bool apart = false;
   };
-  /// Nothing for what is not ours.
+  /// Nothing for what is not ours, and for the three below.
   std::optional<Place> in_memory(std::string_view key) const;
 
   /// Of the range.
   const std::string& first() const { return first_; }
   const std::string& end() const { return end_; }
-  /// Written to see the watch come by; not in memory.
+  /// Written to see the watch come by.
   const std::string& marker() const { return marker_; }
+  /// What every write compares (write.h).
+  const std::string& barrier() const { return barrier_; }
+  /// Where removals say whose they are (write.h).
+  const std::string& hand() const { return hand_; }
   /// Read to see whether anybody answers.
   const std::string& probe() const { return probe_; }
 
@@ -47,6 +51,8 @@ class Keys {
   const std::string first_;
   const std::string end_;
   const std::string marker_;
+  const std::string barrier_;
+  const std::string hand_;
   const std::string probe_;
 };
 

@@ -2,6 +2,7 @@
 // For tests: what others do to an etcd, and what happens between it and us.
 
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -110,6 +111,8 @@ class Proxy {
   void stall() { stalled_ = true; }
   /// Nothing comes back on connections that are there; new ones are as they should be.
   void swallow_answers() { swallowed_ = made_.load(); }
+  /// The same for what is sent.
+  void swallow_requests() { swallowed_requests_ = made_.load(); }
   /// Connections end, and new ones at once.
   void cut() {
     cut_ = true;
@@ -153,7 +156,7 @@ class Proxy {
       }
       pollfd both[2] = {{client, POLLIN, 0}, {server, POLLIN, 0}};
       if (::poll(both, 2, 20) <= 0) continue;
-      if (both[0].revents != 0 && !pass(client, server, true)) break;
+      if (both[0].revents != 0 && !pass(client, server, number > swallowed_requests_)) break;
       if (both[1].revents != 0 && !pass(server, client, number > swallowed_)) break;
     }
     ::close(client);
@@ -182,6 +185,7 @@ class Proxy {
   std::atomic<int> made_ = 0;
   std::atomic<int> ended_ = 0;
   std::atomic<int> swallowed_ = 0;
+  std::atomic<int> swallowed_requests_ = 0;
   std::list<std::thread> threads_;
 };
 

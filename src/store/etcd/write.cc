@@ -1,7 +1,6 @@
 #include "store/etcd/write.h"
 
 #include <algorithm>
-#include <functional>
 #include <unordered_map>
 
 #include "proto/etcd.pb.h"
@@ -13,7 +12,7 @@ namespace {
 /// Builds the Txn, key by key of etcd.
 class Builder {
  public:
-  Builder(etcdserverpb::TxnRequest& txn, bool with_values) : txn_(txn), with_values_(with_values) {}
+  explicit Builder(etcdserverpb::TxnRequest& txn) : txn_(txn) {}
 
   void expect(const std::string& key, Revision revision) {
     auto& compare = *txn_.add_compare();
@@ -22,7 +21,7 @@ class Builder {
     compare.set_mod_revision(revision);
     auto& read = *txn_.add_failure()->mutable_request_range();
     read.set_key(key);
-    read.set_keys_only(!with_values_);
+    read.set_keys_only(true);
   }
   void put(const std::string& key, const std::string& value, std::int64_t lease, bool keeps_lease) {
     auto& put = *txn_.add_success()->mutable_request_put();
@@ -46,7 +45,6 @@ class Builder {
 
  private:
   etcdserverpb::TxnRequest& txn_;
-  const bool with_values_;
 };
 
 bool changed_nothing(const etcdserverpb::TxnResponse& answer) {
@@ -61,50 +59,26 @@ class Found {
  public:
   explicit Found(const etcdserverpb::TxnResponse& answer) {
     for (const auto& each : answer.responses()) {
-      for (const auto& kv : each.response_range().kvs()) kvs_[kv.key()] = &kv;
+      for (const auto& kv : each.response_range().kvs()) revisions_[kv.key()] = kv.mod_revision();
     }
   }
-  /// Null: it is in neither place.
-  const etcdserverpb::KeyValue* of(const Keys& keys, const std::string& key) const {
-    for (const bool apart : {false, true}) {
-      if (const auto at = kvs_.find(keys.on_etcd(key, apart)); at != kvs_.end()) return at->second;
-    }
-    return nullptr;
+  /// 0: it is in neither place.
+  Revision of(const Keys& keys, const std::string& key) const {
+    const Revision at = on_etcd(keys.on_etcd(key, false));
+    return at != 0 ? at : on_etcd(keys.on_etcd(key, true));
+  }
+  Revision on_etcd(const std::string& key) const {
+    const auto at = revisions_.find(key);
+    return at == revisions_.end() ? 0 : at->second;
   }
 
  private:
-  std::unordered_map<std::string, const etcdserverpb::KeyValue*> kvs_;
+  std::unordered_map<std::string, Revision> revisions_;
 };
-
-/// Whether what is there is what the write left, at one revision. A removal shows nobody's hand: a
-/// write that only removes is never known again.
-bool is_own_work(const Write& write, const Keys& keys, const Found& found, Revision& revision) {
-  revision = 0;
-  for (std::size_t i = 0; i < write.ops.size(); ++i) {
-    if (write.ops[i].only_expects) continue;
-    const auto* kv = found.of(keys, write.ops[i].key);
-    if (!write.sealed[i]) {
-      if (kv != nullptr) return false;
-      continue;
-    }
-    if (kv == nullptr || kv->value() != *write.sealed[i]) return false;
-    if (revision != 0 && revision != kv->mod_revision()) return false;
-    revision = kv->mod_revision();
-  }
-  return revision != 0;
-}
-
-/// Whether something that the write would have changed is still as it was.
-bool was_not_done(const Write& write, const Keys& keys, const Found& found) {
-  return std::any_of(write.ops.begin(), write.ops.end(), [&](const Op& op) {
-    const auto* kv = found.of(keys, op.key);
-    return !op.only_expects && kv != nullptr && op.expected && *op.expected == kv->mod_revision();
-  });
-}
 
 }  // namespace
 
-bool Write::can_be_repeated() const {
+bool Write::can_be_settled() const {
   return std::all_of(ops.begin(), ops.end(), [](const Op& op) { return op.expected.has_value(); });
 }
 
@@ -112,10 +86,10 @@ bool Write::puts() const {
   return std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.value != nullptr; });
 }
 
-bool Write::only_looks() const {
-  return unsure && std::none_of(ops.begin(), ops.end(), [](const Op& op) {
-           return !op.only_expects && op.expected.value_or(0) != 0;
-         });
+bool Write::removes() const {
+  return std::any_of(ops.begin(), ops.end(), [](const Op& op) {
+    return !op.only_expects && !op.value && op.expected.value_or(0) != 0;
+  });
 }
 
 Result<> seal(Write& write, const AtRest* at_rest) {
@@ -140,7 +114,7 @@ Result<> seal(Write& write, const AtRest* at_rest) {
 std::string encode(const Write& write, const Keys& keys, const AtRest* at_rest,
                    const std::function<bool(const std::string&)>& is_apart) {
   etcdserverpb::TxnRequest txn;
-  Builder builder(txn, write.unsure);
+  Builder builder(txn);
   for (std::size_t i = 0; i < write.ops.size(); ++i) {
     const Op& op = write.ops[i];
     const bool two_places = at_rest != nullptr && at_rest->may_be_apart(op.key);
@@ -153,7 +127,7 @@ std::string encode(const Write& write, const Keys& keys, const AtRest* at_rest,
       // A name is in one place only.
       if (two_places) builder.expect(other, now == then ? 0 : *op.expected);
     }
-    if (write.only_looks() || op.only_expects) continue;
+    if (op.only_expects) continue;
     if (op.value) {
       builder.put(target, *write.sealed[i], write.leases[i], write.keeps_leases);
     } else {
@@ -162,6 +136,8 @@ std::string encode(const Write& write, const Keys& keys, const AtRest* at_rest,
     const bool leaves_other = now != then && op.expected.value_or(1) != 0;
     if (two_places && (leaves_other || !op.expected)) builder.and_remove(other);
   }
+  if (write.hand) builder.put(keys.hand(), *write.hand, 0, false);
+  if (write.can_be_settled()) builder.expect(keys.barrier(), write.barrier);
   return txn.SerializeAsString();
 }
 
@@ -173,31 +149,23 @@ Outcome decode(const Write& write, const Keys& keys, std::string_view bytes) {
   out.answered = answer.header().revision();
   out.revision = out.answered;
   if (answer.succeeded()) {
-    out.kind = write.only_looks() ? Outcome::Kind::unknown : Outcome::Kind::done;
+    out.kind = Outcome::Kind::done;
     out.ask = changed_nothing(answer);
     return out;
   }
   const Found found(answer);
-  Revision revision = 0;
-  if (write.unsure && is_own_work(write, keys, found, revision)) {
-    out.kind = Outcome::Kind::done;
-    out.revision = revision;
-    return out;
-  }
-  if (write.unsure && !was_not_done(write, keys, found)) {
-    out.kind = Outcome::Kind::unknown;
-    out.ask = true;
-    return out;
+  out.barrier = found.on_etcd(keys.barrier());
+  if (write.can_be_settled() && out.barrier != write.barrier) {
+    out.kind = Outcome::Kind::behind_barrier;
   }
   Revision beaten_by = 0;
   for (const Op& op : write.ops) {
-    const auto* kv = found.of(keys, op.key);
-    const Revision is = kv == nullptr ? 0 : kv->mod_revision();
+    const Revision is = found.of(keys, op.key);
     if (!op.expected || *op.expected == is) continue;
     if (out.kind != Outcome::Kind::conflict) out.conflict = conflict_error(op, is);
     out.kind = Outcome::Kind::conflict;
     // The revision of a removal is not told.
-    if (kv == nullptr) out.ask = true;
+    if (is == 0) out.ask = true;
     beaten_by = std::max(beaten_by, is);
   }
   if (!out.ask) out.revision = beaten_by;

@@ -2,13 +2,18 @@
 // One transaction on its way to etcd, and what its answer means.
 //
 // It becomes one Txn: compares of mod_revision for what is expected, puts and deletions, and in the
-// other branch reads of what was compared. When an answer is lost, the transaction may have been
-// done: tried again, its compares then fail on its own work, which is recognized by the bytes.
-// Where they fail and its work is not there, it may have been done and undone by another; to call
-// that a conflict would let the writer do it a second time, so nobody is told more than that it is
-// unknown.
+// other branch reads of what was compared.
+//
+// When an answer is lost, the transaction may have been done, or may still be done: a member that
+// hangs, or a message that is late, brings it up when everybody else has gone on. Two keys of ours
+// make it known which. Every Txn compares the revision of the barrier; once that key was written
+// anew, no Txn from before can be done any more, whatever becomes of the objects. And from then on
+// the watch has shown the transaction if it was done: by its bytes, which are nobody else's, or,
+// where it removes something, which shows nobody's hand, by what it put to a key for that. So it
+// was done at a revision that is known, or it is sent again.
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,20 +31,19 @@ struct Write {
   std::vector<bool> apart;           // by operation: where its value goes
   std::vector<std::int64_t> leases;  // by operation; 0: none
   bool keeps_leases = false;         // of what is replaced, instead of those
+  SharedBytes hand;                  // null: none is put
   Store::Done done;
   std::chrono::steady_clock::time_point until = {};
   int attempts = 0;
-  /// An earlier try may have been done.
-  bool unsure = false;
-  Revision known = 0;  // in memory when it was tried
+  Revision known = 0;    // in memory when it was tried
+  Revision barrier = 0;  // it is done only if that is still the barrier's
 
-  /// Every operation expects something, so that a second try can tell.
-  bool can_be_repeated() const;
+  /// Every operation expects something. What does not, could be taken for another's, who writes the
+  /// same: where it may have been done, nobody knows.
+  bool can_be_settled() const;
   bool puts() const;
-  /// A second try of what only creates must not write: the first may have been done, and its object
-  /// deleted by another since, so that it would be made twice. A version, in contrast, never comes
-  /// back.
-  bool only_looks() const;
+  /// It cannot be done without removing something.
+  bool removes() const;
 };
 
 /// Errors: of AtRest.
@@ -50,10 +54,11 @@ std::string encode(const Write& write, const Keys& keys, const AtRest* at_rest,
                    const std::function<bool(const std::string&)>& is_apart);
 
 struct Outcome {
-  enum class Kind { done, conflict, unknown, nonsense } kind = Kind::nonsense;
+  enum class Kind { done, conflict, behind_barrier, nonsense } kind = Kind::nonsense;
   std::uint64_t cluster = 0;
   Revision answered = 0;  // etcd's revision
   Revision revision = 0;  // of the write, or of what beat it
+  Revision barrier = 0;   // where it is, for what was not done
   /// The revision may be of a key that is not ours.
   bool ask = false;
   Error conflict = Error::conflict("");

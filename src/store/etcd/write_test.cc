@@ -8,10 +8,10 @@
 namespace dibs::store::etcd {
 namespace {
 
-Write unsure(std::vector<Op> ops) {
+Write write_of(std::vector<Op> ops) {
   Write write;
   write.ops = std::move(ops);
-  write.unsure = true;
+  write.barrier = 3;
   EXPECT_TRUE(seal(write, nullptr).ok());
   return write;
 }
@@ -26,7 +26,6 @@ Op op(std::string key, const char* value, Revision expected) {
 
 struct Kv {
   std::string key;
-  std::string value;
   Revision revision;
 };
 
@@ -37,48 +36,57 @@ Outcome after_failed_compares(const Write& write, const std::vector<Kv>& there) 
   for (const Kv& each : there) {
     auto& kv = *answer.add_responses()->mutable_response_range()->add_kvs();
     kv.set_key(each.key);
-    kv.set_value(each.value);
     kv.set_mod_revision(each.revision);
   }
   return decode(write, Keys("/registry"), answer.SerializeAsString());
 }
 
 using Kind = Outcome::Kind;
+constexpr const char* kBarrier = "/registry.dibs/barrier";
 
-TEST(EtcdWrite, its_own_work_is_known_again) {
-  const Write write = unsure({op("/registry/a", "new", 5)});
-  const Outcome outcome = after_failed_compares(write, {{"/registry/a", "new", 8}});
-  EXPECT_EQ(outcome.kind, Kind::done);
-  EXPECT_EQ(outcome.revision, 8);
-}
-
-TEST(EtcdWrite, what_may_have_been_done_and_undone_is_unknown) {
-  const Write changed = unsure({op("/registry/a", "new", 5)});
-  EXPECT_EQ(after_failed_compares(changed, {{"/registry/a", "another's", 9}}).kind, Kind::unknown);
-  EXPECT_EQ(after_failed_compares(changed, {}).kind, Kind::unknown);
-  const Write made = unsure({op("/registry/a", "new", 0)});
-  EXPECT_EQ(after_failed_compares(made, {{"/registry/a", "another's", 9}}).kind, Kind::unknown);
-}
-
-std::string tried(const Write& write) {
-  return encode(write, Keys("/registry"), nullptr, [](const std::string&) { return false; });
-}
-
-TEST(EtcdWrite, what_only_creates_is_looked_for_and_not_written_again) {
-  Write write = unsure({op("/registry/a", "new", 0), op("/registry/b", "new", 0)});
+etcdserverpb::TxnRequest tried(const Write& write) {
   etcdserverpb::TxnRequest txn;
-  ASSERT_TRUE(txn.ParseFromString(tried(write)));
-  EXPECT_EQ(txn.success_size(), 0);
-  EXPECT_EQ(txn.failure_size(), 2);
-  etcdserverpb::TxnResponse absent;
-  absent.set_succeeded(true);
-  EXPECT_EQ(decode(write, Keys("/registry"), absent.SerializeAsString()).kind, Kind::unknown);
+  EXPECT_TRUE(txn.ParseFromString(
+      encode(write, Keys("/registry"), nullptr, [](const std::string&) { return false; })));
+  return txn;
+}
 
-  write.ops.push_back(op("/registry/c", "new", 7));  // with this it can be done once only
-  write = unsure(write.ops);
-  ASSERT_TRUE(txn.ParseFromString(tried(write)));
-  EXPECT_EQ(txn.success_size(), 3);
-  EXPECT_EQ(decode(write, Keys("/registry"), absent.SerializeAsString()).kind, Kind::done);
+TEST(EtcdWrite, what_expects_something_is_done_before_the_barrier_moves_or_never) {
+  const auto txn = tried(write_of({op("/registry/a", "new", 0)}));
+  ASSERT_EQ(txn.compare_size(), 2);
+  EXPECT_EQ(txn.compare(1).key(), kBarrier);
+  EXPECT_EQ(txn.compare(1).mod_revision(), 3);
+  EXPECT_EQ(txn.failure(1).request_range().key(), kBarrier);
+  EXPECT_EQ(txn.success_size(), 1);
+
+  Write anything = write_of({op("/registry/a", "new", 0)});
+  anything.ops[0].expected.reset();
+  EXPECT_FALSE(anything.can_be_settled());
+  EXPECT_EQ(tried(anything).compare_size(), 0);
+}
+
+TEST(EtcdWrite, what_was_not_done_for_the_barrier_alone_learns_where_it_is) {
+  const Write write = write_of({op("/registry/a", "new", 5)});
+  const Outcome outcome = after_failed_compares(write, {{"/registry/a", 5}, {kBarrier, 8}});
+  EXPECT_EQ(outcome.kind, Kind::behind_barrier);
+  EXPECT_EQ(outcome.barrier, 8);
+  EXPECT_EQ(after_failed_compares(write, {{"/registry/a", 5}}).kind, Kind::behind_barrier)
+      << "somebody has removed it";
+}
+
+TEST(EtcdWrite, what_is_beaten_is_a_conflict_wherever_the_barrier_is) {
+  const Write write = write_of({op("/registry/a", "new", 5), op("/registry/b", "new", 6)});
+  for (const Revision barrier : {3, 8}) {
+    const Outcome outcome =
+        after_failed_compares(write, {{"/registry/a", 9}, {"/registry/b", 6}, {kBarrier, barrier}});
+    EXPECT_EQ(outcome.kind, Kind::conflict);
+    EXPECT_EQ(outcome.revision, 9);
+    EXPECT_FALSE(outcome.ask);
+  }
+  const Outcome removed = after_failed_compares(write, {{"/registry/b", 6}, {kBarrier, 3}});
+  EXPECT_EQ(removed.kind, Kind::conflict);
+  EXPECT_EQ(removed.revision, 99);
+  EXPECT_TRUE(removed.ask) << "nobody tells the revision of a removal";
 }
 
 /// Every key may lie in two places.
@@ -112,39 +120,26 @@ TEST(EtcdWrite, a_change_is_one_operation_though_its_key_may_lie_in_two_places) 
   EXPECT_EQ(removed.success(1).request_delete_range().key(), "/registry.dibs/registry/b");
 }
 
-TEST(EtcdWrite, what_it_only_expects_is_compared_and_tells_nothing_of_its_own_work) {
-  Write write = unsure({op("/registry/a", "new", 0), op("/registry/n", nullptr, 7)});
+TEST(EtcdWrite, what_it_only_expects_is_compared_and_not_written) {
+  Write write = write_of({op("/registry/a", "new", 0), op("/registry/n", nullptr, 7)});
   write.ops[1].only_expects = true;
-  etcdserverpb::TxnRequest txn;
-  ASSERT_TRUE(txn.ParseFromString(tried(write)));
-  EXPECT_EQ(txn.compare_size(), 2);
-  EXPECT_EQ(txn.success_size(), 0) << "it still only creates";
-  EXPECT_EQ(after_failed_compares(write, {{"/registry/a", "new", 8}, {"/registry/n", "x", 7}}).kind,
-            Kind::done);
-  EXPECT_EQ(after_failed_compares(write, {{"/registry/n", "x", 7}}).kind, Kind::unknown);
-
-  write.unsure = false;
-  ASSERT_TRUE(txn.ParseFromString(tried(write)));
+  const auto txn = tried(write);
+  EXPECT_EQ(txn.compare_size(), 3);
   EXPECT_EQ(txn.success_size(), 1);
-  EXPECT_EQ(after_failed_compares(write, {{"/registry/n", "x", 9}}).kind, Kind::conflict);
+  EXPECT_FALSE(write.removes());
+  EXPECT_EQ(after_failed_compares(write, {{"/registry/n", 9}, {kBarrier, 3}}).kind, Kind::conflict);
 }
 
-TEST(EtcdWrite, a_removal_shows_nobodys_hand) {
-  const Write removed = unsure({op("/registry/a", nullptr, 5)});
-  EXPECT_EQ(after_failed_compares(removed, {}).kind, Kind::unknown);
-}
-
-TEST(EtcdWrite, what_is_as_it_was_was_not_written) {
-  const Write write = unsure({op("/registry/a", "new", 5), op("/registry/b", "new", 6)});
-  const Outcome outcome =
-      after_failed_compares(write, {{"/registry/a", "another's", 9}, {"/registry/b", "old", 6}});
-  EXPECT_EQ(outcome.kind, Kind::conflict);
-}
-
-TEST(EtcdWrite, a_first_try_that_is_beaten_is_a_conflict) {
-  Write write = unsure({op("/registry/a", "new", 5)});
-  write.unsure = false;
-  EXPECT_EQ(after_failed_compares(write, {{"/registry/a", "another's", 9}}).kind, Kind::conflict);
+TEST(EtcdWrite, a_removal_may_show_whose_it_is) {
+  Write write = write_of({op("/registry/a", nullptr, 5)});
+  EXPECT_TRUE(write.removes());
+  EXPECT_EQ(tried(write).success_size(), 1);
+  write.hand = share(std::string("mine/1"));
+  const auto txn = tried(write);
+  ASSERT_EQ(txn.success_size(), 2);
+  EXPECT_EQ(txn.success(0).request_delete_range().key(), "/registry/a");
+  EXPECT_EQ(txn.success(1).request_put().key(), "/registry.dibs/hand");
+  EXPECT_EQ(txn.success(1).request_put().value(), "mine/1");
 }
 
 }  // namespace
