@@ -3,8 +3,8 @@
 
     rolling.py [--store etcd|sqlite] [--rounds N] [--clients N]
 
-API servers (two on etcd, one on SQLite), two schedulers, two pairs of controllers and two agents are ended by SIGTERM and started again by
-turns. Meanwhile clients create, read, update and delete objects, each on a connection that it keeps. They do what client-go does, and no more:
+API servers (two on an etcd of three members, one on SQLite), two schedulers, two pairs of controllers, two agents and the members of etcd are ended
+by SIGTERM and started again by turns, each when the one before is back. Meanwhile clients create, read, update and delete objects, each on a connection that it keeps. They do what client-go does, and no more:
   - a connection that is refused is tried again, at another server where there is one;
   - an answer of 429 or 5xx with Retry-After is waited for;
   - on a connection that breaks, a GET is sent again; anything else would be lost, and the test has failed.
@@ -239,11 +239,18 @@ def end_server(server):
     server.start()
 
 
-def roll(servers, parts, load, rounds):
+def end_member(member):
+    """SIGTERM; the others go on without it until it is a member in good health again."""
+    member.end()
+    member.start()
+    member.wait_ready()
+
+
+def roll(servers, parts, members, load, rounds):
     made = []
     admin = Goer(servers, 99)
     for _ in range(rounds):
-        for thing in servers + parts:
+        for thing in servers + parts + members:
             name = "pod-%d" % len(made)
             made.append(name)
             status, answer = admin.request("POST", PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
@@ -252,6 +259,8 @@ def roll(servers, parts, load, rounds):
                 raise cluster.Failure("%s: %d %s" % (name, status, answer))
             if isinstance(thing, cluster.Server):
                 end_server(thing)
+            elif isinstance(thing, etcd.Member):
+                end_member(thing)
             else:
                 thing.stop()
                 thing.start()
@@ -261,7 +270,7 @@ def roll(servers, parts, load, rounds):
     return made
 
 
-def run(store_flags, count, args, client_go):
+def run(store_flags, members, count, args, client_go):
     servers, parts, goes = [], [], None
     first = None
     flags = ["--shutdown-delay-duration", "%ds" % DELAY] + store_flags
@@ -278,7 +287,8 @@ def run(store_flags, count, args, client_go):
             server.start()
         for number in range(2):
             at = servers[number % count]
-            fast = ["--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "500ms"]
+            # Who leads must outlast the end of its server, and what that has under way at a member of etcd that has just ended.
+            fast = ["--leader-elect-lease-duration", "12s", "--leader-elect-renew-deadline", "10s", "--leader-elect-retry-period", "500ms"]
             parts.append(Part(at, "scheduler", *fast, name="scheduler-%d" % number))
             parts.append(Part(at, "controllers", *fast, name="controllers-%d" % number))
             node = "ab"[number]
@@ -291,7 +301,7 @@ def run(store_flags, count, args, client_go):
         goes = ClientGo(client_go, servers) if client_go else None
         load = Load(servers, args.clients)
         began = time.monotonic()
-        made = roll(servers, parts, load, args.rounds)
+        made = roll(servers, parts, members, load, args.rounds)
         seconds = time.monotonic() - began
 
         def all_run():
@@ -304,8 +314,8 @@ def run(store_flags, count, args, client_go):
             raise cluster.Failure("\n".join(load.problems[:20]))
         if goes:
             goes.end()
-        print("%d servers, %d parts, %d rounds in %.0f s: %d requests, %d retried, none lost; %d objects in %d watches; %d pods" %
-              (count, len(parts), args.rounds, seconds, load.requests, load.retried, len(load.seen), load.watches, len(made)))
+        print("%d servers, %d parts, %d members of etcd, %d rounds in %.0f s: %d requests, %d retried, none lost; %d objects in %d watches; %d pods" %
+              (count, len(parts), len(members), args.rounds, seconds, load.requests, load.retried, len(load.seen), load.watches, len(made)))
         for part in reversed(parts):
             part.stop()
         for server in servers:
@@ -341,10 +351,10 @@ def main():
         print("client-go: left out, %s" % missing)
         client_go = None
     if args.store == "sqlite":
-        run([], 1, args, client_go)
+        run([], [], 1, args, client_go)
         return 0
-    with etcd.Etcd(1) as store:
-        run(store.server_flags(), 2, args, client_go)
+    with etcd.Etcd(3) as store:
+        run(store.server_flags(), store.members, 2, args, client_go)
     return 0
 
 

@@ -101,6 +101,17 @@ class Member:
             process.kill()
             process.wait()
 
+    def end(self):
+        """As an update would, SIGTERM: it leads no more, answers what is under way, and ends."""
+        process, self.process = self.process, None
+        process.terminate()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise Failure("member %s of etcd did not end\n%s" % (self.name, self.log_tail()))
+
     def pause(self):
         """Stops it without ending its connections: a machine that hangs (SIGSTOP)."""
         self.process.send_signal(signal.SIGSTOP)
