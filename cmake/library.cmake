@@ -36,7 +36,8 @@ function(dibs_library name)
     target_precompile_headers(${name}_tests REUSE_FROM dibs_test_pch)
     # One process for all of them: starting one for each test would take longer than the tests.
     add_test(NAME unit.${name} COMMAND ${name}_tests --gtest_brief=1)
-    set_tests_properties(unit.${name} PROPERTIES LABELS fast TIMEOUT 900 ENVIRONMENT "DIBS_SOURCE=${CMAKE_SOURCE_DIR}")
+    set_tests_properties(unit.${name} PROPERTIES LABELS fast TIMEOUT 900
+                         ENVIRONMENT "DIBS_SOURCE=${CMAKE_SOURCE_DIR};${DIBS_TEST_ENVIRONMENT}")
   endif()
 endfunction()
 
