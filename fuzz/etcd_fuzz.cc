@@ -1,9 +1,11 @@
-// Any bytes as what an etcd sends: messages of a watch, and the answer to a write. The state in
-// memory stays whole: revisions go forward, and what is told of a write fits to it.
+// Any bytes as what an etcd sends: messages of a watch, and answers to a write
+// and to a move of the barrier. The state in memory stays whole: revisions go forward, and what
+// is told of a write fits to it.
 #include "base/strings.h"
 #include "fuzz/pieces.h"
 #include "fuzz/targets.h"
 #include "proto/etcd.pb.h"
+#include "store/etcd/barrier.h"
 #include "store/etcd/digest.h"
 #include "store/etcd/write.h"
 #include "store/mvcc.h"
@@ -16,9 +18,9 @@ using namespace dibs::store;
 void check_watch(Texts& texts, const etcd::Keys& keys) {
   auto mvcc = std::make_shared<Mvcc>();
   mvcc->start_at(1);
-  const etcd::Reader reader(mvcc->commons(), nullptr, [](const std::string&, const std::string&) {
-    return etcd::OwnValue();
-  });
+  const etcd::Reader reader(
+      mvcc->commons(), nullptr,
+      [](const std::string&, const std::string&, Revision) { return etcd::OwnValue(); });
   etcd::ApartNames apart;
   while (!texts.empty()) {
     const std::string_view bytes = texts.next();
@@ -40,15 +42,23 @@ void check_watch(Texts& texts, const etcd::Keys& keys) {
   }
 }
 
-void check_answer(std::string_view bytes, const etcd::Keys& keys, bool unsure) {
+void check_answer(std::string_view bytes, const etcd::Keys& keys) {
   etcd::Write write;
   write.ops = {{"/registry/a", share("1"), 7}, {"/registry/b", nullptr, 8}};
-  write.unsure = unsure;
+  write.barrier = 5;
   require(etcd::seal(write, nullptr).ok(), "values go as they are");
   const etcd::Outcome outcome = etcd::decode(write, keys, bytes);
   if (outcome.kind == etcd::Outcome::Kind::conflict) {
     require(!outcome.conflict.message().empty(), "a conflict is told");
   }
+  if (outcome.kind == etcd::Outcome::Kind::behind_barrier) {
+    require(outcome.barrier != write.barrier, "it is elsewhere");
+  }
+}
+
+void check_move(std::string_view bytes) {
+  const etcd::Barrier::Moved moved = etcd::Barrier::decode_move(bytes);
+  require(!moved.by_this || moved.at == moved.answered, "who moved it knows where it is");
 }
 
 }  // namespace
@@ -58,7 +68,8 @@ int fuzz_etcd(const std::uint8_t* data, std::size_t size) {
   Texts texts(data, size);
   const std::uint8_t what = texts.byte();
   if (what % 3 == 0) check_watch(texts, keys);
-  if (what % 3 != 0) check_answer(texts.rest(), keys, what % 3 == 1);
+  if (what % 3 == 1) check_answer(texts.rest(), keys);
+  if (what % 3 == 2) check_move(texts.rest());
   return 0;
 }
 
