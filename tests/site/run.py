@@ -136,7 +136,8 @@ def shape(path):
     """What a page has in any language: its blocks of code, the levels of its headings, the rows of its tables."""
     with open(path) as f:
         text = f.read()
-    block = re.compile(r"^```.*?^```$|(?:^    [^\n]*\n(?:\n(?=    ))?)+", re.M | re.S)
+    # What is indented right below a line goes on with that, in a list.
+    block = re.compile(r"^```.*?^```$|(?<=\n\n)(?:^    [^\n]*\n(?:\n(?=    ))?)+", re.M | re.S)
     rest = block.sub("", text)
     return {"blocks of code": [found.strip("\n") for found in block.findall(text)], "headings": re.findall(r"^#+ ", rest, re.M),
             "rows of tables": len(re.findall(r"^\|", rest, re.M))}
