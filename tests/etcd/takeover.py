@@ -32,8 +32,10 @@ CORE = "/api/v1/namespaces/%s/" % SPACE
 DEVICES = "/apis/resource.k8s.io/v1/namespaces/%s/" % SPACE
 # What a server keeps in order by itself, each its own way.
 OWN = {"apiservices", "clusterroles", "clusterrolebindings", "roles", "rolebindings", "flowschemas", "prioritylevelconfigurations", "leases"}
-# Defaults that are younger than the kube-apiserver.
-YOUNGER = ("statefulsets/story/stateful.spec.updateStrategy.rollingUpdate.maxUnavailable: ", ".spec.preventPodSchedulingIfMissing: ")
+# Fields and defaults that are younger than the kube-apiserver.
+YOUNGER = ("csinodes//machine.status: ",
+           "statefulsets/story/stateful.spec.updateStrategy.rollingUpdate.maxUnavailable: ",
+           ".spec.preventPodSchedulingIfMissing: ")
 
 
 def dibs(store, flags=()):
