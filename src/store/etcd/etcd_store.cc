@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "base/log.h"
@@ -19,7 +18,9 @@
 #include "store/etcd/feed.h"
 #include "store/etcd/later.h"
 #include "store/etcd/leases.h"
+#include "store/etcd/own_values.h"
 #include "store/etcd/rewrite.h"
+#include "store/etcd/trouble.h"
 #include "store/etcd/write.h"
 #include "store/mvcc.h"
 
@@ -57,108 +58,6 @@ class Waiter {
   Mutex mutex_;
   CondVar done_;
   std::optional<Result<T>> answer_ DIBS_GUARDED_BY(mutex_);
-};
-
-/// What writes in flight put, by key: the watch brings it back as bytes, and so shows which of them
-/// were done. A removal's hand is under itself.
-class OwnValues {
- public:
-  void add(const Write& write) {
-    const MutexLock lock(mutex_);
-    for (std::size_t i = 0; i < write.ops.size(); ++i) {
-      const Op& op = write.ops[i];
-      if (!op.value) continue;
-      values_.emplace(
-          op.key,
-          Entry{&write, write.sealed[i], {op.value, op.attachment}, op.expected.value_or(0)});
-    }
-    if (write.hand) values_.emplace(*write.hand, Entry{&write, write.hand, {}});
-  }
-  void remove(const Write& write) {
-    const MutexLock lock(mutex_);
-    for (const Op& op : write.ops) {
-      if (op.value) values_.erase(of(write, op.key));
-    }
-    if (write.hand) values_.erase(of(write, *write.hand));
-  }
-  OwnValue find(const std::string& key, const std::string& bytes, Revision modified) {
-    const MutexLock lock(mutex_);
-    OwnValue own;
-    const auto [first, end] = values_.equal_range(key);
-    for (auto each = first; each != end; ++each) {
-      Entry& entry = each->second;
-      if (*entry.sealed != bytes) continue;
-      // It may put what was there before.
-      if (modified > entry.expected) entry.shown.push_back(modified);
-      if (!own.value) own = entry.own;
-    }
-    return own;
-  }
-  /// The revision at which all of it was shown; 0: it was not. Of a part others may write the same.
-  Revision shown(const Write& write) const {
-    const MutexLock lock(mutex_);
-    std::optional<std::vector<Revision>> all;
-    const auto narrow = [&](const std::vector<Revision>& part) {
-      if (!all) all = part;
-      std::erase_if(*all, [&](Revision one) { return std::ranges::count(part, one) == 0; });
-    };
-    for (const Op& op : write.ops) {
-      if (op.value) narrow(of(write, op.key)->second.shown);
-    }
-    if (write.hand) narrow(of(write, *write.hand)->second.shown);
-    return all && !all->empty() ? all->front() : 0;
-  }
-
- private:
-  struct Entry {
-    const Write* write;
-    SharedBytes sealed;
-    OwnValue own;
-    Revision expected = 0;
-    std::vector<Revision> shown = {};
-  };
-  using Values = std::unordered_multimap<std::string, Entry>;
-
-  /// Which must be there.
-  Values::const_iterator of(const Write& write, const std::string& key) const
-      DIBS_REQUIRES(mutex_) {
-    auto at = values_.equal_range(key).first;
-    while (at->second.write != &write) ++at;
-    return at;
-  }
-
-  mutable Mutex mutex_;
-  Values values_ DIBS_GUARDED_BY(mutex_);
-};
-
-/// Why nothing can be written, since a write failed and until one succeeds. Thread-safe.
-class Trouble {
- public:
-  /// True where there was none.
-  bool begin(const Error& error, bool full) {
-    const MutexLock lock(mutex_);
-    error_ = error;
-    full_ = full;
-    return !there_.exchange(true);
-  }
-  void end() {
-    if (!there_.exchange(false)) return;
-    full_ = false;
-    log::info("etcd takes writes again");
-  }
-  bool is_there() const { return there_; }
-  bool is_full() const { return there_ && full_; }
-  Result<> state() const {
-    const MutexLock lock(mutex_);
-    if (there_) return error_;
-    return success();
-  }
-
- private:
-  mutable Mutex mutex_;
-  Error error_ DIBS_GUARDED_BY(mutex_) = Error::unavailable("");
-  std::atomic<bool> there_ = false;
-  std::atomic<bool> full_ = false;
 };
 
 class EtcdStore : public Store {
